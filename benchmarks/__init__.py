@@ -1,0 +1,1 @@
+"""Measurements beside peers, and figures for the documents."""

@@ -1,0 +1,34 @@
+"""One attention core, and every transformer family as a short assembly on it.
+
+model = heedful.load("runs/demo")
+model.translate(["The small cat is sleeping."])
+"""
+
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heedful.tasks.recipe import Recipe
+    from heedful.tasks.run import Finished
+    from heedful.tasks.translate import Translator
+
+__version__ = metadata.version("heedful")
+
+
+def load(run: str | Path, *, device: str = "cpu") -> "Translator":
+    """The model in a run's folder, ready to `translate` and `evaluate`. torch is imported only now."""
+    from heedful.tasks.translate import Translator
+
+    return Translator.load(run, device=device)
+
+
+def train(recipe: "Recipe", out: str | Path, *, resume: bool = False) -> "Finished":
+    """Trains into the folder `out`, or goes on there. For the steps on the way, see `heedful.tasks.run.train`."""
+    from heedful.tasks.run import Finished
+    from heedful.tasks.run import train as events
+
+    for event in events(recipe, Path(out), resume=resume):
+        if isinstance(event, Finished):
+            return event
+    raise AssertionError("a training ends with what it reached")

@@ -1,0 +1,379 @@
+"""The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from heedful.errors import HeedError, InputError, MissingError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="One attention core, and every transformer family on it: train, measure, use and look inside.",
+)
+
+Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")]
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
+]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    settings: Settings = [],  # noqa: B006  # typer copies it
+    as_json: Json = False,
+) -> None:
+    """Train, measure, use and look inside a translator, on text made on the spot.
+
+    Example: heed demo
+    """
+    from heedful.tasks import demo as task
+    from heedful.tasks.recipe import override
+
+    shown = _Progress()
+    shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
+    finished = shown.follow(task.train_demo(out, override(task.recipe(), settings)))
+    test = finished.scores["test"]
+    shown.say(
+        f"\n{100 * test['exact']:.1f} % of {task.TESTED:,} unseen sentences exactly right, BLEU {test['bleu']:.1f}, "
+        f"after {finished.minutes:.1f} minutes of training\n"
+    )
+    for source, text in task.examples(out):
+        shown.say(f"  {source}\n    -> {text}")
+    picture, page = task.pictures(out)
+    shown.say(f"\nwho looked at whom: {picture} and, to explore in a browser, {page}")
+    shown.say(f'\nnext:\n  ./heed translate {out} "My sister is reading a book."')
+    shown.say(f'  ./heed look {out} "My sister is reading a book." --out look.html')
+    shown.say(
+        "  ./heed train translate --data PAIRS.tsv --out runs/mine     # your own: source TAB target, a pair a line"
+    )
+    if as_json:
+        scores = {key: test[key] for key in ("exact", "bleu", "chrf")}
+        print(json.dumps(scores | {"minutes": finished.minutes}))
+
+
+@app.command()
+def train(
+    task: Annotated[str, typer.Argument(help="translate, or a recipe file (.py, .yaml).")] = "translate",
+    out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
+    data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,
+    source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
+    target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
+    preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
+    settings: Settings = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that is in --out.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model on your own data. The same command again goes on with what was interrupted.
+
+    Example: heed train translate --data pairs.tsv --out runs/mine --set train.minutes=10
+    """
+    from heedful.tasks.recipe import override, read_recipe
+    from heedful.tasks.run import saved_recipe
+    from heedful.tasks.run import train as run_training
+
+    recipe = read_recipe(task)
+    out = out or Path("runs") / Path(task).stem
+    words = {"data.path": data, "data.source": source, "data.target": target, "preset": preset}
+    if resume and data is None and (out / "recipe.yaml").is_file():
+        recipe = saved_recipe(out)
+    given = {key: value for key, value in words.items() if value is not None}
+    recipe = override(recipe, [*(f"{key}={json.dumps(value)}" for key, value in given.items()), *settings])
+    shown = _Progress()
+    finished = shown.follow(run_training(recipe, out, resume=resume))
+    for name, each in finished.scores.items():
+        shown.say(
+            f"{name}: BLEU {each['bleu']:.1f}, chrF {each['chrf']:.1f}, {100 * each['exact']:.1f} % exactly right"
+        )
+    shown.say(f"{out}: after {finished.minutes:.1f} minutes of training; {out}/README.md tells the rest")
+    if as_json:
+        print(json.dumps({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}))
+
+
+@app.command("eval")
+def evaluate(
+    run: Run,
+    source: Annotated[
+        str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data as for train: its test sets are scored.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Exponent of the length that scores are divided by.")
+    ] = None,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Score translations by sacreBLEU's BLEU and chrF.
+
+    Example: heed eval runs/demo --source test.en --target test.fr --beam 5
+    """
+    from dataclasses import asdict
+
+    from heedful.data.text import read_pairs, read_parallel
+    from heedful.tasks.translate import Translator
+
+    translator = Translator.load(run)
+    if data is not None:
+        about = translator.about
+        corpus = read_parallel(data, source=source or about["source"], target=target or about["target"])
+        tests = corpus.tests
+    elif source is not None and target is not None:
+        tests = {Path(source).name: read_pairs(source, target)}
+    else:
+        raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+    chosen = {"beam": beam, "length_penalty": length_penalty}
+    chosen = {key: value for key, value in chosen.items() if value is not None}
+    found = {}
+    for name, pairs in tests.items():
+        scores, _ = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
+        found[name] = {key: value for key, value in asdict(scores).items() if value is not None}
+        margins = ["" if m is None else f" ± {m:.1f}" for m in (scores.bleu_margin, scores.chrf_margin)]
+        _say(
+            f"{name}: BLEU {scores.bleu:.1f}{margins[0]}, chrF {scores.chrf:.1f}{margins[1]}, "
+            f"{100 * scores.exact:.1f} % of {len(pairs):,} exactly right"
+        )
+        _say(f"  {scores.signature}\n  {scores.chrf_signature}")
+    if as_json:
+        first = next(iter(found.values()))
+        print(json.dumps(first | ({"tests": found} if len(found) > 1 else {})))
+
+
+@app.command()
+def translate(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Exponent of the length that scores are divided by.")
+    ] = None,
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
+    shortest: Annotated[int, typer.Option(min=0, help="The fewest new tokens.")] = 0,
+    no_repeat: Annotated[int, typer.Option(min=0, help="No n-gram of this size twice.")] = 0,
+    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_k: Annotated[int, typer.Option(min=0)] = 0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Translate sentences, or standard input line by line.
+
+    Example: heed translate runs/demo "The small cat is sleeping."
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.translate import Translator
+
+    translator = Translator.load(run)
+    chosen: dict[str, Any] = {
+        "n_best": n_best,
+        "longest": longest,
+        "shortest": shortest,
+        "no_repeat": no_repeat,
+        "samples": samples,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+    }
+    if beam is not None or n_best > 1:
+        chosen["beam"] = max(beam or translator.decoding().beam, n_best)
+    if length_penalty is not None:
+        chosen["length_penalty"] = length_penalty
+    for lines in [texts] if texts else _lines():
+        lines = [sanitise(line) for line in lines]
+        forced = None if prefix is None else [prefix] * len(lines)
+        for one in translator.search(lines, prefix=forced, **chosen):
+            if as_json:
+                listed = [{"text": text, "score": score} for text, score in one.hypotheses]
+                record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                for text, score in one.hypotheses:
+                    print(text if len(one.hypotheses) == 1 else f"{score:.3f}\t{text}", flush=True)
+
+
+@app.command()
+def look(
+    run: Run,
+    text: Annotated[str, typer.Argument(help="The sentence to translate and watch.")],
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
+    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
+    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
+    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw who looked at whom while a sentence was translated.
+
+    Example: heed look runs/demo "The small cat is sleeping." --out look.html
+    """
+    from heedful.store import files
+    from heedful.tasks.look import draw, look
+    from heedful.tasks.translate import Translator
+
+    kind = out.suffix.removeprefix(".")
+    if kind not in ("png", "svg", "html"):
+        raise InputError(
+            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg or x.html"
+        )
+    if not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    looked = look(Translator.load(run), text, target=target, layers=layer or "*")
+    files.write_bytes(out, draw(looked, kind, head=head, chosen=layer is not None))
+    _say(f"{text}\n  -> {looked.text}\n{out}")
+    if as_json:
+        print(json.dumps({"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}))
+
+
+@app.command()
+def info(
+    name: Annotated[str | None, typer.Argument(help="A run's folder or a preset; without any, the presets.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what a run or a preset is.
+
+    Example: heed info transformer-base
+    """
+    from heedful.tasks.info import describe
+
+    facts = describe(name)
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    width = max(map(len, facts))
+    for key, value in facts.items():
+        print(f"{key:{width}}  {value if not isinstance(value, float) else round(value, 3)}")
+
+
+@app.command()
+def check(run: Run, as_json: Json = False) -> None:
+    """Check the laws that a model must keep on your own model, and the files of its folder.
+
+    Example: heed check runs/demo
+    """
+    from dataclasses import asdict
+
+    from heedful.tasks.check import check as check_run
+
+    laws = []
+    for law in check_run(run):
+        laws.append(law)
+        print(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
+    broken = [law.name for law in laws if not law.holds]
+    if as_json:
+        print(json.dumps({"laws": [asdict(law) | {"holds": law.holds} for law in laws], "broken": len(broken)}))
+    if broken:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Runs a command; what is wrong with the input is one line and an exit code, never a traceback."""
+    debug = "--debug" in sys.argv
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        app(args=arguments, prog_name="heed", standalone_mode=True)
+    except HeedError as error:
+        if debug:
+            raise
+        _fail(error)
+    except KeyboardInterrupt:
+        _leave("interrupted; the same command goes on from the last checkpoint", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _fail(error: HeedError) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)
+    if error.fix:
+        print(f"fix: {error.fix}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def _leave(words: str, code: int) -> NoReturn:
+    print(words, file=sys.stderr)
+    sys.exit(code)
+
+
+def _say(text: str) -> None:
+    """What a person reads goes to standard error, so that standard output is the result alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _lines() -> Iterator[list[str]]:
+    """Standard input in groups of lines: one at a time at a terminal, many where they come from a file."""
+    size = 1 if sys.stdin.isatty() else 512
+    group: list[str] = []
+    reader = open(0, encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False)  # noqa: SIM115
+    for line in reader:
+        group.append(line.rstrip("\r\n"))
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+class _Progress:
+    """One line that changes in place at a terminal; a plain line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.score = ""
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False)
+
+    def follow(self, events: Iterator[Any]) -> Any:
+        """Draws the events of a training up to the last, which is handed back."""
+        from heedful.tasks.run import Finished, Measured, Note, Trained
+
+        status = self.console.status("") if self.console.is_terminal else None
+        with status or contextlib.nullcontext():
+            last = 0.0
+            for event in events:
+                match event:
+                    case Note(text):
+                        self.say(text)
+                    case Trained() as now:
+                        if status is not None:
+                            status.update(self._line(now))
+                        elif now.step.seconds - last >= 15 or now.step.step == 1:
+                            last = now.step.seconds
+                            self.say(self._line(now))
+                    case Measured() as now:
+                        self.score = f"BLEU {now.bleu:.1f}"
+                        mark = "  best" if now.best else ""
+                        self.say(
+                            f"step {now.step:,}  valid loss {now.valid_loss:.3f}  BLEU {now.bleu:.1f}  "
+                            f"chrF {now.chrf:.1f}{mark}"
+                        )
+                    case Finished() as now:
+                        return now
+        raise AssertionError("a training ends with what it reached")
+
+    def _line(self, now: Any) -> str:
+        left = int(now.seconds_left)
+        return (
+            f"step {now.step.step:,}  loss {now.step.loss:.3f}  lr {now.lr:.1e}  "
+            f"{now.tokens_per_second:,.0f} tokens/s  {left // 60}:{left % 60:02} left  {self.score}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""One block, and a stack of them. There is no encoder class and no decoder class: an encoder is a stack with a
+padding mask, a language model a stack with a causal mask, a decoder a causal stack that also looks at a memory.
+
+B batch, T tokens, K tokens to look at, S memory tokens, C model width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.core.attention import KV, Attention, AttentionConfig
+from heedful.core.cache import BlockCache, Fixed, Growing
+from heedful.core.dropout import Dropout
+from heedful.core.mask import EVERYONE, Mask
+from heedful.core.position import PositionConfig, make_position
+from heedful.errors import InputError
+
+MOST_LAYERS = 1000  # a config from elsewhere may say anything
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": F.silu,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig:
+    attention: AttentionConfig
+    d_ff: int  # width inside the MLP
+    cross: AttentionConfig | None = None  # also look at a memory
+    order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
+    norm: Literal["layer", "rms"] = "layer"
+    norm_eps: float = 1e-5
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    gated: bool = False  # activation(gate(x)) * up(x) inside the MLP (Shazeer 2020)
+    bias: bool = True  # in the MLP
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What a stack may look at besides its input, and who may look at whom. It travels whole."""
+
+    mask: Mask
+    positions: Tensor | None = None  # places (1 or B, T), or embeddings (1 or B, T, C) for the scheme "added"
+    bias: Float[Tensor, "#B #H T K"] | None = None  # a position bias that all blocks share
+    memory: Float[Tensor, "B S C"] | None = None
+    memory_mask: Mask = EVERYONE
+    memory_positions: Tensor | None = None
+
+
+def make_norm(kind: Literal["layer", "rms"], d_model: int, eps: float) -> nn.Module:
+    return nn.LayerNorm(d_model, eps=eps) if kind == "layer" else nn.RMSNorm(d_model, eps=eps)
+
+
+class MLP(nn.Module):
+    """Two linear maps with an activation between, at each place alone (Vaswani et al. 2017, section 3.3)."""
+
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
+        super().__init__()
+        self.up = nn.Linear(d_model, config.d_ff, bias=config.bias)
+        self.gate = nn.Linear(d_model, config.d_ff, bias=config.bias) if config.gated else None
+        self.down = nn.Linear(config.d_ff, d_model, bias=config.bias)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
+        if self.gate is None:
+            return self.down(self.activation(self.up(x)))
+        return self.down(self.activation(self.gate(x)) * self.up(x))
+
+
+class Residual(nn.Module):
+    """Adds what a branch found to what came in. The order of the norms is which of the three exist: post-norm
+    (Vaswani et al. 2017) the outer one, pre-norm (Xiong et al. 2020) the inner one, sandwich (Ding et al. 2021)
+    both sides of the branch."""
+
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
+        super().__init__()
+
+        def norm(*orders: str) -> nn.Module:
+            return make_norm(config.norm, d_model, config.norm_eps) if config.order in orders else nn.Identity()
+
+        self.in_norm = norm("pre", "sandwich")
+        self.branch_norm = norm("sandwich")
+        self.out_norm = norm("post")
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Float[Tensor, "B T C"], branch: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
+        return self.out_norm(x + self.dropout(self.branch_norm(branch(self.in_norm(x)))))
+
+
+class Block(nn.Module):
+    """Self-attention, then cross-attention where there is a memory, then an MLP, each inside a residual."""
+
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
+        super().__init__()
+        self.self_attention = Attention(d_model, config.attention)
+        self.self_residual = Residual(d_model, config)
+        self.cross_attention = Attention(d_model, config.cross) if config.cross is not None else None
+        self.cross_residual = Residual(d_model, config) if config.cross is not None else None
+        self.mlp = MLP(d_model, config)
+        self.mlp_residual = Residual(d_model, config)
+
+    def forward(
+        self, x: Float[Tensor, "B T C"], context: Context, cache: BlockCache | None = None
+    ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
+        """The block's output, and the cache with these tokens in it where one was given."""
+
+        def look_at_self(h: Tensor) -> Tensor:
+            nonlocal cache
+            kv = self.self_attention.keys_values(h, context.positions)
+            if cache is not None:
+                cache = cache.append(kv)
+                kv = cache.past.kv()
+            return self.self_attention(h, kv, mask=context.mask, positions=context.positions, bias=context.bias)
+
+        def look_at_memory(h: Tensor) -> Tensor:
+            kv = self.remember(context) if cache is None else cache.memory
+            return self.cross_attention(h, kv, mask=context.memory_mask, positions=context.positions)  # type: ignore[misc]
+
+        x = self.self_residual(x, look_at_self)
+        if self.cross_residual is not None:
+            x = self.cross_residual(x, look_at_memory)
+        return self.mlp_residual(x, self.mlp), cache
+
+    def remember(self, context: Context) -> KV | None:
+        """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""
+        if self.cross_attention is None or context.memory is None:
+            return None
+        return self.cross_attention.keys_values(context.memory, context.memory_positions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    n_layers: int
+    block: BlockConfig
+    final_norm: bool = False  # pre-norm stacks end in one, post-norm stacks have it already
+    shared_position: PositionConfig = PositionConfig()  # one bias for all blocks (T5)
+
+    def __post_init__(self) -> None:
+        if self.n_layers > MOST_LAYERS:
+            raise InputError(f"{self.n_layers} layers are more than {MOST_LAYERS}", fix="give fewer n_layers")
+
+
+class Stack(nn.Module):
+    def __init__(self, d_model: int, config: StackConfig) -> None:
+        super().__init__()
+        block, attention = config.block, config.block.attention
+        self.blocks = nn.ModuleList(Block(d_model, block) for _ in range(config.n_layers))
+        self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
+        head_dim = attention.head_dim or d_model // attention.n_heads
+        shared = config.shared_position.kind
+        if shared not in ("none", "alibi", "buckets"):
+            raise InputError(f"blocks cannot share the position scheme {shared!r}", fix="give it to their attention")
+        self.shares_position = shared != "none"
+        self.position = make_position(
+            config.shared_position, n_heads=attention.n_heads, head_dim=head_dim, scale=head_dim**-0.5
+        )
+
+    def forward(
+        self, x: Float[Tensor, "B T C"], context: Context, cache: tuple[BlockCache, ...] | None = None
+    ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
+        """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
+        if self.shares_position:
+            past = None if cache is None else cache[0].past.positions
+            keys = context.positions
+            if past is not None and keys is not None:
+                keys = torch.cat([past, keys], dim=-1)
+            context = replace(context, bias=self.position.bias(None, context.positions, keys))
+        caches = []
+        for i, block in enumerate(self.blocks):
+            x, kept = block(x, context, None if cache is None else cache[i])
+            caches.append(kept)
+        return self.norm(x), None if cache is None else tuple(caches)
+
+    def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
+        """Empty caches that have looked at the memory already: growing, or with fixed room for `size` tokens."""
+        past = Growing() if size is None else Fixed(size)
+        return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]

@@ -1,0 +1,80 @@
+"""Configurations are frozen dataclasses, and JSON is their only other form.
+
+An unknown key or a value of the wrong type is an error that names the nearest right one: a misspelt
+option that is silently ignored costs its user a training run.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from typing import Any, Literal, TypeVar
+
+from heedful.errors import InputError
+
+C = TypeVar("C")
+LARGEST = 1 << 24
+
+
+def to_json(config: Any) -> Any:
+    """The configuration as what `json` can write; `from_json` is its inverse."""
+    if dataclasses.is_dataclass(config):
+        return {field.name: to_json(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    if isinstance(config, tuple):
+        return [to_json(item) for item in config]
+    return config
+
+
+def from_json(kind: type[C], data: Any, where: str = "config") -> C:
+    """Builds the dataclass `kind` from a JSON object.
+
+    Raises InputError for a key that `kind` does not have, a missing key, or a value of another type.
+    """
+    if not isinstance(data, dict):
+        raise InputError(f"expected an object, found {data!r}", where=where)
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    for key in data:
+        if key not in fields:
+            raise unknown_key(key, list(fields), where=where)
+    values = {key: _value(hints[key], value, f"{where}.{key}") for key, value in data.items()}
+    needed = [name for name, field in fields.items() if name not in data and _required(field)]
+    if needed:
+        raise InputError(f"missing {', '.join(needed)}", where=where)
+    return kind(**values)
+
+
+def unknown_key(key: str, known: list[str], *, where: str) -> InputError:
+    """The error for a misspelt key: it names the nearest right one."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    fix = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+    return InputError(f"unknown key {key!r}", where=where, fix=fix)
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _value(next(option for option in arguments if option is not type(None)), value, where)
+    if origin is Literal:
+        if value not in arguments:
+            raise InputError(f"{value!r} is not one of {', '.join(map(repr, arguments))}", where=where)
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise InputError(f"expected a list, found {value!r}", where=where)
+        return tuple(_value(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if dataclasses.is_dataclass(kind):
+        return value if isinstance(value, kind) else from_json(kind, value, where)  # type: ignore[arg-type]
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"expected {kind.__name__}, found {value!r}", where=where)
+    if kind is int and not 0 <= value <= LARGEST:
+        raise InputError(f"{value} is no size of a model", where=where, fix=f"give a number from 0 to {LARGEST:,}")
+    return value

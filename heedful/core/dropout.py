@@ -1,0 +1,44 @@
+"""Dropout (Srivastava et al. 2014) whose random numbers cost little on a CPU.
+
+A CPU draws random numbers one after another, and `torch.nn.functional.dropout` draws one 64-bit number an
+element: at p = 0.1 it took a third of a training step. One such number holds eight bytes, and a byte decides
+one element, so p is rounded to a multiple of 1/256 here; what is kept is scaled by exactly that chance.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.errors import InputError
+
+
+def dropout(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
+    """Sets elements to zero with chance `p`, and scales the others so that the mean stays.
+
+    Raises InputError for a `p` that is no chance, or that leaves nothing.
+    """
+    if p == 0.0:
+        return x
+    dropped = round(p * 256)
+    if not 0 <= dropped < 256:
+        raise InputError(f"dropout with chance {p}", fix="give 0, or more but less than 1")
+    if x.device.type != "cpu":
+        return F.dropout(x, p)
+    count = x.numel()
+    words = torch.empty(-(-count // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    bytes_ = words.view(torch.uint8)[:count]
+    keep = (bytes_ >= dropped).to(x.dtype).mul_(256 / (256 - dropped))
+    return x * keep.view(x.shape)
+
+
+class Dropout(nn.Module):
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return dropout(x, self.p) if self.training else x
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

@@ -1,0 +1,130 @@
+"""From symbols to vectors: tokens, and the places where they stand.
+
+B batch, T tokens, C model width.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.dropout import Dropout
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacesConfig:
+    kind: Literal["none", "sinusoidal", "learned", "binary"] = "sinusoidal"
+    size: int = 512  # learned: how many places there are
+    halves: bool = False  # sinusoidal: all sines, then all cosines, in place of taking turns
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedConfig:
+    vocab_size: int
+    scaled: bool = True  # multiply by sqrt(d_model) (Vaswani et al. 2017, section 3.4)
+    places: PlacesConfig = PlacesConfig()
+    dropout: float = 0.0
+
+
+def sinusoidal(positions: Int[Tensor, "*B T"], d_model: int, *, halves: bool = False) -> Float[Tensor, "*B T C"]:
+    """PE(t, 2i) = sin(t / 10000^(2i/d)) and PE(t, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5); with
+    `halves`, the same numbers with the sines first, as Marian lays them out."""
+    exponent = torch.arange(0, d_model, 2, device=positions.device, dtype=torch.float64) / d_model
+    angle = positions[..., None] * 10_000.0**-exponent
+    parts = (angle.sin(), angle.cos()[..., : d_model // 2])
+    both = torch.cat(parts, dim=-1) if halves else _take_turns(*parts)
+    return both.float()
+
+
+def binary(positions: Int[Tensor, "*B T"], d_model: int) -> Float[Tensor, "*B T C"]:
+    """The place as a binary number, lowest bit first."""
+    bits = min(d_model, 62)
+    code = (positions[..., None] >> torch.arange(bits, device=positions.device)) & 1
+    return nn.functional.pad(code.float(), (0, d_model - bits))
+
+
+def _take_turns(even: Tensor, odd: Tensor) -> Tensor:
+    out = even.new_empty(*even.shape[:-1], even.shape[-1] + odd.shape[-1])
+    out[..., 0::2], out[..., 1::2] = even, odd
+    return out
+
+
+class Table(nn.Embedding):
+    """A vector for each number, whose gradient is summed in float32 also where the table is bf16.
+
+    A frequent token's gradient is a sum of hundreds. torch adds them up in the table's own dtype on a CPU, and in bf16
+    a sum stops growing at about 256 times what is added: a small translator then needs twice the steps.
+    """
+
+    def forward(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape C"]:
+        if self.weight.device.type == "cpu" and self.weight.dtype in (torch.bfloat16, torch.float16):
+            return _LookUp.apply(self.weight, numbers)
+        return super().forward(numbers)
+
+
+class _LookUp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, numbers: Tensor) -> Tensor:
+        ctx.save_for_backward(numbers)
+        ctx.like = weight
+        return nn.functional.embedding(numbers, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
+        (numbers,) = ctx.saved_tensors
+        total = torch.zeros_like(ctx.like, dtype=torch.float32)
+        total.index_add_(0, numbers.flatten(), grad_outputs[0].reshape(-1, total.shape[1]).float())
+        return total.to(ctx.like.dtype), None
+
+
+class Places(nn.Module):
+    """Absolute positions as vectors to add to the embeddings."""
+
+    def __init__(self, d_model: int, config: PlacesConfig) -> None:
+        super().__init__()
+        self.d_model, self.config = d_model, config
+        self.table = Table(config.size, d_model) if config.kind == "learned" else None
+
+    def forward(self, positions: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
+        """Raises InputError for a place beyond those that a learned table has."""
+        if self.table is not None:
+            size = self.table.num_embeddings
+            if positions.numel() and int(positions.max()) >= size:
+                raise InputError(f"{int(positions.max()) + 1} tokens, but the model has {size} places")
+            return self.table(positions)
+        # Made for places up to the furthest, then looked up: rows share places, and double-precision sines are slow.
+        places = torch.arange(int(positions.max()) + 1 if positions.numel() else 1, device=positions.device)
+        match self.config.kind:
+            case "sinusoidal":
+                return sinusoidal(places, self.d_model, halves=self.config.halves)[positions]
+            case "binary":
+                return binary(places, self.d_model)[positions]
+            case _:
+                return torch.zeros(*positions.shape, self.d_model, device=positions.device)
+
+
+class Embed(nn.Module):
+    """Token vectors plus place vectors, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
+
+    def __init__(self, d_model: int, config: EmbedConfig, tokens: nn.Embedding | None = None) -> None:
+        super().__init__()
+        self.tokens = Table(config.vocab_size, d_model) if tokens is None else tokens
+        self.places = Places(d_model, config.places)
+        self.dropout = Dropout(config.dropout)
+        self.scale = math.sqrt(d_model) if config.scaled else 1.0
+
+    def forward(self, tokens: Int[Tensor, "B T"], positions: Int[Tensor, "#B T"]) -> Float[Tensor, "B T C"]:
+        x = self.tokens(tokens) * self.scale
+        return self.dropout(x + self.places(positions).to(x.dtype))
+
+
+def places_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Where each token stands in its own sentence, for rows that hold several one after another."""
+    here = torch.arange(segments.shape[1], device=segments.device).expand_as(segments)
+    begins = torch.ones_like(segments, dtype=torch.bool)
+    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    return here - torch.where(begins, here, 0).cummax(dim=1).values

@@ -1,0 +1,50 @@
+"""How weights begin: one named function a scheme, applied to a whole model.
+
+Each sets every linear map, embedding and norm that it finds, so that what a model begins with is known from
+the one line that called it.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+NORMS = (nn.LayerNorm, nn.RMSNorm)
+
+
+def xavier(model: nn.Module) -> None:
+    """Linear maps uniform with variance 2 / (fan in + fan out) (Glorot and Bengio 2010, equation 16), embeddings with
+    standard deviation d_model^-0.5, so that scaled by sqrt(d_model) they have variance 1 (as tensor2tensor did)."""
+    _each(model, nn.init.xavier_uniform_, lambda table: nn.init.normal_(table, std=table.shape[1] ** -0.5))
+
+
+def normal(model: nn.Module, *, std: float = 0.02) -> None:
+    """Everything with one standard deviation (Devlin et al. 2019; their code, 0.02)."""
+    _each(model, lambda w: nn.init.normal_(w, std=std), lambda w: nn.init.normal_(w, std=std))
+
+
+def gpt2(model: nn.Module, *, n_layers: int, std: float = 0.02) -> None:
+    """As `normal`, but the maps that end a residual branch are smaller by sqrt(2 n_layers), so that the sum over the
+    layers keeps its size (Radford et al. 2019, section 2.3)."""
+    normal(model, std=std)
+    for name, module in model.named_modules():
+        if name.endswith(("self_attention.out", "mlp.down")) and isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=std / (2 * n_layers) ** 0.5)
+
+
+@torch.no_grad()
+def _each(
+    model: nn.Module, linear: Callable[[torch.Tensor], object], embedding: Callable[[torch.Tensor], object]
+) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            linear(module.weight)
+            if module.bias is not None:
+                module.bias.zero_()
+        elif isinstance(module, nn.Embedding):
+            embedding(module.weight)
+        elif isinstance(module, NORMS):
+            if module.weight is not None:
+                module.weight.fill_(1.0)
+            if isinstance(module, nn.LayerNorm) and module.bias is not None:
+                module.bias.zero_()

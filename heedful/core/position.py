@@ -1,0 +1,182 @@
+"""Where a token stands, told to attention.
+
+Position can enter attention at three doors, and every published scheme uses one of them:
+
+    enter   added to what queries and keys are projected from     DETR
+    rotate  turns queries and keys after projection               rotary
+    bias    added to the scores                                   T5, ALiBi, Shaw
+
+Absolute positions are not told to attention at all: they are embeddings (`heedful.core.embed`).
+
+B batch, T queries, S keys, H heads, D head width, C model width.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.embed import Table
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionConfig:
+    kind: Literal["none", "added", "rotary", "alibi", "buckets", "shaw"] = "none"
+    theta: float = 10_000.0  # rotary: the longest wavelength is about 2 pi theta
+    buckets: int = 32  # buckets: how many
+    furthest: int = 128  # buckets, shaw: distances beyond share one entry
+    two_sided: bool = True  # buckets: tell the future from the past; False where attention is causal
+
+
+class Position(nn.Module):
+    """Attention that is not told: each scheme below overrides the one door that it uses."""
+
+    def enter(self, x: Float[Tensor, "B T C"], positions: Tensor | None) -> Float[Tensor, "B T C"]:
+        return x
+
+    def rotate(
+        self, heads: Float[Tensor, "B H T D"], positions: Int[Tensor, "#B T"] | None
+    ) -> Float[Tensor, "B H T D"]:
+        return heads
+
+    def bias(
+        self,
+        query: Float[Tensor, "B H T D"] | None,
+        query_positions: Int[Tensor, "#B T"] | None,
+        key_positions: Int[Tensor, "#B S"] | None,
+    ) -> Float[Tensor, "#B H T S"] | None:
+        return None
+
+
+class Added(Position):
+    """Position embeddings (B, T, C), given as `positions`, are added to what makes queries and keys, and not to
+    what makes values (Carion et al. 2020, DETR, appendix A)."""
+
+    def enter(self, x: Float[Tensor, "B T C"], positions: Float[Tensor, "#B T C"] | None) -> Float[Tensor, "B T C"]:
+        return x if positions is None else x + positions
+
+
+class Rotary(Position):
+    """Turns each pair of features by an angle that grows with the place, so that the product of a query and a key
+    depends on their distance alone (Su et al. 2021, section 3.2.2). Pairs are (i, i + D/2), as in LLaMA."""
+
+    def __init__(self, head_dim: int, theta: float) -> None:
+        super().__init__()
+        self.head_dim, self.theta = head_dim, theta
+
+    def rotate(
+        self, heads: Float[Tensor, "B H T D"], positions: Int[Tensor, "#B T"] | None
+    ) -> Float[Tensor, "B H T D"]:
+        if positions is None:
+            raise ValueError("rotary attention needs positions")
+        exponent = torch.arange(0, self.head_dim, 2, device=heads.device) / self.head_dim
+        angle = positions[:, None, :, None] * self.theta**-exponent  # float32, whatever the heads are
+        cos, sin = angle.cos().to(heads.dtype), angle.sin().to(heads.dtype)
+        first, second = heads.chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+class Alibi(Position):
+    """A penalty that grows with distance, at a fixed slope for each head (Press et al. 2022, section 3). For a head
+    count that is no power of two, the slopes between are taken from the next power, as the authors do."""
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        power = 2 ** math.floor(math.log2(n_heads))
+        slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
+        slopes += [2.0 ** (-4 * (2 * i + 1) / power) for i in range(n_heads - power)]
+        self.register_buffer("slopes", torch.tensor(slopes)[:, None, None], persistent=False)
+        self.slopes: Tensor
+
+    def bias(
+        self,
+        query: Float[Tensor, "B H T D"] | None,
+        query_positions: Int[Tensor, "#B T"] | None,
+        key_positions: Int[Tensor, "#B S"] | None,
+    ) -> Float[Tensor, "#B H T S"]:
+        return -self.slopes * _offset(query_positions, key_positions).abs()[:, None]
+
+
+class RelativeBuckets(Position):
+    """One learned number for each head and bucket of distance (Raffel et al. 2020, section 2.1): half of the buckets
+    hold one distance each, the others grow logarithmically up to `furthest`, which must be more than those."""
+
+    def __init__(self, n_heads: int, config: PositionConfig) -> None:
+        super().__init__()
+        exact = config.buckets // (4 if config.two_sided else 2)
+        if not 0 < exact < config.furthest:
+            raise InputError(f"{config.buckets} buckets for distances up to {config.furthest}", fix="fewer, or further")
+        self.table = Table(config.buckets, n_heads)
+        self.config = config
+
+    def bias(
+        self,
+        query: Float[Tensor, "B H T D"] | None,
+        query_positions: Int[Tensor, "#B T"] | None,
+        key_positions: Int[Tensor, "#B S"] | None,
+    ) -> Float[Tensor, "#B H T S"]:
+        return self.table(self.bucket(_offset(query_positions, key_positions))).permute(0, 3, 1, 2)
+
+    def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        """The bucket of each offset (key place minus query place)."""
+        buckets, after = self.config.buckets, torch.zeros_like(offset)
+        if self.config.two_sided:
+            buckets //= 2
+            after = (offset > 0) * buckets
+            distance = offset.abs()
+        else:
+            distance = (-offset).clamp(min=0)
+        exact = buckets // 2
+        ratio = torch.log(distance.clamp(min=1) / exact) / math.log(self.config.furthest / exact)
+        far = (exact + (ratio * (buckets - exact)).long()).clamp(max=buckets - 1)
+        return after + torch.where(distance < exact, distance, far)
+
+
+class Shaw(Position):
+    """A learned key for each distance, clipped at `furthest` (Shaw et al. 2018, equation 4): the score of a query and
+    a key gains the query's product with the key of their distance. The paper's second table, on the values
+    (equation 3), is left out: its own ablation (section 4.3) found the keys' table enough."""
+
+    def __init__(self, head_dim: int, furthest: int, scale: float) -> None:
+        super().__init__()
+        self.table = nn.Embedding(2 * furthest + 1, head_dim)
+        self.furthest, self.scale = furthest, scale
+
+    def bias(
+        self,
+        query: Float[Tensor, "B H T D"] | None,
+        query_positions: Int[Tensor, "#B T"] | None,
+        key_positions: Int[Tensor, "#B S"] | None,
+    ) -> Float[Tensor, "#B H T S"]:
+        if query is None:
+            raise ValueError("Shaw's bias depends on the query, so blocks cannot share it")
+        furthest = self.furthest
+        places = _offset(query_positions, key_positions).clamp(-furthest, furthest) + furthest  # (#B, T, S)
+        products = query @ self.table.weight.T * self.scale  # (B, H, T, 2 furthest + 1)
+        return products.gather(-1, places[:, None].expand(*products.shape[:3], -1))
+
+
+def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale: float) -> Position:
+    match config.kind:
+        case "none":
+            return Position()
+        case "added":
+            return Added()
+        case "rotary":
+            return Rotary(head_dim, config.theta)
+        case "alibi":
+            return Alibi(n_heads)
+        case "buckets":
+            return RelativeBuckets(n_heads, config)
+        case "shaw":
+            return Shaw(head_dim, config.furthest, scale)
+
+
+def _offset(queries: Tensor | None, keys: Tensor | None) -> Int[Tensor, "#B T S"]:
+    if queries is None or keys is None:
+        raise ValueError("a relative position needs the positions of queries and keys")
+    return keys[:, None, :] - queries[:, :, None]

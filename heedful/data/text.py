@@ -1,0 +1,428 @@
+"""Reading parallel text: files in any common layout become a `Corpus`, or one line says what is wrong where.
+
+Everything is read and checked before anything is trained. Texts are left as they stand in the file: only line
+ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
+"""
+
+import codecs
+import csv
+import difflib
+import errno
+import gzip
+import importlib
+import json
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain, islice
+from pathlib import Path
+
+from heedful.errors import HeedError, InputError, MissingError
+
+LONGEST_LINE = 100_000  # characters; a longer one is a broken file, not a sentence
+HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
+VALID = ("valid", "val", "dev", "validation")
+TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sentence i of `source` translates to sentence i of `target`; `dropped` pairs had an empty side."""
+
+    source: list[str]
+    target: list[str]
+    name: str
+    dropped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def rows(self, indices: Iterable[int]) -> "Pairs":
+        """The chosen pairs, in the given order."""
+        chosen = list(indices)
+        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a translator is trained and measured on. `notes` are lines that a person should see."""
+
+    train: Pairs
+    valid: Pairs
+    tests: dict[str, Pairs]
+    source: str
+    target: str
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def sanitise(text: str) -> str:
+    """Text that UTF-8 can hold: surrogate pairs are joined, lone ones become U+FFFD, all else stays."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def read_parallel(
+    path: str | Path,
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[int, int] | None = None,
+) -> Corpus:
+    """Read the pairs in `path`, a folder, a file or `hf:NAME[:CONFIG]`; any file may end in `.gz`.
+
+    - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
+      `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
+      exactly two languages their names may be left out: the source is then the first in the alphabet.
+    - A `.tsv` or `.csv` file with two columns, source first, or with more under a header: the first line is a
+      header when it holds both names, `source` and `target` (case aside). `columns` names the two by number
+      instead, counted from 1, and then no line is a header.
+    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`.
+
+    Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
+    out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
+    translations of one sentence stay on one side, and every machine chooses the same.
+    Raises InputError or MissingError.
+    """
+    if source is not None and source == target:
+        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
+    if columns and (min(columns) < 1 or columns[0] == columns[1]):
+        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
+    if str(path).startswith("hf:"):
+        return _read_hub(str(path), source or "source", target or "target")
+    path = Path(path)
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return _read_folder(path, source, target, columns)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    source, target = source or "source", target or "target"
+    return _corpus({"train": _read_table(path, source, target, columns)}, source, target, [path])
+
+
+def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
+    """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
+    source, target = read_lines(source_file), read_lines(target_file)
+    if len(source) != len(target):
+        (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
+        raise InputError(
+            f"the last line, but {long} has {m:,} lines, expected as many",
+            where=f"{short}:{n}",
+            fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
+        )
+    return _pairs(str(source_file), zip(source, target, strict=True))
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """The lines of a UTF-8 file. Only LF ends a line (a CR before it goes): U+2028 and U+0085 are text."""
+    path = Path(path)
+    data = _read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        fix = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
+        raise InputError("UTF-16, expected UTF-8", where=f"{path}:1", fix=fix)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
+        raise InputError(
+            f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
+            where=f"{path}:{line}",
+            fix=f"convert the file from its encoding, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}",
+        ) from None
+    if not text.strip():
+        raise InputError("empty", where=str(path), fix="give a file with one sentence a line")
+    if "\0" in text:
+        where = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
+        raise InputError("a NUL byte, expected text", where=where, fix="save the file as UTF-8 text")
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if max(map(len, lines)) > LONGEST_LINE:
+        number = next(number for number, text in enumerate(lines, 1) if len(text) > LONGEST_LINE)
+        what = f"{len(lines[number - 1]):,} characters in one line, at most {LONGEST_LINE:,} are read"
+        raise InputError(what, where=f"{path}:{number}", fix="put one sentence on each line")
+    return lines
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except gzip.BadGzipFile:
+        raise InputError("not a gzip file, or damaged", where=str(path), fix="try gzip -t") from None
+    except (EOFError, zlib.error):
+        raise InputError("a gzip file that is cut short", where=str(path), fix="copy it again") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> HeedError:
+    where = str(path)
+    if isinstance(error, FileNotFoundError):
+        if path.is_symlink():
+            return MissingError("a link to a file that is not there", where=where, fix="mend the link")
+        absent = next((part for part in [*reversed(path.parents), path] if not os.path.exists(part)), path)
+        near = difflib.get_close_matches(absent.name, _names(absent.parent), n=1)
+        fix = f"did you mean {absent.parent / near[0]}?" if near else "check the path"
+        return MissingError("no such file or folder", where=str(absent), fix=fix)
+    if isinstance(error, IsADirectoryError):
+        return InputError("a folder, expected a file", where=where, fix="give a file inside it")
+    if isinstance(error, PermissionError):
+        return InputError("no permission to read it", where=where, fix=f"chmod u+r {path.name}")
+    if error.errno == errno.ELOOP:
+        return InputError("a link that leads back to itself", where=where, fix="give the file itself")
+    return InputError(f"cannot be read: {error.strerror}", where=where, fix="check the file and the disk")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _pairs(name: str, rows: Iterable[tuple[str, str]]) -> Pairs:
+    """Keep the rows with text on both sides, and count the others."""
+    read = list(rows)
+    kept = [(source, target) for source, target in read if source.strip() and target.strip()]
+    if not kept:
+        raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
+    return Pairs([source for source, _ in kept], [target for _, target in kept], name, len(read) - len(kept))
+
+
+def _read_folder(folder: Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Corpus:
+    files: dict[tuple[str, str], Path] = {}
+    for name in sorted(os.listdir(folder)):  # "train.en" comes before "train.en.gz", and is taken first
+        stem, _, suffix = name.removesuffix(".gz").rpartition(".")
+        files.setdefault((stem, suffix), folder / name)
+    stems = sorted({stem for stem, _ in files if stem in VALID or stem.startswith("test")})
+    trains = sorted(suffix for stem, suffix in files if stem == "train")
+    languages = [suffix for suffix in trains if suffix not in TABLES]
+    if set(trains) & set(TABLES) and not {source, target} <= set(languages):
+        names = (source or "source", target or "target")
+        kinds = {stem: [kind for kind in TABLES if (stem, kind) in files] for stem in ["train", *stems]}
+        tables = {stem: files[stem, there[0]] for stem, there in kinds.items() if there}
+        parts = {stem: _read_table(path, *names, columns) for stem, path in tables.items()}
+        used, notes = list(tables.values()), []
+    else:
+        names = _languages(folder, languages, source, target)
+        sides = {stem: [files.get((stem, name)) for name in names] for stem in ["train", *stems]}
+        for stem, (left, right) in sides.items():
+            if (left is None) != (right is None) and stem in VALID:
+                absent = f"{stem}.{names[0] if left is None else names[1]}"
+                raise MissingError(f"no {absent} beside {left or right}", where=str(folder), fix="add it")
+        both = {stem: (left, right) for stem, (left, right) in sides.items() if left and right}
+        parts = {stem: read_pairs(*paths) for stem, paths in both.items()}
+        used = [path for paths in both.values() for path in paths]
+        notes = [
+            f"{left or right}: left out, it is there in one of the two languages only"
+            for left, right in sides.values()
+            if (left is None) != (right is None)
+        ]
+    return _corpus(parts, *names, used, notes)
+
+
+def _languages(folder: Path, found: list[str], source: str | None, target: str | None) -> tuple[str, str]:
+    """The two languages: as given, or inferred where `found` leaves no choice."""
+    if not found:
+        what = f"no training file; it holds {_listed(_names(folder))}"
+        fix = "a folder needs train.SOURCE and train.TARGET, or train.tsv, train.csv or train.jsonl"
+        raise MissingError(what, where=str(folder), fix=fix)
+    there = f"the training files there are train.{', train.'.join(found)}"
+    for name in (source, target):
+        if name is not None and name not in found:
+            raise MissingError(f"no train.{name}; {there}", where=str(folder), fix="name two of these")
+    if source is None or target is None:
+        others = [name for name in found if name not in (source, target)]
+        if len(found) != 2:
+            raise InputError(f"which two languages? {there}", where=str(folder), fix="name source and target")
+        return source or others[0], target or others[-1]
+    return source, target
+
+
+def _read_table(path: Path, source: str, target: str, columns: tuple[int, int] | None) -> Pairs:
+    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in TABLES:
+        fix = "give .tsv, .csv or .jsonl (with .gz if packed), or a folder with train.SOURCE and train.TARGET"
+        raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
+    lines = read_lines(path)
+    if kind == "jsonl":
+        return _pairs(str(path), _json_rows(path, lines, source, target))
+    cells = _csv_cells(path, lines) if kind == "csv" else _tsv_cells(lines)
+    between = "comma" if kind == "csv" else "TAB"
+    return _pairs(str(path), _column_rows(path, cells, source, target, columns, f"source {between} target"))
+
+
+def _tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
+
+
+def _csv_cells(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for line in lines), strict=True)
+    while True:
+        number = reader.line_num + 1  # where the record begins: a quoted cell may go over several lines
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            fix = 'a quoted cell ends with one ", and a " inside it is written ""'
+            raise InputError(f"not CSV: {error}", where=f"{path}:{number}", fix=fix) from None
+        if cells is None:
+            return
+        yield number, cells
+
+
+def _column_rows(
+    path: Path,
+    rows: Iterator[tuple[int, list[str]]],
+    source: str,
+    target: str,
+    columns: tuple[int, int] | None,
+    layout: str,
+) -> Iterator[tuple[str, str]]:
+    """The two columns of each row; a blank row is a pair of empty sides."""
+    number, first = next((row for row in rows if row[1]), (1, []))
+    names = [cell.strip().lower() for cell in first]
+    known = [] if columns else [name for name in (source, target) if name.lower() in names]
+    if len(known) == 1:
+        absent = target if known == [source] else source
+        what = f"no column {absent!r} in the header; there are {_listed(names)}"
+        raise InputError(what, where=f"{path}:{number}", fix="name two of these, or columns by number")
+    if known:
+        left, right, least, most = *map(names.index, (source.lower(), target.lower())), len(names), len(names)
+        expected, fix = f"{most} as in the header", f"each line needs all of {_listed(names)}"
+    else:
+        rows = chain([(number, first)], rows)
+        left, right = (columns[0] - 1, columns[1] - 1) if columns else (0, 1)
+        least, most = max(left, right) + 1, sys.maxsize if columns else 2
+        expected = f"at least {least}" if columns else f"2 ({layout})"
+        fix = f"give two columns, or a first line that names them, two of them {source} and {target}"
+    for number, cells in rows:
+        if cells and not least <= len(cells) <= most:
+            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+            raise InputError(what, where=f"{path}:{number}", fix=fix)
+        yield (cells[left], cells[right]) if cells else ("", "")
+
+
+def _json_rows(path: Path, lines: list[str], source: str, target: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            yield "", ""
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+            why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(": line ")[0]
+            what = f"not JSON{at}: {why}"
+            raise InputError(what, where=f"{path}:{number}", fix="one JSON object a line") from None
+        yield _sides(row, f"{path}:{number}", source, target)
+
+
+def _sides(row: object, where: str, source: str, target: str) -> tuple[str, str]:
+    """Both texts of a JSON object, which may hold them under "translation" as Hugging Face's data sets do."""
+    if isinstance(row, dict) and isinstance(row.get("translation"), dict):
+        row = row["translation"]
+    if not isinstance(row, dict):
+        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
+        raise InputError(f"{_json_type(row)}, expected an object", where=where, fix=fix)
+    for name in (source, target):
+        if name not in row:
+            what = f"no key {name!r}; there are {_listed(row)}"
+            raise InputError(what, where=where, fix="name two of these as source and target")
+        if not isinstance(row[name], str):
+            what = f"{name!r} is {_json_type(row[name])}, expected text"
+            raise InputError(what, where=where, fix="write it in quotes")
+    return sanitise(row[source]), sanitise(row[target])
+
+
+def _json_type(value: object) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return kinds.get(type(value), "null" if value is None else "an object")
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(repr, islice(names, 8))) or "none"
+
+
+def _read_hub(path: str, source: str, target: str) -> Corpus:
+    try:
+        datasets = importlib.import_module("datasets")  # an optional extra, and slow to import
+    except ImportError:
+        fix = "pip install 'heedful[datasets]'"
+        raise MissingError("reading this needs the package datasets", where=path, fix=fix) from None
+    name, _, config = path.removeprefix("hf:").partition(":")
+    try:
+        splits = datasets.load_dataset(name, config or None)
+    except (OSError, RuntimeError, ValueError) as error:
+        what = f"could not be loaded: {' '.join(str(error).split())}"
+        fix = "check the name, the configuration and the network"
+        raise MissingError(what, where=path, fix=fix) from None
+    parts = {
+        split: _pairs(
+            f"{path}:{split}",
+            (_sides(row, f"{path}:{split}:{number}", source, target) for number, row in enumerate(rows, 1)),
+        )
+        for split, rows in splits.items()
+        if split == "train" or split in VALID or split.startswith("test")
+    }
+    if "train" not in parts:
+        what = f"no split 'train'; there are {_listed(splits)}"
+        raise MissingError(what, where=path, fix="take a data set with a train split")
+    return _corpus(parts, source, target, [])
+
+
+def _corpus(parts: dict[str, Pairs], source: str, target: str, files: list[Path], notes: Iterable[str] = ()) -> Corpus:
+    """Hold out what is not among the parts, and note what a person should know."""
+    train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
+    tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
+    lines = list(notes)
+    for part in parts.values():
+        if part.dropped:
+            whole = part.dropped + len(part)
+            lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
+    if valid is None:
+        valid, *test, train = _hold_out(train, 1 if tests else 2)
+        lines.append(f"{train.name}: {len(valid):,} pairs held out for validation")
+        if test:
+            tests = {"test": test[0]}
+            lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
+    known = set(map(_key, train.source))
+    for part in (valid, *tests.values()):
+        if seen := sum(_key(text) in known for text in part.source):
+            lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
+    return Corpus(train, valid, tests, source, target, tuple(files), tuple(lines))
+
+
+def _key(text: str) -> str:
+    return text.strip().lower()
+
+
+def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
+    """`count` parts and the rest. The smallest hashes of sources go first, so more data moves few of them."""
+    groups: dict[str, list[int]] = {}
+    for i, text in enumerate(pairs.source):
+        groups.setdefault(_key(text), []).append(i)
+    if len(groups) <= count:
+        what = f"{len(groups)} different source sentence{'s' if len(groups) > 1 else ''}, expected at least"
+        fix = "give more pairs, or a validation file of their own"
+        raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
+    room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))
+    rest = sorted(groups, key=lambda key: blake2b(key.encode(), digest_size=8).digest())
+    parts: list[list[str]] = []
+    for _ in range(count):
+        held, left = [], room
+        for key in rest:
+            if len(groups[key]) <= left:
+                held.append(key)
+                left -= len(groups[key])
+            if not left:
+                break
+        parts.append(held or [min(rest, key=lambda key: len(groups[key]))])
+        taken = set(parts[-1])
+        rest = [key for key in rest if key not in taken]
+    return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*parts, rest)]

@@ -1,0 +1,196 @@
+"""Text to token ids and back: one class over one `tokenizers.Tokenizer`, with the ids that everybody shares.
+
+Text is read with exactly one space put before it, so that a word is the same piece at the start of a sentence
+as inside it; decoding takes that space away. A user's "<s>" is three ordinary characters, never a control id.
+"""
+
+import codecs
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from heedful.data.text import sanitise
+from heedful.errors import InputError, StorageError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+N_BYTES = 256
+SMALLEST = len(SPECIALS) + N_BYTES
+
+
+class Tokenizer:
+    """A trained vocabulary of `size` tokens, control tokens included."""
+
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        inner.encode_special_tokens = True  # not kept in the file: control strings in a text are only text
+        self._inner = inner
+
+    @property
+    def size(self) -> int:
+        return self._inner.get_vocab_size()
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of `json()`, in hexadecimal."""
+        return sha256(self.json().encode()).hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
+        read = [" " + sanitise(text) if text else "" for text in texts]
+        return [one.ids for one in self._inner.encode_batch_fast(read, add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the ids; control ids are left out, and bytes that are no UTF-8 read as U+FFFD."""
+        return self._inner.decode(list(ids)).removeprefix(" ")
+
+    def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """`decode` of each row."""
+        return [text.removeprefix(" ") for text in self._inner.decode_batch([list(row) for row in rows])]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """What each token stands for, to be shown: its text with "▁" for a space.
+
+        A character that is spread over several tokens stands at the one that completes it; those before it
+        show their bytes as "<0xF0>".
+        """
+        reader = codecs.getincrementaldecoder("utf-8")("replace")
+        shown = []
+        for index in ids:
+            if index < len(SPECIALS):
+                reader.reset()
+                shown.append(SPECIALS[index])
+            else:
+                data = self._bytes(index)
+                text = reader.decode(data).replace(" ", "▁")
+                shown.append(text or "".join(f"<0x{byte:02X}>" for byte in data))
+        return shown
+
+    def json(self) -> str:
+        """The whole tokenizer as the text of a `tokenizer.json`."""
+        return self._inner.to_str()
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read what `json` gave; a tokenizer of another make is refused. Raises StorageError."""
+        fix = "use the tokenizer.json that was written beside the model"
+        try:
+            inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
+        except OSError as error:
+            raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=fix) from None
+        except Exception as error:  # the library raises no narrower class for a malformed file
+            raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=fix) from None
+        for index, special in enumerate(SPECIALS):
+            if inner.token_to_id(special) != index:
+                what = f"{special} has the id {inner.token_to_id(special)}, expected {index}"
+                raise StorageError(what, where=str(path), fix=fix)
+        blank = _blank("bpe" if isinstance(inner.model, models.BPE) else "unigram")
+        ids = sorted(inner.get_vocab().values())
+        alike = all(inner.id_to_token(index) == blank.id_to_token(index) for index in range(SMALLEST))
+        if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
+            raise StorageError("a tokenizer of another make", where=str(path), fix=fix)
+        return cls(inner)
+
+    def _bytes(self, index: int) -> bytes:
+        token = self._inner.id_to_token(index) or ""
+        if isinstance(self._inner.model, models.BPE):
+            return bytes(BYTE_OF[character] for character in token)
+        return bytes([index - len(SPECIALS)]) if index < SMALLEST else token.replace("▁", " ").encode()
+
+
+def train_tokenizer(texts: Iterable[str], *, kind: Literal["bpe", "unigram"], size: int) -> Tokenizer:
+    """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine.
+
+    "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) gives every text back exactly.
+    "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
+    Raises InputError for no text, and for a `size` that cannot hold the bytes or, with "unigram", the texts'
+    characters.
+    """
+    if size < SMALLEST:
+        what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
+        raise InputError(what, fix="8000 suits most corpora")
+    read = [" " + sanitise(text) for text in texts if text]
+    if not read:
+        raise InputError("no text to learn a vocabulary from", fix="give training text")
+    return Tokenizer(_train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size))
+
+
+def _train_bpe(texts: list[str], size: int) -> tokenizers.Tokenizer:
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,  # a pair seen once is no pattern
+        special_tokens=list(SPECIALS),
+        initial_alphabet=list(BYTE_OF),
+        show_progress=False,
+    )
+    inner = _blank("bpe")
+    inner.train_from_iterator(texts, trainer)
+    return inner
+
+
+def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
+    n_characters = len(set().union(*texts))
+    if n_characters > size - SMALLEST:
+        what = f"{size} tokens cannot hold the {n_characters:,} different characters of the text"
+        raise InputError(what, fix=f"give at least {n_characters + SMALLEST}, or take the kind bpe")
+    trainer = trainers.UnigramTrainer(
+        vocab_size=size - N_BYTES, special_tokens=list(SPECIALS), unk_token=SPECIALS[UNK], show_progress=False
+    )
+    inner = _blank("unigram")
+    inner.train_from_iterator(texts, trainer)
+    learned = json.loads(inner.to_str())["model"]["vocab"][len(SPECIALS) :]
+    # The library ranks equal pieces, and spreads the scores of rare characters 0.0001 apart, in the order of
+    # a hash that changes with every run. Here such characters share a score, and equal scores go by alphabet.
+    lowest = min((score for _, score in learned), default=0.0)
+    rare = lowest + 1e-4 * (n_characters + 1)
+    scored = [(piece, round(lowest if len(piece) == 1 and score <= rare else score, 6)) for piece, score in learned]
+    inner.model = _unigram(sorted(scored, key=lambda item: (-item[1], item[0])))
+    return inner
+
+
+def _blank(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
+    """A tokenizer that knows the control tokens and the bytes, and no text yet."""
+    if kind == "bpe":
+        vocabulary = {token: index for index, token in enumerate([*SPECIALS, *sorted(BYTE_OF)])}
+        inner = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=SPECIALS[UNK]))
+        # A digit is a token: numbers are then copied figure by figure, and not learnt one by one.
+        digits, words = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
+        inner.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
+        inner.decoder = decoders.ByteLevel()
+    else:
+        inner = tokenizers.Tokenizer(_unigram([]))
+        # "<" ends its piece: a longer piece cannot begin with it, so none is "<s>" or the byte token "<0x41>"
+        inner.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Metaspace(prepend_scheme="never"),
+                pre_tokenizers.Split("<", "merged_with_previous"),
+            ]
+        )
+        inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    inner.add_special_tokens(list(SPECIALS))
+    return inner
+
+
+def _unigram(pieces: list[tuple[str, float]]) -> models.Unigram:
+    fixed = [(token, 0.0) for token in (*SPECIALS, *(f"<0x{byte:02X}>" for byte in range(N_BYTES)))]
+    return models.Unigram(fixed + pieces, unk_id=UNK, byte_fallback=True)
+
+
+def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:
+    """All of `tokenizer.json` but what was learned."""
+    document = json.loads(inner.to_str())
+    return document | {"model": document["model"] | {"vocab": None, "merges": None}}
+
+
+def _byte_characters() -> dict[str, int]:
+    """The character that stands for each byte in a byte-level vocabulary (Radford et al., 2019)."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(N_BYTES) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(N_BYTES + i): byte for i, byte in enumerate(hidden)}
+
+
+BYTE_OF = _byte_characters()

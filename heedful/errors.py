@@ -1,0 +1,35 @@
+"""What went wrong, in one line a person can act on; the command line turns each kind into its exit code."""
+
+
+class HeedError(Exception):
+    """Something that the user can mend: `where` it is, `what` it is, and how to `fix` it."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(f"{where}: {what}" if where else what)
+        self.what, self.where, self.fix = what, where, fix
+
+
+class InputError(HeedError):
+    """The data, an option or a key is not what it must be."""
+
+    exit_code = 2
+
+
+class MissingError(HeedError):
+    """A file, a run or an optional package is not there."""
+
+    exit_code = 3
+
+
+class StorageError(HeedError):
+    """Reading or writing failed, or what was read does not verify."""
+
+    exit_code = 4
+
+
+class NonFiniteError(HeedError):
+    """A loss, gradient or weight is NaN or infinite."""
+
+    exit_code = 5

@@ -1,0 +1,234 @@
+"""Figures for papers and reports: attention maps, their overview, training curves, scores by length.
+
+Every function returns a `Figure` of its own (pyplot's global state is never touched); `to_bytes` turns it into
+a file's content, the same bytes for the same figure. H heads, T queries (rows), S keys (columns).
+"""
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Literal
+
+import matplotlib
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
+from matplotlib.patches import Patch
+from torch import Tensor
+
+from heedful.errors import InputError
+from heedful.look.labels import summary, token_label
+
+SCALE, WHOLE = "Blues", Normalize(0, 1)
+GROUND, HATCH_COLOR, HATCH = "0.93", "0.65", "////"  # of what may not be attended to
+# Matplotlib falls back glyph by glyph through this list; a family that is not installed would be warned about.
+WIDE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Arial Unicode MS",
+)
+
+
+def heatmap(
+    weights: Float[Tensor, "T S"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    title: str,
+    mask: Bool[Tensor, "T S"] | None = None,
+) -> Figure:
+    """One head's weights (0 to 1): queries down (`rows`), keys across (`columns`, named on top).
+
+    `title` says which layer and head. Cells where `mask` is False may not be attended to: they are hatched,
+    which zero is not. Raises InputError when the tokens do not fit the weights.
+    """
+    T, S = _fit(weights, rows, columns)
+    cell = min(0.3, 24 / max(T, S))
+    with _style():
+        figure = Figure(figsize=(2.4 + cell * S, 1.7 + cell * T), layout="constrained")
+        axes = figure.add_subplot()
+        _map(axes, weights, mask)
+        _ticks(axes, rows, columns, size=min(9.0, cell * 50))
+        axes.set_xticks([s - 0.5 for s in range(1, S)], minor=True)
+        axes.set_yticks([t - 0.5 for t in range(1, T)], minor=True)
+        axes.grid(which="minor", color="white", linewidth=0.6)
+        axes.set_title(title, parse_math=False, loc="left", pad=10)
+        _bar(figure, [axes], length=0.8)
+        if mask is not None and not mask.all():
+            hatched = Patch(facecolor=GROUND, edgecolor=HATCH_COLOR, hatch=HATCH, label="not allowed")
+            figure.legend(handles=[hatched], loc="outside lower right", frameon=False, fontsize=8)
+    return figure
+
+
+def overview(
+    weights: Mapping[str, Float[Tensor, "H T S"]], rows: Sequence[str], columns: Sequence[str], *, same: bool
+) -> Figure:
+    """Every head of every layer as a thumbnail: layers down, heads across, each with its automatic label.
+
+    `weights` maps layer names to maps of one shape; `same` says that rows and columns are the same tokens
+    (as in `labels.summary`). Raises InputError when the tokens do not fit the weights.
+    """
+    if not weights:
+        raise InputError("there are no layers to draw", fix="record at least one layer")
+    n_heads = max(len(layer) for layer in weights.values())
+    with _style():
+        size = (1.6 + 1.35 * n_heads, 0.5 + 1.6 * len(weights))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(weights), n_heads, squeeze=False)
+        for row, (name, layer) in zip(grid, weights.items(), strict=True):
+            labels = summary(layer, same=same)
+            for head, axes in enumerate(row):
+                if head >= len(layer):
+                    axes.set_axis_off()
+                    continue
+                _fit(layer[head], rows, columns)
+                _map(axes, layer[head], None, aspect="auto")
+                axes.set(xticks=[], yticks=[])
+                axes.set_title(f"head {head}\n{labels[head]}", fontsize=7)
+            row[0].set_ylabel(name, fontsize=7, rotation=0, ha="right", va="center", labelpad=8)
+        ends = [
+            f"{token_label(tokens[0], limit=12)} … {token_label(tokens[-1], limit=12)}" for tokens in (rows, columns)
+        ]
+        note = f"down: {len(rows)} queries, {ends[0]}    across: {len(columns)} keys, {ends[1]}"
+        figure.suptitle(note, parse_math=False, fontsize=8, x=0.01, ha="left")
+        _bar(figure, list(grid.flat), length=0.4)
+    return figure
+
+
+def curves(
+    metrics: Sequence[Mapping[str, float | int]],
+    *,
+    losses: Sequence[str] = ("train_loss", "valid_loss"),
+    scores: Sequence[str] = ("bleu",),
+    title: str = "",
+) -> Figure:
+    """What a run recorded, over its steps: the keys `losses` on the left, the keys `scores` on the right.
+
+    Each row of `metrics` has "step" and any of the keys; a panel whose keys never occur is left out. Raises
+    InputError when none of them occurs.
+    """
+    found = [[key for key in keys if any(key in row for row in metrics)] for keys in (losses, scores)]
+    panels = [(label, keys) for label, keys in zip(("loss", "score"), found, strict=True) if keys]
+    if not panels:
+        raise InputError(
+            f"no row of the metrics has any of {', '.join([*losses, *scores])}",
+            fix="name the keys in losses or scores",
+        )
+    with _style():
+        figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
+        for axes, (label, keys) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            for key in keys:
+                points = [(row["step"], row[key]) for row in metrics if key in row]
+                few = "o" if len(points) <= 40 else ""
+                axes.plot(*zip(*points, strict=True), label=key.replace("_", " "), marker=few, markersize=3)
+            _plain(axes, "step", label)
+        figure.suptitle(title, parse_math=False)
+    return figure
+
+
+def score_by_length(
+    scores: Mapping[str, Sequence[float | int]],
+    bins: Sequence[str],
+    counts: Sequence[int],
+    *,
+    measure: str = "BLEU",
+) -> Figure:
+    """A line a model of its score in each bin of source length, above bars of how many sentences a bin holds.
+
+    `bins` names the bins ("1-10"), `counts` counts their sentences. Raises InputError when lengths differ.
+    """
+    for name, values in {**scores, "counts": counts}.items():
+        if len(values) != len(bins):
+            raise InputError(f"{name}: {len(values)} values for {len(bins)} bins", fix="give one value for each bin")
+    with _style():
+        figure = Figure(figsize=(max(4.6, 0.7 * len(bins) + 1.5), 4.2), layout="constrained")
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
+        for (name, values), marker in zip(scores.items(), "os^Dvp*X<>" * len(scores), strict=False):
+            upper.plot(range(len(bins)), values, marker=marker, label=name)
+        _plain(upper, "", measure)
+        bars = lower.bar(range(len(bins)), counts, color="0.75", width=0.7)
+        lower.bar_label(bars, fontsize=7)
+        lower.set_xticks(range(len(bins)), bins)
+        lower.margins(y=0.35)
+        _plain(lower, "source length (tokens)", "sentences")
+    return figure
+
+
+def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+    """`figure` as the content of a file, without dates or random names: equal figures give equal bytes.
+
+    An svg keeps its words as text, so that a reader's own fonts serve every script.
+    """
+    buffer = io.BytesIO()
+    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    with _style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
+    return buffer.getvalue()
+
+
+def _style() -> AbstractContextManager[None]:
+    installed = set(get_font_names())
+    return matplotlib.rc_context(
+        {
+            "font.family": ["DejaVu Sans", *(name for name in WIDE_FONTS if name in installed)],
+            "font.size": 9,
+            "hatch.linewidth": 0.5,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "heedful",
+        }
+    )
+
+
+def _fit(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
+    if weights.shape != (len(rows), len(columns)):
+        raise InputError(
+            f"weights of shape {tuple(weights.shape)} for {len(rows)} rows and {len(columns)} columns",
+            fix="give one token for each query and each key",
+        )
+    return len(rows), len(columns)
+
+
+def _map(axes: Axes, weights: Tensor, mask: Tensor | None, aspect: Literal["equal", "auto"] = "equal") -> None:
+    values = weights.detach().float().cpu()
+    if mask is not None:
+        values = values.masked_fill(~mask.cpu(), float("nan"))  # transparent: the hatched ground shows
+        axes.patch.set(facecolor=GROUND, edgecolor=HATCH_COLOR, hatch=HATCH)
+    axes.imshow(values.numpy(), cmap=SCALE, norm=WHOLE, aspect=aspect, interpolation="nearest")
+    axes.spines[:].set_color("0.7")
+
+
+def _ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str], size: float) -> None:
+    for axis, tokens in ((axes.xaxis, columns), (axes.yaxis, rows)):
+        labels = [token_label(token, limit=24) for token in tokens]
+        axis.set_ticks(range(len(tokens)), labels, parse_math=False, fontsize=size)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=2, color="0.7")
+    axes.tick_params(which="minor", length=0)
+    for label in axes.get_xticklabels():
+        label.set(rotation=60, ha="left", va="bottom", rotation_mode="anchor")
+
+
+def _bar(figure: Figure, axes: list[Axes], length: float) -> None:
+    bar = figure.colorbar(ScalarMappable(WHOLE, SCALE), ax=axes, shrink=length, aspect=25, pad=0.02)
+    bar.set_label("attention weight")
+    bar.outline.set_visible(False)
+
+
+def _plain(axes: Axes, x: str, y: str) -> None:
+    axes.set(xlabel=x, ylabel=y)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    if axes.get_lines():
+        for text in axes.legend(frameon=False).get_texts():
+            text.set_parse_math(False)

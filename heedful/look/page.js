@@ -1,0 +1,196 @@
+// Numbers, tables, files and controls; and the start.
+
+function bars(entries, chosen) {
+  const most = entries.sort((a, b) => b.weight - a.weight).slice(0, 8), rest = entries.slice(8);
+  const line = (name, weight, className) => {
+    const bar = make("i");
+    bar.style.width = `${100 * Math.min(weight, 1)}%`;
+    const word = make("td", {}, make("bdi", { textContent: name }));
+    return make("tr", { className }, word, make("td", {}, bar), make("td", { textContent: number(weight) }));
+  };
+  const lines = most.map(({ name, weight, index }) => line(name, weight, index === chosen ? "chosen" : ""));
+  if (rest.length) lines.push(line(`${rest.length} others`, sum(rest.map(({ weight }) => weight)), "quiet"));
+  return make("table", { className: "bars" }, make("tbody", {}, ...lines));
+}
+
+function numbers() {
+  const { q, k } = active(), { rows, columns } = texts(), S = columns.length;
+  const map = mapOf(state.layer, state.head), chosen = layers(), parts = [];
+  parts.push(make("h2", { textContent: nameOf(state.layer, state.head) }));
+  if (state.layer !== MEAN) parts.push(make("code", { textContent: chosen[state.layer].name }));
+  const facts = [];
+  if (state.head !== MEAN) facts.push(["pattern", labelOf(state.layer, state.head)]);
+  facts.push(["entropy", `${entropy(state.layer, state.head).toFixed(2)} bits of ${Math.log2(S).toFixed(2)}`]);
+  if (q !== null && k !== null) facts.push(["weight", allowed(q, k) ? map[q * S + k].toFixed(4) : "not allowed"]);
+  parts.push(make("dl", {}, ...facts.flatMap(([name, value]) =>
+    [make("dt", { textContent: name }), make("dd", { textContent: value })])));
+  if (q !== null) {
+    parts.push(make("h3", {}, quoted(rows[q]), " looks at"));
+    if (chosen[0].rows === "produced") {
+      parts.push(make("p", { className: "quiet" }, "The decoder had just read ", quoted(view.texts.target[q]), "."));
+    }
+    const keys = range(S).filter((i) => allowed(q, i));
+    parts.push(bars(keys.map((i) => ({ name: columns[i], weight: map[q * S + i], index: i })), k));
+  }
+  if (k !== null) {
+    parts.push(make("h3", {}, quoted(columns[k]), " is looked at by"));
+    const queries = range(rows.length).filter((i) => allowed(i, k));
+    parts.push(bars(queries.map((i) => ({ name: rows[i], weight: map[i * S + k], index: i })), q));
+  }
+  if (q === null && k === null) {
+    parts.push(make("p", { className: "quiet", textContent: "Choose a token or a cell to see its numbers." }));
+  }
+  byId("numbers").replaceChildren(...parts);
+}
+
+// Rows of strings, the first one the heading: what the table shows and the CSV holds.
+function tabular(digits) {
+  if (state.view === "heads") {
+    const head = (layer, i) => [
+      String(layer), String(i), layers()[layer].labels[i].name, layers()[layer].labels[i].score.toFixed(3),
+      entropy(layer, i).toFixed(3),
+    ];
+    const all = layers().flatMap((layer, i) => range(layer.heads).map((j) => head(i, j)));
+    if (options.sort === "entropy") all.sort((a, b) => a[4] - b[4]);
+    return [["layer", "head", "pattern", "score", "entropy (bits)"], ...all];
+  }
+  const { rows, columns } = texts(), S = columns.length, map = mapOf(state.layer, state.head);
+  const cell = (q, k) => (allowed(q, k) ? map[q * S + k].toFixed(digits) : "");
+  return [["", ...columns], ...rows.map((row, q) => [row, ...range(S).map((k) => cell(q, k))])];
+}
+
+function table() {
+  byId("table").replaceChildren();
+  if (!byId("twin").open) return;
+  const [heading, ...body] = tabular(3);
+  const th = (text, scope) => (text ? make("th", { textContent: text, scope, dir: "auto" }) : make("td"));
+  byId("table").append(make("table", {},
+    make("caption", { className: "quiet", textContent: state.view === "heads" ? "All heads" : `${nameOf(state.layer, state.head)}: queries down, keys across` }),
+    make("thead", {}, make("tr", {}, ...heading.map((text) => th(text, "col")))),
+    make("tbody", {}, ...body.map(([first, ...rest]) =>
+      make("tr", {}, th(first, "row"), ...rest.map((text) => make("td", { textContent: text })))))));
+}
+
+function download(name, text, type) {
+  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function csv() {
+  // A spreadsheet would run a token that begins like a formula.
+  const safe = (text) => (/^[=+\-@].*\D/.test(text) ? `'${text}` : text);
+  const lines = tabular(5).map((line) => line.map((text) => `"${safe(text).replaceAll('"', '""')}"`).join(","));
+  download(`${state.kind}-${nameOf(state.layer, state.head)}.csv`.replace(/[ ,]+/g, "-").toLowerCase(),
+    `${lines.join("\r\n")}\r\n`, "text/csv");
+}
+
+// Pharaoh's format: i-j for source word i and target word j, special tokens not counted.
+function alignment() {
+  const { rows, columns } = texts(), S = columns.length, map = mapOf(state.layer, state.head);
+  const words = (tokens) => range(tokens.length).filter((i) => !special.has(tokens[i]));
+  const keys = words(columns);
+  const pairs = words(rows).map((q, j) => {
+    const best = keys.reduce((a, b) => (map[q * S + b] > map[q * S + a] ? b : a), keys[0]);
+    return best !== undefined && map[q * S + best] >= options.threshold ? `${keys.indexOf(best)}-${j}` : "";
+  });
+  download("alignment.txt", `${pairs.filter(Boolean).join(" ")}\n`, "text/plain");
+}
+
+// --------------------------------------------------------------------------------------------- controls
+
+function select(node, choices, value) {
+  node.replaceChildren(...choices.map(([key, text]) => make("option", { value: key, textContent: text })));
+  node.value = value;
+}
+
+function controls() {
+  const chosen = layers();
+  const layerChoices = chosen.map((_, i) => [i, `Layer ${i}`]);
+  if (chosen.length > 1) layerChoices.push([MEAN, "Mean of layers"]);
+  select(byId("layer"), layerChoices, state.layer);
+  const headChoices = state.layer === MEAN ? []
+    : range(chosen[state.layer].heads).map((i) => [i, `Head ${i}: ${labelOf(state.layer, i)}`]);
+  if (headChoices.length !== 1) headChoices.unshift([MEAN, "Mean of heads"]);
+  select(byId("head"), headChoices, state.head);
+  byId("head").disabled = state.layer === MEAN;
+  for (const radio of document.querySelectorAll("#controls input")) radio.checked = state[radio.name] === radio.value;
+}
+
+function check(text, name) {
+  const box = make("input", { type: "checkbox", checked: options[name] });
+  box.addEventListener("change", () => { options[name] = box.checked; picture(); });
+  return make("label", {}, box, text);
+}
+
+function optionBar() {
+  const top = make("select"), sort = make("select");
+  select(top, [[1, "the strongest"], [3, "the 3 strongest"], [5, "the 5 strongest"], [Infinity, "all"]], options.top);
+  top.addEventListener("change", () => { options.top = Number(top.value); repaint(); });
+  const value = make("output", { textContent: options.threshold.toFixed(2) });
+  const slider = make("input", { type: "range", min: 0, max: 0.5, step: 0.01, value: options.threshold });
+  slider.addEventListener("input", () => {
+    options.threshold = Number(slider.value);
+    value.textContent = options.threshold.toFixed(2);
+    repaint();
+  });
+  select(sort, [["place", "by layer"], ["entropy", "by entropy"]], options.sort);
+  sort.addEventListener("change", () => { options.sort = sort.value; picture(); });
+  const bar = {
+    flow: () => [make("label", {}, "Lines for each query ", top), make("label", {}, "from weight ", slider, value),
+      check("Hide special tokens", "hide")],
+    heads: () => [make("label", {}, "Sort ", sort), check("Stretch colours to the largest weight", "stretch")],
+    matrix: () => [check("Stretch colours to the largest weight", "stretch")],
+  }[state.view]();
+  byId("options").replaceChildren(...bar);
+}
+
+function picture() {
+  byId("picture").replaceChildren();
+  byId("large").replaceChildren();
+  byId("note").textContent = "";
+  ({ flow, heads, matrix })[state.view](byId("picture"));
+  repaint();
+  numbers();
+  table();
+}
+
+function build() {
+  clamp();
+  remember();
+  document.body.dataset.view = state.view;
+  controls();
+  optionBar();
+  const buttons = [["Download CSV", csv]];
+  if (state.view === "flow" && state.kind === "cross") buttons.push(["Download alignment (i-j)", alignment]);
+  byId("downloads").replaceChildren(...buttons.map(([text, act]) => {
+    const button = make("button", { type: "button", className: "button", textContent: text });
+    button.addEventListener("click", act);
+    return button;
+  }));
+  picture();
+}
+
+function radios(place, name, choices) {
+  place.append(...choices.map(([value, text]) => {
+    const radio = make("input", { type: "radio", name, value });
+    radio.addEventListener("change", () => choose({ [name]: value }));
+    return make("label", {}, radio, text);
+  }));
+}
+
+radios(byId("views"), "view", Object.entries(VIEWS));
+radios(byId("kinds"), "kind", kinds.map((kind) => [kind, KINDS[kind]]));
+byId("controls").addEventListener("submit", (event) => event.preventDefault());
+byId("layer").addEventListener("change", (event) => choose({ layer: Number(event.target.value) }));
+byId("head").addEventListener("change", (event) => choose({ head: Number(event.target.value) }));
+byId("twin").addEventListener("toggle", table);
+window.addEventListener("hashchange", () => { recall(); build(); });
+window.addEventListener("resize", () => { if (state.view !== "flow") picture(); });
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  hover = null;
+  pin({ q: null, k: null });
+});
+recall();
+build();

@@ -1,0 +1,148 @@
+"""One self-contained page that shows what a translation attended to: it opens offline and asks nobody for anything.
+
+    page(attention_view(source_tokens, target_tokens, weights))
+
+The page's own parts are page.html, page.css and the scripts beside this file; they are joined here, and the weights
+travel inside as base64 of little-endian float16. H heads, T queries, S keys.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.errors import InputError, NonFiniteError
+from heedful.look.labels import is_causal, summary, token_label
+
+LONGEST = 256  # tokens a side
+SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page.js")  # one program, in this order
+
+
+class Label(TypedDict):
+    name: str
+    score: float
+
+
+class Layer(TypedDict):
+    name: str
+    kind: str  # cross | encoder | decoder | self
+    rows: str  # which of the view's texts the queries are
+    columns: str  # and the keys
+    heads: int
+    T: int
+    S: int
+    causal: bool  # a query sees no later key
+    weights: str  # (H, T, S)
+    labels: list[Label]
+
+
+class View(TypedDict):
+    title: str
+    texts: dict[str, list[str]]
+    special: list[str]
+    layers: list[Layer]
+
+
+def attention_view(
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: Mapping[str, Float[Tensor, "H T S"]],
+    *,
+    produced: Sequence[str] | None = None,
+    title: str = "",
+    special: Sequence[str] = ("<pad>", "<unk>", "<s>", "</s>"),
+) -> View:
+    """What `page` shows: one sentence pair, and for each layer's name its weights.
+
+    `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these places (it
+    ends with "</s>"); cross-attention is then shown beside what it helped to say. A layer's texts follow from its
+    name: "encoder..." looks from source to source, "...cross_attention" and "attention" (the recurrent model's)
+    from target to source, all others from target to target. Tokens in `special` can be hidden. Raises InputError
+    when weights and tokens do not fit each other, and for more than 256 tokens a side; NonFiniteError for NaN.
+    """
+    texts = {"source": list(source), "target": list(target)}
+    if produced is not None:
+        if len(produced) != len(target):
+            raise InputError(
+                f"{len(produced)} tokens produced from {len(target)} read",
+                fix="give what was said at each place",
+            )
+        texts["produced"] = list(produced)
+    for name, tokens in texts.items():
+        if len(tokens) > LONGEST:
+            raise InputError(f"{len(tokens)} {name} tokens are too many to show", fix=f"show at most {LONGEST}")
+    if not weights:
+        raise InputError("there are no layers to show", fix="record at least one attention layer")
+    return View(
+        title=title or "Attention",
+        texts={name: [token_label(token) for token in tokens] for name, tokens in texts.items()},
+        special=[token_label(token) for token in special],
+        layers=[_layer(name, layer, texts) for name, layer in weights.items()],
+    )
+
+
+def _layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Sequence[str]]) -> Layer:
+    if name.startswith("encoder"):
+        kind, rows, columns = "encoder", "source", "source"
+    elif name.split(".")[-1] in ("cross_attention", "attention"):
+        kind, rows, columns = "cross", "produced" if "produced" in texts else "target", "source"
+    else:
+        kind, rows, columns = "decoder" if name.startswith("decoder") else "self", "target", "target"
+    H, T, S = weights.shape
+    if weights.shape[1:] != (len(texts[rows]), len(texts[columns])):
+        raise InputError(
+            f"weights for {T} queries and {S} keys, but {len(texts[rows])} {rows} and {len(texts[columns])} "
+            f"{columns} tokens",
+            where=name,
+            fix="pass one sentence's weights without its padding, and its tokens with the special ones",
+        )
+    if not weights.isfinite().all():
+        raise NonFiniteError("some attention weights are NaN", where=name, fix="look at an earlier checkpoint")
+    half = weights.detach().to("cpu", torch.float16)
+    return Layer(
+        name=name,
+        kind=kind,
+        rows=rows,
+        columns=columns,
+        heads=H,
+        T=T,
+        S=S,
+        causal=kind != "cross" and is_causal(weights),
+        weights=base64.b64encode(half.contiguous().numpy().astype("<f2").tobytes()).decode(),
+        labels=[
+            Label(name=label.name, score=round(label.score, 3)) for label in summary(weights, same=kind != "cross")
+        ],
+    )
+
+
+def page(view: View) -> str:
+    """`view` as one html file. Its scripts and styles are named by hash in its Content-Security-Policy, so that
+    nothing else in it can run, whatever the tokens say."""
+    here = Path(__file__).parent
+    style = here.joinpath("page.css").read_text(encoding="utf-8")
+    script = "\n".join(here.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    # As \u escapes, no "</script>" or "<!--" can end or reopen the block that holds the data.
+    data = json.dumps(view, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
+    parts = {
+        "title": html.escape(token_label(view["title"], limit=200)),
+        "style": style,
+        "style_hash": _hash(style),
+        "script": script,
+        "script_hash": _hash(script),
+        "data": data,
+    }
+    template = here.joinpath("page.html").read_text(encoding="utf-8")
+    # One pass, so that what is put in is never searched again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

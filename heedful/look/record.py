@@ -1,0 +1,141 @@
+"""Attention weights, only when asked for: recomputed beside the fused kernel from the very same arguments.
+
+    with record(model, "decoder.*.cross_attention") as recording:
+        model(source, target)
+    recording.weights("decoder.blocks.0.cross_attention")  # (B, H, T, S)
+
+The model carries no flag for it and its output stays the same to the last bit. Hooks do not fire inside compiled
+graphs: hand over the eager model.
+
+B batch, T queries, S keys, H heads of the queries, G heads of the keys, D head width.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from heedful.core.attention import KV, Heads, attention_weights
+from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
+from heedful.models.rnn import AdditiveAttention
+
+
+class Recording:
+    """What the watched layers attended to, in the order in which they were called."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self._parts: dict[str, list[Tensor]] = {name: [] for name in names}
+
+    def add(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
+        self._parts[name].append(weights.detach().float().cpu())
+
+    def weights(self, name: str) -> Float[Tensor, "B H T S"]:
+        """The weights of one layer, in float32 on the CPU, before dropout.
+
+        The queries of successive calls follow each other along T, so that decoding step by step reads like one
+        pass; keys that did not exist yet at a step have zeros. A row of a beam is whatever stood there at that
+        step. Raises InputError for a layer that was not watched or not called, and when the batch changed.
+        """
+        if name not in self._parts:
+            raise InputError(f"layer {name!r} was not recorded", fix=f"choose one of: {', '.join(self.names)}")
+        parts = self._parts[name]
+        if not parts:
+            raise InputError(f"layer {name!r} recorded nothing", fix="call the model inside the with block")
+        sizes = sorted({len(part) for part in parts})
+        if len(sizes) > 1:
+            raise InputError(
+                f"the batch of layer {name!r} changed between calls: {sizes} rows",
+                fix="record one batch at a time, decoded greedily or given its target",
+            )
+        S = max(part.shape[-1] for part in parts)
+        return torch.cat([pad(part, (0, S - part.shape[-1])) for part in parts], dim=2)
+
+
+@contextmanager
+def record(
+    model: nn.Module,
+    pattern: str | Sequence[str] = "*",
+    *,
+    heads: Sequence[int] | None = None,
+    queries: Sequence[int] | None = None,
+) -> Iterator[Recording]:
+    """Records the layers whose names match `pattern` (as file names do; several may be given) for as long as the
+    `with` block lasts.
+
+    `heads` and `queries` choose before anything is computed, so that a large map never exists whole. Queries are
+    counted over all calls: with decoding step by step, query 3 is the fourth step. Raises InputError for a
+    pattern that no layer matches and for a head that a layer does not have.
+    """
+    layers = {
+        name.removesuffix(".heads"): module
+        for name, module in model.named_modules()
+        if isinstance(module, Heads | AdditiveAttention)
+    }
+    chosen: dict[str, Heads | AdditiveAttention] = {}
+    for one in [pattern] if isinstance(pattern, str) else pattern:
+        found = {name: module for name, module in layers.items() if fnmatchcase(name, one)}
+        if not found:
+            known = ", ".join(layers) or "none"
+            raise InputError(f"no attention layer matches {one!r}", fix=f"the model's attention layers are: {known}")
+        chosen |= found
+
+    recording = Recording([name for name in layers if name in chosen])
+    handles = [module.register_forward_hook(_watch(recording, name, heads, queries)) for name, module in chosen.items()]
+    try:
+        yield recording
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _watch(
+    recording: Recording, name: str, heads: Sequence[int] | None, queries: Sequence[int] | None
+) -> Callable[[Heads | AdditiveAttention, tuple[Any, ...], Any], None]:
+    seen = 0  # queries of earlier calls
+
+    @torch.no_grad()
+    def hook(module: Heads | AdditiveAttention, arguments: tuple[Any, ...], output: Any) -> None:
+        nonlocal seen
+        n_heads, T = arguments[0].shape[1:3] if isinstance(module, Heads) else (1, 1)
+        if heads is not None and not all(0 <= head < n_heads for head in heads):
+            raise InputError(f"layer {name!r} has heads 0 to {n_heads - 1}, not {list(heads)}", fix="choose among them")
+        rows = None if queries is None else [query - seen for query in queries if 0 <= query - seen < T]
+        seen += T
+        if rows == []:
+            return
+        if isinstance(module, Heads):
+            recording.add(name, _weights(module.scale, *arguments, heads=heads, rows=rows))
+        else:
+            recording.add(name, output[1][:, None, None])
+
+    return hook
+
+
+def _weights(
+    scale: float,
+    q: Float[Tensor, "B H T D"],
+    kv: KV,
+    mask: Mask,
+    bias: Float[Tensor, "#B #H T S"] | None,
+    *,
+    heads: Sequence[int] | None,
+    rows: list[int] | None,
+) -> Float[Tensor, "B h t S"]:
+    """The weights of some heads and some queries alone."""
+    k = kv.key
+    if heads is not None:
+        shared = q.shape[1] // k.shape[1]  # query heads for each key head
+        q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
+        bias = bias if bias is None or bias.shape[1] == 1 else bias[:, list(heads)]
+    if rows is not None:
+        seen = mask.dense(q.shape[2], k.shape[2], q.device)
+        mask = EVERYONE if seen is None else Mask(allowed=seen[:, 0, rows])
+        q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
+    return attention_weights(q, k, mask=mask, bias=bias, scale=scale)

@@ -1,0 +1,133 @@
+"""The Transformer of Vaswani et al. 2017, figure 1: an encoder stack, and a decoder stack that looks at it.
+
+B batch, S source tokens, T target tokens, V target vocabulary, C model width.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.cache import BlockCache
+from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.init import xavier
+from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig:
+    d_model: int
+    source: EmbedConfig
+    target: EmbedConfig
+    encoder: StackConfig
+    decoder: StackConfig
+    tied: Literal["all", "output", "none"] = "all"  # which matrices are one: source, target, output; or the last two
+    output_bias: bool = False
+
+
+@dataclass(frozen=True)
+class Seq2SeqState:
+    """A decoding under way: what each block remembers, who may look at the memory, and the place of the next token."""
+
+    caches: tuple[BlockCache, ...]
+    memory_mask: Mask
+    place: int
+
+    def pick(self, rows: Int[Tensor, "R"]) -> "Seq2SeqState":
+        valid = self.memory_mask.valid
+        mask = self.memory_mask if valid is None else Mask(valid=valid[rows])
+        return Seq2SeqState(tuple(cache.pick(rows) for cache in self.caches), mask, self.place)
+
+
+class Seq2Seq(nn.Module):
+    packs = True  # several sentences may share a row: segments keep them apart
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        if config.tied == "all" and config.source.vocab_size != config.target.vocab_size:
+            sizes = f"{config.source.vocab_size} and {config.target.vocab_size} tokens"
+            raise InputError(f"vocabularies of {sizes} cannot share a matrix", fix='tied = "output"')
+        self.config = config
+        self.source = Embed(config.d_model, config.source)
+        shared = self.source.tokens if config.tied == "all" else None
+        self.target = Embed(config.d_model, config.target, shared)
+        self.encoder = Stack(config.d_model, config.encoder)
+        self.decoder = Stack(config.d_model, config.decoder)
+        self.head = nn.Linear(config.d_model, config.target.vocab_size, bias=config.output_bias)
+        xavier(self)
+        if config.tied != "none":
+            self.head.weight = self.target.tokens.weight
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        source_segments: Int[Tensor, "B S"] | None = None,
+        target_segments: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """The logits of the token that follows each target token.
+
+        Segments: 0 is padding, the sentences of a row are numbered from 1; None where each row is one whole sentence.
+        """
+        return self.head(self.hidden(source, target, source_segments, target_segments))
+
+    def hidden(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        source_segments: Int[Tensor, "B S"] | None = None,
+        target_segments: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """What `head` turns into logits: a loss that never builds them all starts here."""
+        memory = self.encode(source, source_segments)
+        places = _places(target, target_segments)
+        context = Context(
+            mask=Mask(causal=True, segments=_both(target_segments, target_segments)),
+            positions=places,
+            memory=memory,
+            memory_mask=Mask(segments=_both(target_segments, source_segments)),
+            memory_positions=_places(source, source_segments),
+        )
+        return self.decoder(self.target(target, places), context)[0]
+
+    def encode(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None) -> Float[Tensor, "B S C"]:
+        places = _places(source, segments)
+        context = Context(mask=Mask(segments=_both(segments, segments)), positions=places)
+        return self.encoder(self.source(source, places), context)[0]
+
+    def start(
+        self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
+    ) -> Seq2SeqState:
+        """Encodes once, and projects the memory once for every block. With `size`, room for that many tokens is made
+        at the first step; without, the cache grows."""
+        memory_mask = EVERYONE if segments is None else Mask(valid=segments > 0)
+        context = Context(
+            mask=EVERYONE, memory=self.encode(source, segments), memory_positions=_places(source, segments)
+        )
+        return Seq2SeqState(self.decoder.start(context, size), memory_mask, 0)
+
+    def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
+        """The logits of what follows `tokens`, the newest of each row."""
+        place = torch.full((1, 1), state.place, device=tokens.device)
+        context = Context(mask=EVERYONE, positions=place, memory_mask=state.memory_mask)
+        x, caches = self.decoder(self.target(tokens[:, None], place), context, state.caches)
+        return self.head(x[:, 0]), replace(state, caches=caches, place=state.place + 1)
+
+
+def _places(tokens: Tensor, segments: Tensor | None) -> Int[Tensor, "b T"]:
+    if segments is None:
+        return torch.arange(tokens.shape[1], device=tokens.device)[None]
+    return places_in_segments(segments)
+
+
+def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """The segments of a mask; None where each row is one whole sentence. Raises ValueError if one side has none."""
+    if queries is None and keys is None:
+        return None
+    if queries is None or keys is None:
+        raise ValueError("give segments for source and target, or for neither")
+    return queries, keys

@@ -1,0 +1,307 @@
+"""The one door to the disk: every file that the project writes is written by these functions.
+
+They stand on `Disk`, nine primitive operations, and look it up at each call. A test puts another `Disk` in
+the place of `files.disk`, and so makes the N-th operation fail, whoever asked for it.
+
+Two promises. A file at its final name is always whole: the bytes go to a temporary file beside it, which is
+flushed to the disk and then renamed. And an `OSError` becomes a `StorageError` of one line that says what to
+do. Temporary names begin with TEMPORARY; what a crash leaves under such a name is garbage.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import MissingError, StorageError
+
+TEMPORARY = ".tmp-"
+CHUNK = 1 << 24
+JSON_LIMIT = 1 << 25  # 32 MiB of hostile JSON already parse into 0.8 GB of Python objects
+
+Bytes = bytes | memoryview
+
+
+class Disk:
+    """The operations that change what is on disk, one system call each."""
+
+    def open(self, path: Path, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+
+    def write(self, descriptor: int, data: Bytes) -> int:
+        return os.write(descriptor, data)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def fsync(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        os.unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        os.mkdir(path)
+
+    def rmdir(self, path: Path) -> None:
+        os.rmdir(path)
+
+
+disk = Disk()
+
+
+@contextmanager
+def storage_errors(path: Path, size: int = 0) -> Iterator[None]:
+    """Turn an `OSError` in the block into a `StorageError` about `path`, which was to take `size` bytes."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            megabytes = max(1, math.ceil(size / 1e6))
+            what = f"disk full: {reason}"
+            fix = f"free {megabytes} MB and run the same command again"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            what, fix = reason, f"give this user access to {path.parent}, or choose another folder"
+        else:
+            what, fix = reason, "check the disk and run the same command again"
+        raise StorageError(what, where=str(path), fix=fix) from error
+
+
+def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
+    """Write `chunks` one after the other to `path` in place and flush them to the disk; returns their sha256.
+
+    Only for a place that nobody reads before it is renamed; anywhere else, `write_bytes`. `needed` is how many
+    bytes a full disk should be asked for, where this file is but one of many.
+    """
+    digest = hashlib.sha256()
+    with storage_errors(path, max(needed, sum(len(chunk) for chunk in chunks))):
+        descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+        try:
+            for chunk in chunks:
+                for start in range(0, len(chunk), CHUNK):
+                    piece = memoryview(chunk)[start : start + CHUNK]
+                    digest.update(piece)
+                    _write_all(descriptor, piece)
+            disk.fsync(descriptor)
+        finally:
+            disk.close(descriptor)
+    return digest.hexdigest()
+
+
+def write_bytes(path: Path, *chunks: Bytes) -> str:
+    """Replace `path` by `chunks`, durably and in one instant; returns their sha256. Raises StorageError."""
+    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
+    try:
+        digest = write_new(temporary, *chunks)
+        with storage_errors(path):
+            disk.rename(temporary, path)
+        fsync_folder(path.parent)
+    except StorageError:
+        with suppress(OSError):
+            disk.unlink(temporary)
+        raise
+    return digest
+
+
+def write_text(path: Path, text: str) -> str:
+    """Replace `path` by `text` in UTF-8, as `write_bytes` does."""
+    return write_bytes(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> str:
+    """Replace `path` by `value` as JSON (keys sorted, indented), as `write_bytes` does."""
+    return write_bytes(path, json_bytes(value, where=path))
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add one line to `path` in one write; a torn line that a crash left at the end is cut off first.
+
+    Not flushed to the disk: a power cut may take the last lines, a killed process loses none. One writer at a
+    time.
+    """
+    if "\n" in line:
+        raise ValueError(f"one line at a time: {line!r}")
+    data = line.encode() + b"\n"
+    with storage_errors(path, len(data)):
+        descriptor = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            size = whole = os.fstat(descriptor).st_size
+            while whole and os.pread(descriptor, 1, whole - 1) != b"\n":
+                start = max(0, whole - 4096)
+                whole = start + os.pread(descriptor, whole - start, start).rfind(b"\n") + 1
+            if whole < size:
+                disk.truncate(descriptor, whole)
+            try:
+                _write_all(descriptor, data)
+            except OSError:
+                with suppress(OSError):
+                    disk.truncate(descriptor, whole)
+                raise
+        finally:
+            disk.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make `path` and the folders above it, durably; one that is there already is fine."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    with storage_errors(path), suppress(FileExistsError):
+        disk.mkdir(path)
+    if not path.is_dir():
+        raise StorageError("is a file, not a folder", where=str(path), fix="move it away or choose another folder")
+    fsync_folder(path.parent)
+
+
+def rename_folder(source: Path, target: Path) -> None:
+    """Rename `source` to `target` beside it, durably; `target` must not be there."""
+    with storage_errors(target):
+        disk.rename(source, target)
+    fsync_folder(target.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove the folder or file `path`, if it is there, and all in it; links are removed, not followed."""
+    with storage_errors(path):
+        if not os.path.lexists(path):
+            return
+        if path.is_symlink() or not path.is_dir():
+            disk.unlink(path)
+            return
+        for child in path.iterdir():
+            remove_tree(child)
+        disk.rmdir(path)
+
+
+def fsync_folder(path: Path) -> None:
+    """Flush the names in folder `path` to the disk, without which a power cut may undo a rename."""
+    with storage_errors(path):
+        descriptor = disk.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            disk.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some network file systems cannot flush a folder
+                raise
+        finally:
+            disk.close(descriptor)
+
+
+def read_bytes(path: Path, *, limit: int) -> bytes:
+    """The content of the plain file `path`, of at most `limit` bytes. Raises MissingError or StorageError."""
+    with _plain_file(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            raise StorageError(
+                f"{size / 1e6:.0f} MB, more than the {limit / 1e6:.0f} MB that can be read here",
+                where=str(path),
+                fix="check that it is the right file",
+            )
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+
+
+def size_and_sha256(path: Path) -> tuple[int, str]:
+    """The length in bytes and the sha256 of the plain file `path`, read piece by piece."""
+    with _plain_file(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return os.fstat(descriptor).st_size, digest
+
+
+def read_json(path: Path, *, limit: int = JSON_LIMIT) -> Any:
+    """The JSON value in `path`. Raises MissingError or StorageError."""
+    return parse_json(read_bytes(path, limit=limit), where=path)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The whole lines of `path`, a torn last one left out. Raises MissingError, StorageError."""
+    data = read_bytes(path, limit=memory_limit())
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        return whole.decode().split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        line = f"{path}:{whole[: error.start].count(10) + 1}"
+        raise StorageError("not UTF-8: the file is damaged", where=line, fix="remove this line") from error
+
+
+def json_bytes(value: Any, *, where: Path | str) -> bytes:
+    """`value` as JSON text, keys sorted and indented. Raises StorageError for NaN and infinity."""
+    try:
+        text = json.dumps(value, allow_nan=False, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+        return text.encode()
+    except ValueError as error:
+        raise StorageError(
+            f"cannot be written as JSON: {error}", where=str(where), fix="leave this value out"
+        ) from error
+
+
+def parse_json(data: bytes, *, where: Path | str) -> Any:
+    """The value of the JSON text `data`, strictly: no doubled key, no NaN or infinity, no lone surrogate."""
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()  # raises for a lone surrogate
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise StorageError(
+            f"not valid JSON: {what}", where=str(where), fix="get the file again from its source"
+        ) from error
+    return value
+
+
+def memory_limit() -> int:
+    """Bytes of a file that can be held twice in this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+@contextmanager
+def _plain_file(path: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait
+    except FileNotFoundError as error:
+        raise MissingError("no such file", where=str(path), fix="check the path") from error
+    except OSError as error:
+        raise StorageError(error.strerror or str(error), where=str(path), fix="make the file readable") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StorageError("not a plain file", where=str(path), fix="put the file itself in its place")
+        with storage_errors(path):
+            yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: Bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = disk.write(descriptor, rest)
+        if written == 0:
+            raise OSError(errno.EIO, "the disk takes no more bytes")
+        rest = rest[written:]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for name, item in pairs:
+        if name in value:
+            raise ValueError(f"the key {name[:80]!r} appears twice")
+        value[name] = item
+    return value
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text[:80]} is not a finite number")
+    return value

@@ -1,0 +1,89 @@
+"""Weights under another project's names: a family has one table of rules, and this engine applies it both ways.
+
+Every tensor on both sides must be accounted for. A name that no rule knows, or that no tensor fills, is an
+error and never passed over: a layer that keeps its random weights is found months later, or not at all.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Their tensor is ours. `{i}` in both names stands for the number of a layer.
+
+    Several of theirs may be one of ours: tied matrices, which they store under every name and we under one.
+    """
+
+    theirs: str
+    ours: str | None  # None: not a weight, we compute it
+    how: Literal["copy", "transpose", "row"] = "copy"  # row: theirs is a matrix of one row, ours that row
+
+
+def to_ours(
+    rules: Iterable[Rule], theirs: Mapping[str, Tensor], wanted: Mapping[str, Tensor], *, where: str = ""
+) -> dict[str, Tensor]:
+    """Their tensors under our names. `wanted` are our model's own, by name: what must come out, in which shapes.
+
+    Raises InputError for a tensor on either side that is not accounted for, a shape that is not the wanted one, or
+    tied matrices that differ.
+    """
+    rules, found = list(rules), dict[str, Tensor]()
+    for name, tensor in theirs.items():
+        matches = [(rule, layer) for rule in rules if (layer := _layer(rule.theirs, name)) is not None]
+        if not matches:
+            raise InputError(f"no rule for their tensor {name!r}", where=where)
+        for rule, layer in matches:
+            if rule.ours is None:
+                continue
+            ours, value = rule.ours.replace("{i}", layer), _turn(rule, tensor, back=False)
+            if ours not in wanted:
+                raise InputError(f"their tensor {name!r} would be our {ours!r}, which the model has not", where=where)
+            if value.shape != wanted[ours].shape:
+                shapes = f"has shape {tuple(tensor.shape)}, our {ours!r} {tuple(wanted[ours].shape)}"
+                raise InputError(f"their tensor {name!r} {shapes}", where=where)
+            if ours in found and not found[ours].equal(value):
+                raise InputError(f"their tensor {name!r} differs from another that is our {ours!r} too", where=where)
+            found[ours] = value
+    missing = sorted(wanted.keys() - found.keys())
+    if missing:
+        raise InputError(f"nothing of theirs for our tensor {missing[0]!r} ({len(missing)} in all)", where=where)
+    return found
+
+
+def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str = "") -> dict[str, Tensor]:
+    """Our tensors under their names, tied matrices under every one. Raises InputError for a tensor without a rule, or
+    a rule without a tensor."""
+    found, unused = dict[str, Tensor](), [rule for rule in rules if rule.ours is not None]
+    rules = list(unused)
+    for name, tensor in ours.items():
+        matches = [(rule, layer) for rule in rules if rule.ours and (layer := _layer(rule.ours, name)) is not None]
+        if not matches:
+            raise InputError(f"no rule for our tensor {name!r}", where=where)
+        found |= {rule.theirs.replace("{i}", layer): _turn(rule, tensor, back=True) for rule, layer in matches}
+        unused = [rule for rule in unused if rule not in [match for match, _ in matches]]
+    if unused:
+        raise InputError(f"nothing of ours for their tensor {unused[0].theirs!r}", where=where)
+    return found
+
+
+def _layer(pattern: str, name: str) -> str | None:
+    """The layer's number in `name`, "" where the pattern has none; None where the name is another."""
+    match = re.fullmatch(re.escape(pattern).replace(r"\{i\}", r"(\d+)"), name)
+    return None if match is None else "".join(match.groups())
+
+
+def _turn(rule: Rule, tensor: Tensor, *, back: bool) -> Tensor:
+    match rule.how:
+        case "copy":
+            return tensor
+        case "transpose":
+            return tensor.mT.contiguous() if tensor.dim() == 2 else tensor
+        case "row":
+            return tensor.unsqueeze(0) if back else tensor.squeeze(0)

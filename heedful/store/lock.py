@@ -1,0 +1,60 @@
+"""One trainer to a run folder: a lock that the kernel releases when its owner dies."""
+
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from heedful.errors import InputError
+from heedful.store import files
+
+NAME = ".lock"
+
+
+@contextmanager
+def run_lock(run: Path) -> Iterator[None]:
+    """Hold the run folder for this process. Raises InputError when another process holds it.
+
+    `flock` on RUN/.lock, in which the owner writes its pid, host and start for others to read. The file stays
+    when the owner goes: the lock is the kernel's hold on the file, so that there is no stale one to mend. For a
+    local disk; a network file system may not carry the lock to other hosts.
+    """
+    path = run / NAME
+    with files.storage_errors(path):
+        descriptor = files.disk.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    held = [descriptor]
+    try:
+        with files.storage_errors(path):
+            os.set_inheritable(descriptor, False)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise _refusal(run, os.pread(descriptor, 200, 0)) from error
+            # A forked data worker would keep the lock of a killed trainer alive until it ends itself.
+            os.register_at_fork(after_in_child=lambda: os.close(held.pop()) if held else None)
+            started = time.strftime("%Y-%m-%d %H:%M:%S")
+            files.disk.truncate(descriptor, 0)
+            files.disk.write(descriptor, f"pid {os.getpid()} on {socket.gethostname()} since {started}\n".encode())
+        try:
+            yield
+        finally:
+            if held:  # not so in a forked child that leaves the block
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a program just being started may share the hold
+    finally:
+        if held:
+            files.disk.close(held.pop())
+
+
+def _refusal(run: Path, note: bytes) -> InputError:
+    owner = re.match(rb"pid (\d+) on [\w.-]+ since [\d :-]+", note)
+    who = owner[0].decode().strip() if owner else "its name not yet written"
+    stop = f"`kill {owner[1].decode()}`" if owner else "stop it"
+    return InputError(
+        f"another trainer ({who}) is writing here",
+        where=str(run),
+        fix=f"wait for it, end it ({stop}), or choose another run folder",
+    )

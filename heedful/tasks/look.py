@@ -1,0 +1,96 @@
+"""Looking inside a translation: which tokens looked at which, in every layer and head."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heedful.data.batches import pad
+from heedful.data.tokenizer import BOS, EOS, Tokenizer
+from heedful.errors import InputError
+from heedful.look.draw import heatmap, overview, to_bytes
+from heedful.look.page import attention_view, page
+from heedful.look.record import record
+from heedful.tasks.translate import Translator
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One translation, its tokens, and the weights (H, T, S) of each attention layer that was watched.
+
+    `read` is what the decoder had read at each place, `said` what it said there; a row of cross-attention is what
+    it looked at to say `said`.
+    """
+
+    text: str
+    source: list[str]
+    read: list[str]
+    said: list[str]
+    weights: dict[str, Tensor]
+
+
+def look(translator: Translator, text: str, *, target: str | None = None, layers: str | Sequence[str] = "*") -> Looked:
+    """Translates `text` (or takes `target` as its translation) and records who looked at whom on the way.
+
+    `layers` chooses by name, such as "decoder.*.cross_attention". Raises InputError for an empty text.
+    """
+    ids = translator.source.encode([text])[0]
+    if not ids:
+        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
+    if target is None:
+        said = list(translator.hypotheses([ids], translator.decoding())[0][0].tokens)
+    else:
+        said = translator.target.encode([target])[0]
+    device = translator.model.head.weight.device
+    source, segments = (part.to(device) for part in pad([ids]))
+    read = torch.tensor([[BOS, *said]], device=device)
+    with torch.inference_mode(), record(translator.model, layers) as recording:
+        translator.model(source, read, segments, torch.ones_like(read))
+    return Looked(
+        translator.target.decode(said),
+        _pieces(translator.source, [*ids, EOS]),
+        _pieces(translator.target, [BOS, *said]),
+        _pieces(translator.target, [*said, EOS]),
+        {name: recording.weights(name)[0] for name in recording.names},
+    )
+
+
+def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
+    """Pieces as people read them: where a word begins is marked by what is before it, so the mark of a space goes
+    and what continues a word shows it."""
+    shown = tokenizer.pieces(ids)
+    return [
+        piece.removeprefix("▁") if piece.startswith(("▁", "<")) or i == 0 else f"·{piece}"
+        for i, piece in enumerate(shown)
+    ]
+
+
+def draw(looked: Looked, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
+    """The picture as the content of a .png, .svg or .html file.
+
+    The html has every layer. A png or svg shows one map: layers by heads, or one `head` large; of the cross-attention
+    unless layers were `chosen`. Raises InputError for a head that is not there.
+    """
+    if kind == "html":
+        view = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=looked.text)
+        return page(view).encode()
+    layers = looked.weights
+    if not chosen:
+        layers = {name: each for name, each in layers.items() if name.endswith(("cross_attention", "attention"))}
+        layers = {name: each for name, each in layers.items() if not name.endswith("self_attention")}
+    first = next(iter(layers))
+    inside = first.startswith("encoder")
+    same = first.endswith("self_attention")
+    columns = looked.source if inside or not same else looked.read
+    rows = columns if same else looked.said
+    alike = {name: each for name, each in layers.items() if each.shape == layers[first].shape}
+    if head is not None or sum(len(each) for each in alike.values()) == 1:
+        number = head or 0
+        last = list(alike)[-1]
+        if number >= len(alike[last]):
+            raise InputError(f"{last} has {len(alike[last])} heads, no head {number}", fix="--head counts from 0")
+        figure = heatmap(alike[last][number], rows, columns, title=f"{last}, head {number}")
+    else:
+        figure = overview(alike, rows, columns, same=same)
+    return to_bytes(figure, "png" if kind == "png" else "svg")

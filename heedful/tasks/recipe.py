@@ -1,0 +1,172 @@
+"""A recipe is all that a training run needs to know, and is kept in the run's folder.
+
+It is written as options, as YAML, or as a Python file that defines `recipe`. Unknown keys and values of the wrong
+type are errors that name the nearest right one.
+"""
+
+import re
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError, MissingError
+from heedful.models.presets import TRANSLATORS
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DataRecipe(Section):
+    """Where the sentence pairs are, and how they become tokens."""
+
+    path: str = ""  # a folder, a file, or hf:NAME
+    source: str = ""  # the language, column or key to translate from
+    target: str = ""
+    tokenizer: Literal["bpe", "unigram"] = "bpe"
+    joint: bool = True  # one vocabulary for both sides
+    vocab_size: int = Field(8000, ge=300, le=1_000_000)
+    longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
+
+
+class TrainRecipe(Section):
+    """How to train. The budget is whichever of steps, epochs and minutes is used up first."""
+
+    steps: int | None = Field(None, ge=1)
+    epochs: float | None = Field(None, gt=0)
+    minutes: float | None = Field(None, gt=0)
+    seed: int = Field(1, ge=0)
+    tokens: int = Field(2048, ge=64)  # source tokens in a batch, padding included
+    row: int = Field(64, ge=8)  # tokens in a packed row
+    accumulate: int = Field(1, ge=1)  # batches a step
+    optimizer: Literal["adam", "muon"] = "adam"
+    lr: float = Field(2e-3, gt=0)
+    muon_lr: float = Field(0.02, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "cosine"
+    warmup: int = Field(400, ge=0)
+    clip: float = Field(1.0, ge=0)
+    smoothing: float = Field(0.1, ge=0, lt=1)
+    average: float = Field(0.998, ge=0, lt=1)  # decay of the weights' average; 0: none
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    eval_every: int | None = Field(None, ge=1)  # steps; None: about ten times in all
+    eval_sentences: int = Field(400, ge=1)  # how many of the validation pairs are translated each time
+    save_every: int | None = Field(None, ge=1)  # steps; None: as often as it measures
+    keep: int = Field(2, ge=1)  # checkpoints
+
+
+class DecodeRecipe(Section):
+    beam: int = Field(5, ge=1, le=64)
+    length_penalty: float = Field(1.0, ge=0)
+
+
+class Recipe(Section):
+    task: Literal["translate"] = "translate"
+    preset: str = "transformer-small"
+    model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
+    data: DataRecipe = DataRecipe()
+    train: TrainRecipe = TrainRecipe()
+    decode: DecodeRecipe = DecodeRecipe()
+
+
+TASKS = ("translate",)
+
+
+def read_recipe(name: str) -> Recipe:
+    """The recipe behind a task's name, a Python file that defines `recipe`, or a YAML file."""
+    if name in TASKS:
+        return Recipe(task=name)
+    path = Path(name)
+    if path.suffix not in (".py", ".yaml", ".yml"):
+        raise unknown_key(name, list(TASKS), where="heed train")
+    if not path.is_file():
+        raise MissingError("there is no such recipe", where=name)
+    if path.suffix == ".py":
+        recipe = runpy.run_path(str(path)).get("recipe")
+        if not isinstance(recipe, Recipe):
+            raise InputError("defines no `recipe = Recipe(...)`", where=name)
+        return recipe
+    return parse(path.read_text(encoding="utf-8"), where=name)
+
+
+def parse(text: str, *, where: str) -> Recipe:
+    """A recipe from YAML text."""
+    data = _read_yaml(text, where=where)
+    return build(data if data is not None else {}, where=where)
+
+
+def build(data: Any, *, where: str) -> Recipe:
+    """A recipe from plain data, with errors in one line."""
+    try:
+        recipe = Recipe.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            *sections, key = map(str, first["loc"])
+            raise unknown_key(key, _keys(sections), where=".".join([where, *sections])) from None
+        raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
+    if recipe.preset not in TRANSLATORS:
+        raise unknown_key(recipe.preset, list(TRANSLATORS), where=f"{where}: preset")
+    return recipe
+
+
+def override(recipe: Recipe, settings: Sequence[str]) -> Recipe:
+    """The recipe with `key=value` settings applied, such as `train.lr=3e-4`."""
+    data = recipe.model_dump(mode="json")
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"{setting!r} is not key=value", where="--set", fix="for example --set train.lr=3e-4")
+        *sections, last = key.strip().split(".")
+        place = data
+        for section in sections:
+            if not isinstance(place.get(section), dict):
+                raise unknown_key(section, [name for name in place if isinstance(place[name], dict)], where="--set")
+            place = place[section]
+        place[last] = _read_yaml(text, where=f"--set {key}")
+    return build(data, where="--set")
+
+
+def write(recipe: Recipe) -> str:
+    """The recipe as YAML, every key of it."""
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(text: str, *, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}", where=where) from None
+
+
+def _keys(sections: list[str]) -> list[str]:
+    model: type[BaseModel] = Recipe
+    for section in sections:
+        kind = model.model_fields[section].annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            model = kind
+    return list(model.model_fields)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as its readers expect: `no` is Norwegian, and `1e-4` is a number."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$"),
+    list("-+0123456789."),
+)

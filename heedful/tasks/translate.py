@@ -1,0 +1,187 @@
+"""Translation: pairs of sentences in, a translator out.
+
+`TranslationTask` is what the training loop needs; `Translator` is what a person uses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
+from heedful.data.text import Pairs
+from heedful.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from heedful.decode.rules import NoRepeat
+from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.errors import InputError
+from heedful.models import EncoderDecoder
+from heedful.tasks.folder import read_run
+from heedful.tasks.recipe import TrainRecipe
+from heedful.tasks.scores import Scores, score
+from heedful.train.loop import counter_seed
+from heedful.train.loss import Loss, linear_cross_entropy
+
+Ids = list[int]
+SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
+
+
+class TranslationTask:
+    """Batches of sentence pairs, and the cross-entropy of the target's tokens.
+
+    A model that can keep sentences apart gets rows packed with several of them, of one shape all along; one that
+    cannot gets a sentence a row, sorted by length.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Ids, Ids]], recipe: TrainRecipe, *, packs: bool) -> None:
+        self.recipe, self.packs = recipe, packs
+        self.pairs = pairs
+        longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
+        self.row = max(recipe.row, -(-longest // 16) * 16)
+        self._kept: tuple[int, list[Batch]] | None = None
+
+    def batches(self, epoch: int) -> list[Batch]:
+        if self._kept is None or self._kept[0] != epoch:
+            order = shuffled(len(self.pairs), self.recipe.seed, epoch)
+            if self.packs:
+                rows = max(1, self.recipe.tokens // self.row)
+                made = list(pack_rows(self.pairs, order, row=self.row, rows=rows))
+            else:
+                made = bucket_rows(self.pairs, order, tokens=max(self.recipe.tokens, self.row))
+                # The order in which lengths come is drawn too: long sentences last would be what is remembered.
+                made = [made[i] for i in shuffled(len(made), self.recipe.seed + 1, epoch)]
+            self._kept = epoch, made
+        return self._kept[1]
+
+    def loss(self, model: EncoderDecoder, batch: Batch) -> Loss:
+        return cross_entropy(model, batch, smoothing=self.recipe.smoothing)
+
+
+def cross_entropy(model: EncoderDecoder, batch: Batch, *, smoothing: float = 0.0) -> Loss:
+    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
+    device = model.head.weight.device
+    source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
+    hidden = model.hidden(source, target_in, source_segments, target_segments)
+    real = target_segments > 0
+    head = model.head
+    total = linear_cross_entropy(hidden[real], head.weight, head.bias, target_out[real], smoothing=smoothing)
+    return Loss(total, int(real.sum()))
+
+
+class Translation(NamedTuple):
+    """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
+    divided by length ** length_penalty."""
+
+    source: str
+    text: str
+    score: float
+    hypotheses: list[tuple[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How to search. `beam` 1 is greedy; with `samples`, tokens are drawn at random in place of searched for."""
+
+    beam: int = 5
+    length_penalty: float = 1.0
+    n_best: int = 1
+    longest: int | None = None  # new tokens; None: twice the source and 10 more
+    shortest: int = 0
+    no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    samples: int = 0
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+class Translator:
+    """A trained model, its tokenizers, and how it searches unless told otherwise."""
+
+    def __init__(self, model: EncoderDecoder, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.source, self.target, self.about = source, target, about
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, source, target, about = read_run(Path(run))
+        if about.get("task") != "translate":
+            raise InputError(f"a model for {about.get('task')!r}, not for translation", where=str(run))
+        return cls(model.to(device), source, target, about)
+
+    def translate(self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Any) -> list[str]:
+        """The best translation of each text. `settings` are those of `Decoding`."""
+        return [translation.text for translation in self.search(texts, prefix=prefix, **settings)]
+
+    def search(
+        self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Any
+    ) -> list[Translation]:
+        """The translations of each text, with scores. `prefix`: how each one must begin."""
+        decoding = self.decoding(**settings)
+        ids = self.source.encode(texts)
+        forced = None if prefix is None else self.target.encode(prefix)
+        found = self.hypotheses(ids, decoding, forced)
+        made = []
+        for text, best in zip(texts, found, strict=True):
+            read = self.target.decode_batch([hypothesis.tokens for hypothesis in best])
+            listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
+            made.append(Translation(text, *listed[0], listed))
+        return made
+
+    def decoding(self, **settings: Any) -> Decoding:
+        return Decoding(**{**self.about.get("decode", {}), **settings})
+
+    def hypotheses(
+        self, ids: Sequence[Ids], decoding: Decoding, forced: Sequence[Ids] | None = None
+    ) -> list[list[Hypothesis]]:
+        """Searches for all sentences, in batches of like length, and hands the results back in the order given."""
+        out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
+        filled = [i for i, sentence in enumerate(ids) if sentence]
+        width = max(decoding.beam, decoding.samples, 1)
+        for group in by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)):
+            rows = [filled[i] for i in group]
+            begin = None if forced is None else [forced[i] for i in rows]
+            found = self._search([ids[i] for i in rows], decoding, begin, rows)
+            for i, best in zip(rows, found, strict=True):
+                out[i] = best
+        return out
+
+    def _search(
+        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids] | None, numbers: list[int]
+    ) -> list[list[Hypothesis]]:
+        model: Any = self.model  # a Transformer or an RNN: the search knows neither
+        device = model.head.weight.device
+        source, segments = (part.to(device) for part in pad(sentences))
+        limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
+        rules = [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
+        common: dict[str, Any] = {
+            "bos": BOS,
+            "eos": EOS,
+            "longest": limits,
+            "shortest": decoding.shortest,
+            "forbidden": (PAD, BOS),
+            "rules": rules,
+            "prefix": prefix,
+            "length_penalty": decoding.length_penalty,
+        }
+        if decoding.samples:
+            return sample(
+                model,
+                source,
+                segments,
+                seed=[counter_seed(decoding.seed, i) for i in numbers],
+                samples=decoding.samples,
+                temperature=decoding.temperature,
+                top_k=decoding.top_k or None,
+                top_p=decoding.top_p,
+                **common,
+            )
+        if decoding.beam == 1:
+            return [[best] for best in greedy(model, source, segments, **common)]
+        n_best = min(decoding.n_best, decoding.beam)
+        return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
+
+    def evaluate(self, pairs: Pairs, *, bootstrap: int = 0, **settings: Any) -> tuple[Scores, list[Translation]]:
+        """sacreBLEU's scores of the translations of `pairs`, and the translations."""
+        made = self.search(pairs.source, **settings)
+        return score([translation.text for translation in made], pairs.target, bootstrap=bootstrap), made

@@ -1,0 +1,86 @@
+"""A loss is a sum and its weight, never a mean: accumulation and many ranks then equal one big batch.
+
+N tokens, C model width, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
+
+
+@dataclass(frozen=True)
+class Loss:
+    total: Float[Tensor, ""]  # summed over what it counts, in nats
+    count: int  # what to divide by: tokens, for text
+
+
+def linear_cross_entropy(
+    hidden: Float[Tensor, "N C"],
+    weight: Float[Tensor, "V C"],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "N"],
+    *,
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """The summed cross-entropy of `hidden @ weight.T + bias`, whose logits never exist all at once.
+
+    `smoothing` is the share of the target spread evenly over the vocabulary (Szegedy et al. 2016, section 7). Softmax
+    and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
+    the caches, where logits of a whole batch would leave and enter them six times.
+    """
+    return _LinearCrossEntropy.apply(hidden, weight, bias, target, smoothing)
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+    ) -> Tensor:
+        N, V = hidden.shape[0], weight.shape[0]
+        rows = max(1, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
+        even = smoothing / V  # of the target, on every token; added to the sums at the end, not to each logit
+        wanted = any(ctx.needs_input_grad[:3])
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        grad_bias = torch.zeros(V, dtype=torch.float32, device=hidden.device)
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        for i in range(0, N, rows):
+            x, y = hidden[i : i + rows], target[i : i + rows, None]
+            logits = F.linear(x, weight, bias)
+            error = logits.softmax(dim=-1, dtype=torch.float32)
+            log_sum = logits.amax(-1).float() - error.amax(-1).log()  # the log-sum-exp; a largest share is never 0
+            total += log_sum.sum() - (1 - smoothing) * logits.gather(1, y).float().sum()
+            if wanted:
+                error.scatter_add_(1, y, error.new_full(y.shape, smoothing - 1))
+                if bias is not None:
+                    grad_bias += error.sum(0)
+                error = error.to(hidden.dtype)
+                torch.mm(error, weight, out=grad_hidden[i : i + rows])
+                grad_weight += error.T @ x
+        if smoothing:
+            tokens, words = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
+            total -= even * (tokens @ words + (0 if bias is None else N * bias.float().sum()))
+            grad_hidden -= (even * words).to(hidden.dtype)
+            grad_weight -= even * tokens
+            grad_bias -= even * N
+        ctx.save_for_backward(grad_hidden, grad_weight, None if bias is None else grad_bias)
+        ctx.dtype = weight.dtype
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grad_outputs
+        hidden, weight, bias = ctx.saved_tensors
+        return (
+            hidden * grad.to(hidden.dtype),
+            (weight * grad).to(ctx.dtype),
+            None if bias is None else (bias * grad).to(ctx.dtype),
+            None,
+            None,
+        )

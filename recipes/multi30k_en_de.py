@@ -1,0 +1,14 @@
+"""Multi30k, English to German: 29,000 captions, from nothing to a translator.
+
+heed train recipes/multi30k_en_de.py --data PATH/TO/multi30k --out runs/multi30k_en_de
+"""
+
+from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
+
+recipe = Recipe(
+    preset="transformer-small",
+    model={"dropout": 0.15},
+    data=DataRecipe(source="en", target="de", vocab_size=6000),
+    train=TrainRecipe(epochs=8, lr=2e-3, warmup=400, average=0.997, eval_sentences=1014),
+    decode=DecodeRecipe(beam=5, length_penalty=1.0),
+)

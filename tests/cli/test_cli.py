@@ -1,0 +1,152 @@
+"""The command line as a person and a program use it: results on standard output, words for people on standard error."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from heedful import cli
+
+WORDS = ["ba", "de", "gi", "ko", "lu"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    lines = [f"{a} {b} {c}\t{c.upper()} {b.upper()} {a.upper()}\n" for a in WORDS for b in WORDS for c in WORDS]
+    (folder / "pairs.tsv").write_text("".join(lines))
+    sides = [line.strip().split("\t") for line in lines[:10]]
+    (folder / "test.en").write_text("".join(source + "\n" for source, _ in sides))
+    (folder / "test.fr").write_text("".join(target + "\n" for _, target in sides))
+    return folder
+
+
+SMALL = [f"--set=model.{key}={value}" for key, value in {"d_model": 16, "n_heads": 2, "d_ff": 32}.items()]
+SMALL += ["--set=model.encoder_layers=1", "--set=model.decoder_layers=1", "--set=data.vocab_size=300"]
+SMALL += ["--set=train.steps=2", "--set=train.eval_every=2", "--set=decode.beam=2"]
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    code = heed("train", "translate", "--data", data / "pairs.tsv", "--out", data / "run", *SMALL)
+    assert code == 0
+    return data / "run"
+
+
+def heed(*words):
+    """The exit code of a command."""
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+def lines(capsys):
+    return capsys.readouterr().out.splitlines()
+
+
+def test_train_ends_with_one_line_of_json(data, tmp_path, capsys):
+    words = ["train", "translate", "--data", data / "pairs.tsv", "--out", tmp_path / "run", *SMALL, "--json"]
+    assert heed(*words) == 0
+    (line,) = lines(capsys)
+    assert json.loads(line)["steps"] == 2
+    manifest = json.loads((tmp_path / "run" / "checkpoints" / "step-2" / "manifest.json").read_text())
+    assert manifest["step"] == 2
+    assert heed("train", "--resume", "--out", tmp_path / "run", "--set", "train.steps=3", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["steps"] == 3
+
+
+def test_translate_prints_an_object_a_line(run, capsys):
+    assert heed("translate", run, "ba de", "ko", "--beam", 3, "--n-best", 2, "--json") == 0
+    records = [json.loads(line) for line in lines(capsys)]
+    assert [record["source"] for record in records] == ["ba de", "ko"]
+    for record in records:
+        assert set(record) == {"source", "text", "score", "hypotheses"}
+        assert len(record["hypotheses"]) == 2
+        assert record["hypotheses"][0] == {"text": record["text"], "score": record["score"]}
+
+
+def test_translate_reads_standard_input(run):
+    child = subprocess.run(
+        [sys.executable, "-m", "heedful", "translate", str(run), "--beam", "1", "--longest", "4"],
+        input="ba de\n\nko lu\r\nlu \udce9".encode(errors="surrogateescape"),
+        capture_output=True,
+        check=True,
+    )
+    assert len(child.stdout.decode().split("\n")) == 5
+    assert child.stdout.decode().split("\n")[1] == ""
+
+
+def test_eval_of_files_and_of_data(run, data, capsys):
+    files = ["--source", data / "test.en", "--target", data / "test.fr"]
+    assert heed("eval", run, *files, "--beam", 2, "--json") == 0
+    found = json.loads(lines(capsys)[-1])
+    assert {"bleu", "chrf", "signature"} <= set(found)
+    assert heed("eval", run, "--data", data / "pairs.tsv", "--bootstrap", 10, "--json") == 0
+    assert "bleu_margin" in json.loads(lines(capsys)[-1])
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.svg", "a.html"])
+def test_look_draws(run, tmp_path, name):
+    assert heed("look", run, "ba de gi", "--out", tmp_path / name) == 0
+    assert (tmp_path / name).stat().st_size > 2000
+
+
+def test_check_and_info(run, capsys):
+    assert heed("check", run, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["broken"] == 0
+    for words in ([run], ["transformer-base"], []):
+        assert heed("info", *words, "--json") == 0
+        assert json.loads(lines(capsys)[-1])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error", "fix"),
+    [
+        (["translate", "nowhere", "hello"], 3, "error: nowhere: no such folder", "fix: "),
+        (["train", "translate", "--out", "never"], 2, "error: no data was given", "fix: --data PATH"),
+        (["train", "translate", "--data", "{bad}", "--out", "never"], 2, "bad.tsv:3: 1 column", "fix: "),
+        (["train", "tranlate"], 2, "unknown key 'tranlate'", "fix: did you mean 'translate'?"),
+        (["train", "translate", "--set", "train.stepz=1"], 2, "unknown key 'stepz'", "fix: did you mean 'steps'?"),
+        (["eval", "{run}"], 2, "error: nothing to score", "fix: give --source"),
+        (["eval", "{run}", "--source", "{data}/test.en", "--target", "nowhere"], 3, "nowhere", "fix: "),
+        (["look", "{run}", "ba", "--out", "x.gif"], 2, "x.gif: .gif is not a picture", "fix: --out x.png"),
+        (["look", "{run}", "ba", "--layer", "encoder.9"], 2, "no attention layer matches 'encoder.9'", "fix: "),
+        (["look", "{run}", "ba", "--head", "7", "--out", "x.png"], 2, "has 2 heads, no head 7", "fix: "),
+        (["info", "transformer-bse"], 2, "unknown key 'transformer-bse'", "fix: did you mean 'transformer-base'?"),
+        (["translate", "{run}", "ba", "--samples", "2", "--top-p", "0"], 2, "top-p 0.0 is not in", "fix: "),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch, capsys, words, code, error, fix):
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("ba\tBA\nde\tDE\ngi\n")
+    monkeypatch.chdir(tmp_path)
+    words = [word.format(run=run, data=data, bad=bad) for word in words]
+    assert heed(*words) == code
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("error: ", "fix: "))]
+    assert len(said) == 2
+    assert error in said[0]
+    assert said[1].startswith(fix)
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check"])
+def test_the_example_of_every_help_runs(run, data, tmp_path, monkeypatch, capsys, verb):
+    assert heed(verb, "--help") == 0
+    example = re.search(r"Example: heed (.+?)\n\n", capsys.readouterr().out, re.DOTALL)
+    assert example is not None
+    words = shlex.split(" ".join(example[1].split()))
+    places = {"runs/demo": run} | {name: data / name for name in ("pairs.tsv", "test.en", "test.fr")}
+    words = [str(places.get(word, word)) for word in words if not word.startswith("train.minutes")]
+    if verb == "train":
+        words = [*words[:-1], *SMALL]  # --set without its minutes
+    monkeypatch.chdir(tmp_path)
+    assert heed(*words) == 0
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys; import heedful.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

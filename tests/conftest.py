@@ -1,0 +1,78 @@
+"""What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
+
+import ipaddress
+import os
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+install_import_hook("heedful", "beartype.beartype")  # before the first import of heedful
+os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
+torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="the long runs too, and the others at full volume")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        long = [item for item in items if item.get_closest_marker("full")]
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=long)
+
+
+@pytest.fixture
+def full(pytestconfig: pytest.Config) -> bool:
+    """Whether to run at full volume."""
+    return bool(pytestconfig.getoption("--full"))
+
+
+@pytest.fixture
+def root() -> Path:
+    """The project's folder."""
+    return Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family != socket.AF_UNIX and not is_loopback(address[0]):
+                pytest.fail(f"a test may not reach the network: {address}")
+            return real(self, address)
+
+        return connect
+
+    def look_up(host: Any, *rest: Any, **options: Any) -> Any:
+        if not is_loopback(host):
+            pytest.fail(f"a test may not look up a name: {host}")
+        return getaddrinfo(host, *rest, **options)
+
+    getaddrinfo = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, guarded(getattr(socket.socket, name)))
+
+
+def is_loopback(host: Any) -> bool:
+    """Whether `host`, a name or an address as sockets take them, is this machine."""
+    name = host.decode() if isinstance(host, bytes) else host
+    try:
+        return name in (None, "", "localhost") or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

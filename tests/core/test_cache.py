@@ -1,0 +1,146 @@
+"""Decoding with a cache is decoding without one: for every way to tell positions, both caches, any chunks."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.core.attention import KV, AttentionConfig
+from heedful.core.block import BlockConfig, Context, Stack, StackConfig
+from heedful.core.cache import BlockCache, Fixed, Growing
+from heedful.core.mask import Mask
+from heedful.core.position import PositionConfig
+
+B, T, S, C, H = 3, 7, 5, 16, 4
+SCHEMES = ["none", "added", "rotary", "alibi", "buckets", "shaw", "shared alibi", "shared buckets"]
+CHUNKS = [[1] * T, [3, 1, 3], [1, 6]]
+
+
+def decoder(scheme: str) -> Stack:
+    position = PositionConfig(kind=scheme.removeprefix("shared "), buckets=8, furthest=6, two_sided=False)
+    shared, own = (position, PositionConfig()) if "shared" in scheme else (PositionConfig(), position)
+    block = BlockConfig(
+        attention=AttentionConfig(n_heads=H, kv_heads=2, position=own),
+        cross=AttentionConfig(n_heads=H),
+        d_ff=32,
+        order="pre",
+    )
+    stack = Stack(C, StackConfig(n_layers=2, block=block, final_norm=True, shared_position=shared))
+    for weight in stack.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return stack
+
+
+def positions_for(scheme: str, per_row: bool) -> Tensor | None:
+    if scheme == "none":
+        return None
+    if scheme == "added":
+        return torch.randn(B if per_row else 1, T, C)
+    first = torch.tensor([[0], [4], [11]]) if per_row else torch.tensor([[0]])
+    return first + torch.arange(T)
+
+
+def part(positions: Tensor | None, start: int, end: int) -> Tensor | None:
+    return None if positions is None else positions[:, start:end]
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_cached_is_full(scheme: str, per_row: bool) -> None:
+    stack, x, memory = decoder(scheme), torch.randn(B, T, C), torch.randn(B, S, C)
+    positions = positions_for(scheme, per_row)
+    memory_mask = Mask(valid=torch.arange(S) < torch.tensor([[5], [3], [1]]))
+    with torch.no_grad():
+        full, nothing = stack(
+            x, Context(mask=Mask(causal=True), positions=positions, memory=memory, memory_mask=memory_mask)
+        )
+        assert nothing is None
+        for chunks in CHUNKS:
+            for size in (None, T + 4):
+                caches, out, start = stack.start(Context(mask=Mask(), memory=memory), size), [], 0
+                for chunk in chunks:
+                    end = start + chunk
+                    context = Context(
+                        mask=Mask(causal=True), positions=part(positions, start, end), memory_mask=memory_mask
+                    )
+                    y, caches = stack(x[:, start:end], context, caches)
+                    out.append(y)
+                    start = end
+                torch.testing.assert_close(torch.cat(out, 1), full, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [None, T])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pick_commutes_with_step(scheme: str, size: int | None) -> None:
+    """Choosing rows and going on is going on and choosing rows; rows may repeat and the batch may shrink or grow."""
+    stack, x, memory = decoder(scheme), torch.randn(B, T, C), torch.randn(B, S, C)
+    for per_row, chosen in ((False, [2, 0, 0, 1]), (True, [1]), (True, [2, 1, 0, 2])):
+        positions, rows = positions_for(scheme, per_row), torch.tensor(chosen)
+        with torch.no_grad():
+            caches = stack.start(Context(mask=Mask(), memory=memory), size)
+            _, caches = stack(x[:, :3], Context(mask=Mask(causal=True), positions=part(positions, 0, 3)), caches)
+            picked = tuple(cache.pick(rows) for cache in caches)
+            for t in range(3, T, 2):
+                now = slice(t, t + 2)
+                at = part(positions, t, t + 2)
+                at_rows = at[rows] if at is not None and len(at) == B else at
+                all_rows, caches = stack(x[:, now], Context(mask=Mask(causal=True), positions=at), caches)
+                these, picked = stack(x[rows, now], Context(mask=Mask(causal=True), positions=at_rows), picked)
+                torch.testing.assert_close(these, all_rows[rows], rtol=1e-5, atol=1e-5)
+
+
+def kv(tokens: int, rows: int = 2) -> KV:
+    return KV(torch.randn(rows, 2, tokens, 4), torch.randn(rows, 2, tokens, 6), torch.randint(9, (rows, tokens)))
+
+
+@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
+def test_what_was_appended_is_there_in_order(empty: Growing | Fixed) -> None:
+    parts = [kv(3), kv(1), kv(2)]
+    cache = empty
+    for newer in parts:
+        cache = cache.append(newer)
+    for i, dim in ((0, 2), (1, 2), (2, 1)):
+        assert torch.equal(cache.kv()[i], torch.cat([one[i] for one in parts], dim))
+    assert torch.equal(cache.positions, cache.kv().positions)
+    rows = torch.tensor([1, 1, 0])
+    for picked, whole in zip(cache.pick(rows).kv(), cache.kv(), strict=True):
+        assert torch.equal(picked, whole[rows])
+
+
+@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
+def test_an_empty_cache(empty: Growing | Fixed) -> None:
+    assert empty.positions is None
+    assert empty.pick(torch.tensor([0])) == empty
+    with pytest.raises(ValueError, match="nothing was appended"):
+        empty.kv()
+
+
+@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
+def test_without_positions(empty: Growing | Fixed) -> None:
+    cache = empty.append(kv(2)._replace(positions=None)).append(kv(1)._replace(positions=None))
+    assert cache.kv().positions is None
+    assert cache.kv().key.shape[2] == 3
+
+
+def test_fixed_room_is_made_once_and_ends() -> None:
+    cache = Fixed(4).append(kv(3))
+    place = cache.kv().key.data_ptr()
+    cache = cache.append(kv(1))
+    assert cache.kv().key.data_ptr() == place
+    with pytest.raises(ValueError, match="5 tokens do not fit a cache of 4"):
+        cache.append(kv(1))
+
+
+def test_growing_keeps_the_old_value() -> None:
+    old = Growing().append(kv(2))
+    before = [part.clone() for part in old.kv()]
+    old.append(kv(1))
+    assert all(torch.equal(one, other) for one, other in zip(old.kv(), before, strict=True))
+
+
+def test_the_memory_is_projected_once_and_picked_along() -> None:
+    memory = kv(S)
+    cache = BlockCache(Growing(), memory).append(kv(1))
+    assert cache.memory is memory
+    picked = cache.pick(torch.tensor([1]))
+    assert torch.equal(picked.memory.key, memory.key[1:])
+    assert torch.equal(picked.past.kv().key, cache.past.kv().key[1:])

@@ -1,0 +1,139 @@
+"""From symbols to vectors: the published numbers of the positions, and the sum that enters a model."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.core.embed import Embed, EmbedConfig, Places, PlacesConfig, Table, binary, places_in_segments, sinusoidal
+from heedful.errors import InputError
+
+B, T, C, V = 2, 5, 8, 11
+
+
+def test_sinusoidal_value_by_value() -> None:
+    """The picture of 50 places and 128 features that is often printed."""
+    table = sinusoidal(torch.arange(50), 128)
+    assert table.dtype == torch.float32
+    for t in range(50):
+        for i in range(64):
+            angle = t / 10_000 ** (2 * i / 128)
+            assert float(table[t, 2 * i]) == pytest.approx(math.sin(angle), abs=1e-6)
+            assert float(table[t, 2 * i + 1]) == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_sinusoidal_far_out_is_still_exact() -> None:
+    """In single precision the angle of place 100,000 would be off by 0.004."""
+    table = sinusoidal(torch.tensor([100_000]), 4)
+    expected = [math.sin(1e5), math.cos(1e5), math.sin(1e3), math.cos(1e3)]
+    assert table[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_sinusoidal_products_depend_on_distance_alone() -> None:
+    table = sinusoidal(torch.arange(50), 128)
+    products = table @ table.T
+    for distance in range(50):
+        diagonal = products.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(products.diagonal(), torch.full((50,), 64.0))
+    assert products[0, 1] < 64
+    assert products[0, 25] < products[0, 5] < products[0, 1]
+
+
+def test_halves_are_the_same_numbers_in_another_order() -> None:
+    at = torch.randint(0, 99, (B, T))
+    turns, halves = sinusoidal(at, C), sinusoidal(at, C, halves=True)
+    assert torch.equal(halves, torch.cat([turns[..., 0::2], turns[..., 1::2]], -1))
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_sinusoidal_of_odd_width(halves: bool) -> None:
+    table = sinusoidal(torch.arange(3), 5, halves=halves)
+    order = [0, 2, 4, 1, 3] if halves else range(5)
+    waves = [math.sin if i % 2 == 0 else math.cos for i in range(5)]
+    expected = [[waves[i](t / 10_000 ** (i // 2 * 2 / 5)) for i in order] for t in range(3)]
+    torch.testing.assert_close(table, torch.tensor(expected))
+
+
+def test_binary_places_are_their_bits() -> None:
+    assert binary(torch.tensor([0, 1, 6, 13]), 5).tolist() == [
+        [0, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+        [0, 1, 1, 0, 0],
+        [1, 0, 1, 1, 0],
+    ]
+    wide = binary(torch.arange(9)[None], 128)
+    assert wide.shape == (1, 9, 128)
+    assert [int(sum(2**i * float(bit) for i, bit in enumerate(row[:8]))) for row in wide[0]] == list(range(9))
+    assert (wide[..., 62:] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["none", "sinusoidal", "learned", "binary"])
+def test_places_are_looked_up_wherever_they_stand(kind: str) -> None:
+    """Rows of any order: the vector depends on the place alone, not on its neighbours."""
+    places = Places(C, PlacesConfig(kind=kind, size=20))
+    table = places(torch.arange(20)[None])[0]
+    at = torch.tensor([[3, 0, 19, 3, 7], [0, 1, 0, 1, 2]])
+    assert torch.equal(places(at), table[at])
+    rows = {tuple(row.tolist()) for row in table}
+    assert len(rows) == (1 if kind == "none" else 20)
+    assert (kind == "none") == bool((table == 0).all())
+
+
+def test_halves_reach_the_places() -> None:
+    at = torch.arange(T)[None]
+    halves = Places(C, PlacesConfig(kind="sinusoidal", halves=True))
+    assert torch.equal(halves(at), sinusoidal(at, C, halves=True))
+
+
+def test_a_learned_table_ends() -> None:
+    places = Places(C, PlacesConfig(kind="learned", size=4))
+    assert places(torch.tensor([[3]])).shape == (1, 1, C)
+    with pytest.raises(InputError, match="5 tokens, but the model has 4 places"):
+        places(torch.tensor([[0, 4]]))
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_an_embedding_is_token_times_root_d_plus_place(scaled: bool) -> None:
+    embed = Embed(C, EmbedConfig(vocab_size=V, scaled=scaled))
+    tokens, at = torch.randint(0, V, (B, T)), torch.randint(0, 30, (B, T))
+    expected = embed.tokens.weight[tokens] * (math.sqrt(8) if scaled else 1) + sinusoidal(at, C)
+    torch.testing.assert_close(embed(tokens, at), expected)
+
+
+def test_rows_may_share_their_places() -> None:
+    embed, tokens = Embed(C, EmbedConfig(vocab_size=V)), torch.randint(0, V, (B, T))
+    assert torch.equal(embed(tokens, torch.arange(T)[None]), embed(tokens, torch.arange(T).expand(B, T)))
+
+
+def test_a_matrix_can_be_given() -> None:
+    tokens = nn.Embedding(V, C)
+    assert Embed(C, EmbedConfig(vocab_size=V), tokens).tokens is tokens
+
+
+def test_the_sum_is_dropped_in_training_only() -> None:
+    embed = Embed(C, EmbedConfig(vocab_size=V, dropout=0.5))
+    tokens, at = torch.randint(0, V, (B, T)), torch.arange(T)[None]
+    whole = embed.eval()(tokens, at)
+    dropped = embed.train()(tokens, at)
+    zero = dropped == 0
+    assert 0.2 < zero.float().mean() < 0.8
+    torch.testing.assert_close(dropped[~zero], 2 * whole[~zero])
+
+
+def test_places_in_a_row_of_several_sentences() -> None:
+    segments = torch.tensor([[1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 3, 3]])
+    assert places_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 1], [0, 0, 1, 2, 3, 4, 0, 1]]
+    assert places_in_segments(torch.ones(1, 4, dtype=torch.long)).tolist() == [[0, 1, 2, 3]]
+
+
+def test_a_bf16_table_sums_its_gradient_in_float32() -> None:
+    numbers, grad = torch.randint(0, 3, (40, 100)), torch.randn(40, 100, 8) + 0.5
+    tables = [Table(5, 8), Table(5, 8).bfloat16()]
+    for table in tables:
+        (table(numbers) * grad).sum().backward()
+    exact, rounded = (table.weight.grad.float() for table in tables)
+    torch.testing.assert_close(rounded, exact, rtol=2**-7, atol=2**-7 * float(exact.abs().max()))
+    assert not exact[3:].any()
+    assert not rounded[3:].any()

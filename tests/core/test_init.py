@@ -1,0 +1,85 @@
+"""How weights begin: every scheme sets everything, to what its paper says."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.core import init
+from heedful.core.attention import AttentionConfig
+from heedful.core.block import BlockConfig, Stack, StackConfig
+
+C, LAYERS, V = 64, 3, 500
+
+
+class Model(nn.Module):
+    def __init__(self, norm: str) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(V, C)
+        attention = AttentionConfig(n_heads=4)
+        block = BlockConfig(attention=attention, cross=attention, d_ff=4 * C, norm=norm, order="pre")
+        self.stack = Stack(C, StackConfig(n_layers=LAYERS, block=block, final_norm=True))
+        for weight in self.parameters():
+            nn.init.constant_(weight, 77.0)  # what no scheme leaves behind
+
+
+def check(model: Model, linear: dict[str, float], embedding: float) -> None:
+    """`linear`: the standard deviation for names that end so; "" for the others."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            std = next(value for end, value in linear.items() if name.endswith(end))
+            if math.isnan(std):
+                std = math.sqrt(2 / sum(module.weight.shape))
+            assert float(module.weight.detach().std()) == pytest.approx(std, rel=0.05), name
+            assert abs(float(module.weight.detach().mean())) < std / 10
+            assert (module.bias == 0).all()
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            assert (module.weight == 1).all()
+            assert not isinstance(module, nn.LayerNorm) or (module.bias == 0).all()
+    assert float(model.tokens.weight.detach().std()) == pytest.approx(embedding, rel=0.05)
+    assert not any((weight == 77).any() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_xavier(norm: str) -> None:
+    model = Model(norm)
+    init.xavier(model)
+    check(model, {"": math.nan}, C**-0.5)
+    up = model.stack.blocks[0].mlp.up.weight.detach()
+    bound = math.sqrt(6 / sum(up.shape))
+    assert 0.99 * bound < float(up.abs().max()) <= bound
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_normal(norm: str) -> None:
+    model = Model(norm)
+    init.normal(model)
+    check(model, {"": 0.02}, 0.02)
+    init.normal(model, std=0.1)
+    check(model, {"": 0.1}, 0.1)
+
+
+def test_gpt2_makes_what_ends_a_branch_smaller() -> None:
+    model = Model("layer")
+    init.gpt2(model, n_layers=LAYERS)
+    small = 0.02 / math.sqrt(2 * LAYERS)
+    check(model, {"self_attention.out": small, "mlp.down": small, "": 0.02}, 0.02)
+
+
+def test_a_matrix_without_bias_or_weight() -> None:
+    model = nn.Sequential(
+        nn.Linear(3, 4, bias=False), nn.LayerNorm(4, elementwise_affine=False), nn.LayerNorm(4, bias=False)
+    )
+    nn.init.constant_(model[0].weight, 77.0)
+    init.xavier(model)
+    assert float(model[0].weight.detach().abs().max()) <= math.sqrt(6 / 7)
+
+
+def test_a_seed_makes_it_again() -> None:
+    first, second = Model("layer"), Model("layer")
+    for model in (first, second):
+        torch.manual_seed(3)
+        init.xavier(model)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)

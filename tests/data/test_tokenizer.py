@@ -1,0 +1,301 @@
+"""The tokenizer: every text comes back, none yields a control id, the same texts train the same tokenizer."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.data.text import sanitise
+from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
+from heedful.errors import InputError, StorageError
+
+CORPUS = [
+    "Two young, white males are outside near many bushes.",
+    "Several men in hard hats are operating a giant pulley system.",
+    "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
+    "Mehrere Männer mit Schutzhelmen bedienen ein Antriebsradsystem.",
+    "<s> is a tag, and </s> and <pad> and <unk> are; <s> <s><s> <pad><pad> </s></s> <unk><unk> <0x41><0x41>",
+    "  two  spaces,\ttabs\tand\nlines\n",
+] * 3
+BPE = train_tokenizer(CORPUS, kind="bpe", size=400)
+UNIGRAM = train_tokenizer(CORPUS, kind="unigram", size=400)
+BOTH = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+
+NASTY = [
+    "",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    " \n ",
+    "a",
+    " a",
+    "a ",
+    "  a  b  ",
+    "\u00a0a\u00a0",
+    "\u3000",
+    "a\u2028b\u2029c\x85d",
+    "\0",
+    "a\0b\x01\x1f\x7f\x80\x9f",
+    "\ufeffa\ufeff",
+    "\ufffd",
+    "\uffff\ufffe",
+    "\U0010ffff",
+    "<s>",
+    "</s>",
+    "<pad>",
+    "<unk>",
+    "<s></s><pad><unk>",
+    " <s> </s> <pad> <unk> ",
+    "a<s>b</s>",
+    "<<s>>",
+    "<0x41><0xFF>",
+    "[CLS] <|endoftext|> <mask>",
+    "<img src=x onerror=alert(1)></script>",
+    "ĠaĊbĉ",
+    "e\u0301 é \u1e9b\u0323",
+    "ﬁ ½ \uff21 ™",
+    "😀👩‍👩‍👧‍👦🏳️‍🌈🇩🇪",
+    "שלום \u202eabc\u202c مرحبا",
+    "二人の若い男性がいます。",
+    "\ud83d\ude00",
+    "\ud83d",
+    "a\udc80\ud83dz",
+    "'s don't we'LL ''",
+    "0123456789.12e-7",
+    "x" * 5000,
+    " " * 300 + "\n" * 300,
+    "\u0300" * 200,
+]
+
+
+@pytest.mark.parametrize("text", NASTY, ids=lambda text: ascii(text)[:24])
+@BOTH
+def test_nasty_texts_come_back(tokenizer: Tokenizer, text: str) -> None:
+    check_round_trip(tokenizer, text)
+
+
+MARKUP = st.sampled_from([*SPECIALS, "<", ">", "s", "/", "0x41", " ", "  ", "\n", "\ud83d", "\ude00", "ab", "é"])
+ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=())), st.lists(MARKUP).map("".join))
+
+
+@given(ANY_TEXT)
+@settings(max_examples=400, deadline=None)
+def test_every_text_comes_back_from_bytes(text: str) -> None:
+    check_round_trip(BPE, text)
+
+
+@given(ANY_TEXT)
+@settings(max_examples=400, deadline=None)
+def test_every_text_comes_back_from_pieces(text: str) -> None:
+    check_round_trip(UNIGRAM, text)
+
+
+def check_round_trip(tokenizer: Tokenizer, text: str) -> None:
+    clean = sanitise(text)
+    expected = clean if tokenizer is BPE else clean.replace("▁", " ")
+    (ids,) = tokenizer.encode([text])
+    assert all(len(SPECIALS) <= index < tokenizer.size for index in ids)
+    assert tokenizer.decode(ids) == expected
+    shown = tokenizer.pieces(ids)
+    assert len(shown) == len(ids)
+    if "<0x" not in clean and text:  # what is left of the pieces without lone bytes is the text
+        whole = "".join(piece for piece in shown if not piece.startswith("<0x"))
+        assert whole == (" " + clean).replace(" ", "▁")
+
+
+@given(st.lists(ANY_TEXT, max_size=5))
+@settings(max_examples=50, deadline=None)
+def test_a_batch_is_each_text_by_itself(texts: list[str]) -> None:
+    rows = BPE.encode(texts)
+    assert rows == [BPE.encode([text])[0] for text in texts]
+    assert BPE.decode_batch(rows) == [BPE.decode(row) for row in rows]
+
+
+@BOTH
+def test_control_ids_are_where_everybody_expects_them(tokenizer: Tokenizer) -> None:
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    (ids,) = tokenizer.encode(["two men"])
+    assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "two men"
+    assert tokenizer.decode([]) == ""
+    assert tokenizer.encode([]) == []
+
+
+@BOTH
+def test_frequent_words_are_one_token_wherever_they_stand(tokenizer: Tokenizer) -> None:
+    first, later = tokenizer.encode(["are", "men are"])
+    assert len(first) == 1
+    assert later[-1:] == first
+    assert tokenizer.pieces(first) == ["▁are"]
+
+
+def test_pieces_show_spaces_and_spread_characters() -> None:
+    (ids,) = BPE.encode([" é\n😀!"])
+    shown = BPE.pieces(ids)
+    assert shown == ["▁", "▁", "<0xC3>", "é", "\n", "<0xF0>", "<0x9F>", "<0x98>", "😀", "!"]
+    assert BPE.pieces(ids[:3]) == ["▁", "▁", "<0xC3>"]
+    assert BPE.pieces([ids[2], EOS, ids[3]]) == ["<0xC3>", "</s>", "\ufffd"]
+    (ids,) = UNIGRAM.encode(["men 😀"])
+    assert UNIGRAM.pieces(ids)[-4:] == ["<0xF0>", "<0x9F>", "<0x98>", "😀"]
+
+
+def test_bytes_that_are_no_utf_8_are_read_as_the_replacement() -> None:
+    (ids,) = BPE.encode(["é"])
+    assert BPE.decode(ids[:-1]) == "\ufffd"
+    assert UNIGRAM.decode([len(SPECIALS) + 0xFF]) == "\ufffd"
+
+
+# Training
+
+KINDS: tuple[Literal["bpe", "unigram"], ...] = ("bpe", "unigram")
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+@EACH_KIND
+def test_training_fills_the_size_and_no_more(kind: Literal["bpe", "unigram"]) -> None:
+    assert train_tokenizer(CORPUS, kind=kind, size=350).size == 350
+    assert SMALLEST < train_tokenizer(CORPUS, kind=kind, size=50_000).size < 2_000
+
+
+@EACH_KIND
+def test_a_text_with_nothing_to_learn_leaves_the_bytes(kind: Literal["bpe", "unigram"]) -> None:
+    tokenizer = train_tokenizer(["b"], kind=kind, size=SMALLEST + 2)
+    assert tokenizer.size <= SMALLEST + 2 == 262
+    assert tokenizer.decode(tokenizer.encode(["Büsche 😀"])[0]) == "Büsche 😀"
+
+
+def test_what_was_seen_once_is_no_pattern() -> None:
+    assert train_tokenizer(["never twice"], kind="bpe", size=400).size == SMALLEST
+    assert train_tokenizer(["twice, twice"], kind="bpe", size=400).size > SMALLEST
+
+
+@EACH_KIND
+def test_no_text_is_refused(kind: Literal["bpe", "unigram"]) -> None:
+    with pytest.raises(InputError, match="no text to learn a vocabulary from"):
+        train_tokenizer(["", ""], kind=kind, size=400)
+
+
+@EACH_KIND
+def test_a_size_that_cannot_hold_the_bytes_is_refused(kind: Literal["bpe", "unigram"]) -> None:
+    with pytest.raises(InputError, match="a vocabulary of 259 tokens, expected at least 260") as caught:
+        train_tokenizer(CORPUS, kind=kind, size=SMALLEST - 1)
+    assert caught.value.fix
+
+
+def test_more_characters_than_tokens_are_refused() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 100)))
+    with pytest.raises(InputError, match="300 tokens cannot hold the 101 different characters") as caught:
+        train_tokenizer([text], kind="unigram", size=300)
+    assert "361" in caught.value.fix
+    assert train_tokenizer([text], kind="unigram", size=361).size <= 361
+    assert train_tokenizer([text], kind="bpe", size=300).size <= 300
+
+
+@EACH_KIND
+def test_surrogates_are_trained_on_as_what_they_are_read_as(kind: Literal["bpe", "unigram"]) -> None:
+    dirty = train_tokenizer(["a \ud83d\ude00 \ud83d"] * 2, kind=kind, size=300)
+    clean = train_tokenizer(["a 😀 \ufffd"] * 2, kind=kind, size=300)
+    assert dirty.fingerprint == clean.fingerprint
+
+
+@EACH_KIND
+def test_training_is_the_same_each_time_and_in_each_process(kind: Literal["bpe", "unigram"]) -> None:
+    texts = [f"{a}{b} {b}{a}" for a in ("ka", "to", "mi", "ru") for b in ("ne", "so", "hi")] * 2  # many ties
+    prints = {train_tokenizer(texts, kind=kind, size=320).fingerprint for _ in range(8)}
+    train = f"train_tokenizer({texts}, kind={kind!r}, size=320)"
+    code = f"from heedful.data.tokenizer import train_tokenizer; print({train}.fingerprint)"
+    prints.add(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip())
+    assert len(prints) == 1
+
+
+# Files
+
+
+@BOTH
+def test_what_is_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.json(), encoding="utf-8")
+    again = Tokenizer.load(path)
+    assert (again.json(), again.size, again.fingerprint) == (
+        tokenizer.json(),
+        tokenizer.size,
+        tokenizer.fingerprint,
+    )
+    assert again.encode(NASTY) == tokenizer.encode(NASTY)
+    assert BPE.fingerprint != UNIGRAM.fingerprint
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "tokenizer.json"
+    with pytest.raises(StorageError, match=r"tokenizer\.json: cannot be read: No such file or directory$"):
+        Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b"\xff\xfe", b"hello", BPE.json().encode()[:-1], b"[" * 100_000])
+def test_a_file_that_is_no_tokenizer_is_one_line(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match=r"tokenizer\.json: not a tokenizer: .+$") as caught:
+        Tokenizer.load(path)
+    assert "\n" not in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_vocabulary_without_a_byte_or_with_gaps_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    document = json.loads(BPE.json())
+    vocabulary = document["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    lacking = {"never seen" if token == "z" else token: index for token, index in vocabulary.items()}
+    for other in (lacking, vocabulary | {last: 9999}):
+        merges = [pair for pair in document["model"]["merges"] if "z" not in "".join(pair)]
+        path.write_text(json.dumps(document | {"model": document["model"] | {"vocab": other, "merges": merges}}))
+        with pytest.raises(StorageError, match="a tokenizer of another make"):
+            Tokenizer.load(path)
+
+
+SPLIT = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "place", "value", "says"),
+    [
+        (BPE, ["model", "vocab", "<s>"], 9999, "<s> has the id 9999, expected 2"),
+        (BPE, ["added_tokens", 3, "content"], "<end>", "a tokenizer of another make"),
+        (UNIGRAM, ["model", "vocab", 3, 0], "<end>", f"</s> has the id {UNIGRAM.size}, expected 3"),
+        (BPE, ["model", "vocab", "!"], 9999, "a tokenizer of another make"),
+        (BPE, ["model", "dropout"], 0.1, "a tokenizer of another make"),
+        (BPE, ["pre_tokenizer"], SPLIT, "a tokenizer of another make"),
+        (BPE, ["pre_tokenizer", "pretokenizers", 1, "add_prefix_space"], True, "a tokenizer of another make"),
+        (BPE, ["normalizer"], {"type": "Lowercase"}, "a tokenizer of another make"),
+        (BPE, ["decoder"], None, "a tokenizer of another make"),
+        (BPE, ["truncation"], None, ""),
+        (UNIGRAM, ["model", "byte_fallback"], False, "a tokenizer of another make"),
+        (UNIGRAM, ["model", "unk_id"], 0, "a tokenizer of another make"),
+        (UNIGRAM, ["model", "vocab", 5, 0], "<0x00>", "a tokenizer of another make"),
+        (UNIGRAM, ["pre_tokenizer", "pretokenizers", 1], SPLIT, "a tokenizer of another make"),
+    ],
+)
+def test_a_tokenizer_of_another_make_is_refused(
+    tmp_path: Path, tokenizer: Tokenizer, place: list[Any], value: object, says: str
+) -> None:
+    document = json.loads(tokenizer.json())
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(document))
+    if not says:
+        assert Tokenizer.load(path).fingerprint == tokenizer.fingerprint
+        return
+    with pytest.raises(StorageError) as caught:
+        Tokenizer.load(path)
+    assert str(caught.value) == f"{path}: {says}"

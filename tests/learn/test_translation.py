@@ -1,0 +1,53 @@
+"""Both translators learn to say a sentence backwards in another alphabet, which a lookup of words cannot."""
+
+import random
+
+import pytest
+
+from heedful.data.text import Corpus, Pairs
+from heedful.tasks.recipe import build
+from heedful.tasks.run import Finished, train
+
+WORDS = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi"]
+TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+RECURRENT = {"d_embed": 48, "d_hidden": 64, "d_align": 48, "d_readout": 48, "dropout": 0.0}
+
+
+def backwards(count, seed):
+    draw = random.Random(seed)
+    source = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(2, 6))) for _ in range(count)]
+    return Pairs(source, [" ".join(reversed(line.upper().split())) for line in source], "made")
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "lr"), [("transformer-tiny", TRANSFORMER, 4e-3), ("rnn-small", RECURRENT, 8e-3)]
+)
+def test_it_learns(tmp_path, preset, model, lr):
+    test = backwards(100, 3)
+    seen = set(test.source)
+    kept = backwards(4000, 1)
+    kept = kept.rows(i for i, source in enumerate(kept.source) if source not in seen)
+    corpus = Corpus(kept, backwards(50, 2), {"test": test}, "low", "high", (), ())
+    recipe = build(
+        {
+            "preset": preset,
+            "model": model,
+            "data": {"vocab_size": 300},
+            "train": {
+                "steps": 300,
+                "optimizer": "muon",
+                "lr": lr,
+                "warmup": 30,
+                "average": 0.9,
+                "tokens": 1024,
+                "row": 32,
+                "eval_every": 300,
+            },
+        },
+        where="test",
+    )
+    *_, last = train(recipe, tmp_path / "run", corpus=corpus)
+    assert isinstance(last, Finished)
+    copied = [source.upper() == target for source, target in zip(test.source, test.target, strict=True)]
+    assert sum(copied) / len(copied) < 0.2  # what saying each word in its turn gets right
+    assert last.scores["test"]["exact"] >= 0.9

@@ -1,0 +1,122 @@
+"""Every row of the presets is guarded by its parameter count, from a formula written without the code."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from heedful.models import make_model
+from heedful.models.presets import TRANSLATORS, Recurrent, Transformer, translator
+
+
+def of_transformer(*, d: int, ff: int, layers: int, vocabularies: int, final_norms: int) -> int:
+    """Vaswani et al. 2017: attention is four square maps without bias, the MLP two maps with, a norm two vectors."""
+    attention, mlp, norm = 4 * d * d, d * ff + ff + ff * d + d, 2 * d
+    encoder = layers * (attention + mlp + 2 * norm)
+    decoder = layers * (2 * attention + mlp + 3 * norm)
+    return vocabularies * d + encoder + decoder + final_norms * norm
+
+
+def of_recurrent(*, e: int, n: int, a: int, r: int, source: int, target: int, matrices: int) -> int:
+    """Bahdanau et al. 2015, appendix A; torch's gated unit has two biases where one would do."""
+
+    def gated(inputs: int) -> int:
+        return 3 * (n * inputs + n * n + 2 * n)
+
+    embeddings = source * e + (target * e if matrices == 2 else 0)
+    encoder = 2 * gated(e)
+    first = n * n + n
+    align = (a * n + a) + a * 2 * n + a
+    decoder = gated(e + 2 * n)
+    readout = 2 * r * (n + e + 2 * n) + 2 * r
+    return embeddings + encoder + first + align + decoder + readout + r * target + target
+
+
+def count(name: str, source: int, target: int, *, joint: bool) -> int:
+    with torch.device("meta"):
+        model = make_model(translator(TRANSLATORS[name], source_vocab=source, target_vocab=target, joint=joint))
+    return sum(weight.numel() for weight in model.parameters())
+
+
+JOINT = {  # with the paper's 37,000 tokens for both sides
+    "transformer-tiny": ({"d": 128, "ff": 512, "layers": 2, "final_norms": 2}, 5_659_136),
+    "transformer-small": ({"d": 256, "ff": 1024, "layers": 3, "final_norms": 2}, 14_993_408),
+    "transformer-base": ({"d": 512, "ff": 2048, "layers": 6, "final_norms": 0}, 63_045_632),  # the paper: 65 million
+    "transformer-base-pre": ({"d": 512, "ff": 2048, "layers": 6, "final_norms": 2}, 63_047_680),
+    "transformer-big": ({"d": 1024, "ff": 4096, "layers": 6, "final_norms": 0}, 214_171_648),  # the paper: 213 million
+}
+
+
+@pytest.mark.parametrize("name", sorted(JOINT))
+def test_transformers(name: str) -> None:
+    sizes, total = JOINT[name]
+    assert of_transformer(**sizes, vocabularies=37_000) == total
+    assert count(name, 37_000, 37_000, joint=True) == total
+    assert count(name, 900, 700, joint=False) == of_transformer(**sizes, vocabularies=1_600)
+
+
+RECURRENT = {
+    "rnn-small": {"e": 256, "n": 256, "a": 256, "r": 256},
+    "rnn-bahdanau": {"e": 620, "n": 1000, "a": 1000, "r": 500},
+}
+
+
+@pytest.mark.parametrize("name", sorted(RECURRENT))
+def test_recurrent(name: str) -> None:
+    sizes = RECURRENT[name]
+    assert count(name, 900, 700, joint=False) == of_recurrent(**sizes, source=900, target=700, matrices=2)
+    assert count(name, 900, 900, joint=True) == of_recurrent(**sizes, source=900, target=900, matrices=1)
+
+
+def test_bahdanau_with_the_papers_vocabularies() -> None:
+    total = of_recurrent(**RECURRENT["rnn-bahdanau"], source=30_000, target=30_000, matrices=2)
+    assert count("rnn-bahdanau", 30_000, 30_000, joint=False) == total == 80_452_000
+
+
+def test_every_row_is_guarded() -> None:
+    assert set(TRANSLATORS) == set(JOINT) | set(RECURRENT)
+
+
+@pytest.mark.parametrize("name", sorted(TRANSLATORS))
+def test_what_a_row_says_arrives(name: str) -> None:
+    row = TRANSLATORS[name]
+    config = translator(row, source_vocab=9, target_vocab=9, joint=True)
+    if isinstance(row, Recurrent):
+        for key, value in dataclasses.asdict(row).items():
+            assert getattr(config, key) == value
+        assert config.tied
+        return
+    assert (config.d_model, config.tied) == (row.d_model, "all")
+    for stack, layers in ((config.encoder, row.encoder_layers), (config.decoder, row.decoder_layers)):
+        block = stack.block
+        assert (stack.n_layers, stack.final_norm) == (layers, row.order != "post")
+        assert (block.d_ff, block.order, block.dropout) == (row.d_ff, row.order, row.dropout)
+        assert block.attention.n_heads == row.n_heads
+    assert config.encoder.block.cross is None
+    assert config.decoder.block.cross == config.decoder.block.attention
+    for embed in (config.source, config.target):
+        assert (embed.scaled, embed.places.kind, embed.dropout) == (True, "sinusoidal", row.dropout)
+
+
+def test_every_field_of_a_row_changes_the_model() -> None:
+    """A field that is not passed on is an option that is silently ignored."""
+    row = TRANSLATORS["transformer-base"]
+    assert isinstance(row, Transformer)
+    other = Transformer(
+        d_model=64,
+        n_heads=2,
+        d_ff=32,
+        encoder_layers=1,
+        decoder_layers=2,
+        dropout=0.7,
+        attention_dropout=0.6,
+        order="pre",
+        norm="rms",
+        activation="silu",
+        gated=True,
+    )
+    configs = {translator(row, source_vocab=9, target_vocab=9, joint=True)}
+    for field in dataclasses.fields(Transformer):
+        changed = dataclasses.replace(row, **{field.name: getattr(other, field.name)})
+        configs.add(translator(changed, source_vocab=9, target_vocab=9, joint=True))
+    assert len(configs) == 1 + len(dataclasses.fields(Transformer))

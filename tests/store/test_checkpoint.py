@@ -1,0 +1,972 @@
+"""Checkpoints and model folders under failing disks, kills, power cuts, damage and malice.
+
+Each sweep takes its volume as a parameter and prints `faults=N survived=N`.
+"""
+
+import errno
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from heedful.errors import HeedError, InputError, MissingError, StorageError
+from heedful.store import checkpoint, files
+from heedful.store.checkpoint import (
+    clean,
+    load_newest,
+    read_config,
+    read_model,
+    rotate,
+    save_checkpoint,
+    save_model,
+    verify,
+)
+
+ROOT = Path(__file__).parents[2]
+CONFIG = {"kind": "seq2seq", "config": {"d_model": 8}}
+SMALL = {"tokenizer.json": {"vocab": {"a": 1}}, "notes.txt": b"kept as it is"}
+
+
+class Killed(BaseException):
+    """The process ends here: nothing that follows is carried out."""
+
+
+class Faulty(files.Disk):
+    """A disk whose operation number `at` fails, or all from there on; flushing is left out, being slow."""
+
+    def __init__(self, kind: str = "", at: int = 0, *, for_good: bool = False) -> None:
+        self.kind, self.at, self.for_good = kind, at, for_good
+        self.count = 0
+
+    def _due(self) -> bool:
+        self.count += 1
+        return self.count == self.at or (self.count > self.at > 0 and (self.for_good or self.kind == "kill"))
+
+    def _step(self) -> None:
+        if self._due() and self.kind != "short":
+            self._fail()
+
+    def _fail(self) -> None:
+        if self.kind == "kill":
+            raise Killed
+        number = getattr(errno, "EIO" if self.kind == "torn" else self.kind)
+        raise OSError(number, os.strerror(number))
+
+    def open(self, path: Path, flags: int) -> int:
+        self._step()
+        return super().open(path, flags)
+
+    def write(self, descriptor: int, data: files.Bytes) -> int:
+        due = self._due()
+        if not due:
+            return super().write(descriptor, data)
+        if self.kind in ("short", "torn", "kill") and (self.count == self.at or self.kind == "short"):
+            super().write(descriptor, data[: max(1, len(data) // 2)])
+        if self.kind != "short":
+            self._fail()
+        return max(1, len(data) // 2)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        self._step()
+        super().truncate(descriptor, size)
+
+    def fsync(self, descriptor: int) -> None:
+        self._step()
+
+    def close(self, descriptor: int) -> None:
+        super().close(descriptor)
+        self._step()
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._step()
+        super().rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self._step()
+        super().unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        self._step()
+        super().mkdir(path)
+
+    def rmdir(self, path: Path) -> None:
+        self._step()
+        super().rmdir(path)
+
+
+class PowerCut(Faulty):
+    """Remembers what has reached the disk for certain: content by a flush of the file, names by one of the folder.
+
+    Nothing is ever really removed, so that no inode number comes twice.
+    """
+
+    def __init__(self, root: Path, grave: Path, at: int) -> None:
+        super().__init__("kill", at)
+        self.root, self.grave = root, grave
+        self.content: dict[int, bytes] = {}
+        self.names: dict[int, dict[str, int]] = {}
+        for path in [root, *root.rglob("*")]:
+            self._flushed(path)
+
+    def _flushed(self, path: Path) -> None:
+        inode = path.stat().st_ino
+        if path.is_dir():
+            self.names[inode] = {child.name: child.lstat().st_ino for child in path.iterdir()}
+        else:
+            self.content[inode] = path.read_bytes()
+
+    def fsync(self, descriptor: int) -> None:
+        self._step()
+        self._flushed(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    def unlink(self, path: Path) -> None:
+        self._step()
+        os.rename(path, self.grave / f"{self.count}")
+
+    def rmdir(self, path: Path) -> None:
+        self._step()
+        assert not any(path.iterdir())
+        os.rename(path, self.grave / f"{self.count}")
+
+    def remains(self, target: Path, *, names_survive: bool) -> None:
+        """Build in `target` what a power cut leaves at worst; `names_survive`: renames do, unflushed bytes do not."""
+        places = [self.root, *self.root.rglob("*"), *self.grave.rglob("*")]
+        folders = {path.lstat().st_ino: path for path in places if path.is_dir()}
+
+        def build(inode: int, place: Path) -> None:
+            if inode not in folders:
+                place.write_bytes(self.content.get(inode, b""))
+                return
+            place.mkdir()
+            children = self.names.get(inode, {})
+            if names_survive:
+                children = {child.name: child.lstat().st_ino for child in folders[inode].iterdir()}
+            for name, child in children.items():
+                build(child, place / name)
+
+        build(self.root.stat().st_ino, target)
+
+
+@cache
+def contents(step: int, salt: int = 0) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(1000 * step + salt)
+    weights = {"weight": torch.randn(5, 7, generator=generator), "bias": torch.zeros(3, dtype=torch.bfloat16)}
+    moments = {"weight.first": torch.randn(5, 7, generator=generator), "step": torch.tensor(step)}
+    return {
+        "model.safetensors": weights,
+        "optimizer.safetensors": moments,
+        "state.json": {"step": step, "salt": salt, "rate": 0.1},
+    }
+
+
+def save(run: Path, step: int, salt: int = 0, *, finite: bool = True) -> Path:
+    return save_checkpoint(run, step, contents(step, salt), finite=finite, facts={"tokens": 10 * step})
+
+
+def newest(run: Path, *, finite: bool = False) -> tuple[int, int, list[str]]:
+    """The step and salt of the checkpoint that loads, all its content compared, and the warnings."""
+    warnings: list[str] = []
+    found = load_newest(run, warnings.append, finite=finite)
+    assert found is not None
+    state = found.json("state.json")
+    expected = contents(found.step, state["salt"])
+    assert state == expected["state.json"]
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert same(found.tensors(name), expected[name])
+    return found.step, state["salt"], warnings
+
+
+def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    return left.keys() == right.keys() and all(
+        left[name].dtype == right[name].dtype and torch.equal(left[name], right[name]) for name in left
+    )
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[files.Disk], None]:
+    return lambda disk: monkeypatch.setattr(files, "disk", disk)
+
+
+# --- what is saved comes back ---
+
+
+def test_a_checkpoint_comes_back_whole(tmp_path: Path) -> None:
+    assert load_newest(tmp_path, print) is None
+    path = save(tmp_path, 3)
+    assert path == tmp_path / "checkpoints/step-3"
+    assert newest(tmp_path) == (3, 0, [])
+    assert sorted(os.listdir(path)) == [
+        "manifest.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+    ]
+    manifest = files.read_json(path / "manifest.json")
+    assert manifest["step"] == 3
+    assert manifest["finite"] is True
+    assert manifest["facts"] == {"world_size": 1, "tokens": 30}
+    assert set(manifest["versions"]) == {"heedful", "torch", "python"}
+    found = load_newest(tmp_path, print)
+    assert found is not None
+    assert found.data("state.json") == (path / "state.json").read_bytes()
+    with pytest.raises(MissingError, match=r"step-3/more\.json: not in this checkpoint"):
+        found.json("more.json")
+
+
+def test_each_kind_of_tensor_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    base = torch.randn(6, 4)
+    dtypes = [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool]
+    tensors = {str(dtype).replace("torch.", ""): (base * 9).to(dtype) for dtype in dtypes}
+    tensors |= {
+        "tied.one": base,
+        "tied.two": base,
+        "turned": base.T,
+        "slice": base[1:3],
+        "overlap": base[2:5],
+        "expanded": torch.ones(1).expand(3),
+        "scalar": torch.tensor(2.5),
+        "empty": torch.zeros(0, 3),
+        "empty.too": torch.zeros(0, 3),
+        "special": torch.tensor([float("nan"), float("inf"), -0.0]),
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+    }
+    save_checkpoint(tmp_path, 1, {"a.safetensors": tensors, "b.safetensors": {}}, finite=True, facts={})
+    found = load_newest(tmp_path, print)
+    assert found is not None
+    back = found.tensors("a.safetensors")
+    assert back.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert back[name].dtype == tensor.dtype
+        assert back[name].shape == tensor.shape
+        left, right = back[name].contiguous().view(-1), tensor.detach().contiguous().view(-1)
+        assert torch.equal(left.view(torch.uint8), right.view(torch.uint8)), name
+    assert back["tied.one"] is back["tied.two"]
+    assert found.tensors("b.safetensors") == {}
+    assert "tied.two" not in safetensors.torch.load_file(found.path / "a.safetensors")
+
+
+def test_facts_of_any_json_kind_verify(tmp_path: Path) -> None:
+    facts = {"by rank": {10: 1, 9: 2}, "pair": (1, 2), "small": 1e-17, "text": "ü\u2028😀"}
+    path = save_checkpoint(tmp_path, 1, {}, finite=True, facts=facts)
+    assert verify(path) == []
+    with pytest.raises(StorageError, match="cannot be written as JSON"):
+        save_checkpoint(tmp_path, 2, {}, finite=True, facts={"loss": float("nan")})
+    assert os.listdir(tmp_path / "checkpoints") == ["step-1"]
+
+
+@pytest.mark.parametrize("name", ["../a.json", "a/b.json", "", ".hidden", "manifest.json", "a.pt", "x" * 101])
+def test_odd_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="is not a name for a file here"):
+        save_checkpoint(tmp_path, 1, {name: b""}, finite=True, facts={})
+
+
+def test_the_same_again_changes_nothing_and_another_content_replaces(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    before = path.stat().st_ino
+    assert save(tmp_path, 1) == path
+    assert path.stat().st_ino == before
+    save(tmp_path, 1, 5)
+    assert newest(tmp_path) == (1, 5, [])
+    (path / "state.json").write_bytes(b"{}")
+    save(tmp_path, 1, 5)
+    assert newest(tmp_path) == (1, 5, [])
+    assert os.listdir(tmp_path / "checkpoints") == ["step-1"]
+
+
+def test_a_full_disk_is_told_how_much_is_needed(tmp_path: Path, disk: Callable[[files.Disk], None]) -> None:
+    save(tmp_path, 1)
+    disk(Faulty("ENOSPC", 6, for_good=True))
+    big = {"a.safetensors": {"a": torch.zeros(1_000_000)}, "b.safetensors": {"b": torch.zeros(500_000)}}
+    with pytest.raises(StorageError) as caught:
+        save_checkpoint(tmp_path, 2, big, finite=True, facts={})
+    assert caught.value.what == "disk full: No space left on device"
+    assert caught.value.fix == "free 6 MB and run the same command again"
+
+
+# --- choosing and rotating ---
+
+
+def test_finite_ones_can_be_asked_for(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step, finite=step == 1)
+    assert newest(tmp_path)[0] == 2
+    assert newest(tmp_path, finite=True)[0] == 1
+
+
+def test_rotation_keeps_the_newest_the_protected_and_the_last_good(tmp_path: Path) -> None:
+    def steps() -> list[int]:
+        return sorted(int(name.removeprefix("step-")) for name in os.listdir(tmp_path / "checkpoints"))
+
+    for step in range(8, 13):
+        save(tmp_path, step)
+    assert rotate(tmp_path, 5) == []
+    assert rotate(tmp_path, 2, protect={9}) == [8, 10]
+    assert steps() == [9, 11, 12]
+    for step in (13, 14, 15):
+        save(tmp_path, step, finite=False)
+        rotate(tmp_path, 1)
+    assert steps() == [12, 15]
+    save(tmp_path, 16)
+    (tmp_path / "checkpoints/step-16/state.json").unlink()  # finite by its manifest, but not whole
+    rotate(tmp_path, 1)
+    assert steps() == [12, 16]
+    (tmp_path / "checkpoints/step-12/state.json").unlink()
+    save(tmp_path, 17, finite=False)
+    assert rotate(tmp_path, 1) == []  # nothing good is left: nothing goes
+    with pytest.raises(ValueError, match="at least one"):
+        rotate(tmp_path, 0)
+
+
+def test_leftovers_are_put_away(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    folder = tmp_path / "checkpoints"
+    (folder / ".tmp-step-2").mkdir()
+    (folder / ".tmp-step-2/model.safetensors").write_bytes(b"half")
+    (tmp_path / ".tmp-77-config.json").write_bytes(b"half")
+    shutil.copytree(folder / "step-1", folder / ".old-step-1")
+    (folder / "step-5").mkdir()
+    save(tmp_path, 4)
+    (folder / "step-4").rename(folder / ".old-step-4")  # as a crash between the two renames leaves it
+    clean(tmp_path)
+    assert sorted(os.listdir(folder)) == ["step-1", "step-4", "step-5"]
+    assert os.listdir(tmp_path) == ["checkpoints"]
+    assert newest(tmp_path)[0] == 4
+    clean(tmp_path / "not there")
+
+
+# --- failing disks, kills, power cuts ---
+
+
+def prepare_none(run: Path) -> None:
+    run.mkdir()
+
+
+def act_first(run: Path) -> None:
+    save(run, 1)
+
+
+def prepare_one(run: Path) -> None:
+    save(run, 1)
+
+
+def act_save(run: Path) -> None:
+    save(run, 2)
+
+
+def prepare_two(run: Path) -> None:
+    save(run, 1)
+    save(run, 2, 7)
+
+
+def act_rotate(run: Path) -> None:
+    clean(run)
+    save(run, 3)
+    rotate(run, 1)
+
+
+def prepare_damaged(run: Path) -> None:
+    prepare_two(run)
+    (run / "checkpoints/step-2/state.json").write_bytes(b"{}")
+
+
+SCENES: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], set[Any], tuple[int, int]]] = {
+    "the first step": (prepare_none, act_first, {None}, (1, 0)),
+    "the next step": (prepare_one, act_save, {(1, 0)}, (2, 0)),
+    "the same step with another content": (prepare_two, act_save, {(1, 0), (2, 7)}, (2, 0)),
+    "over a damaged one": (prepare_damaged, act_save, {(1, 0)}, (2, 0)),
+    "save and rotate": (prepare_two, act_rotate, {(2, 7)}, (3, 0)),
+}
+FAULTS = [(kind, for_good) for kind in ("ENOSPC", "EIO", "EACCES", "short", "torn") for for_good in (False, True)] + [
+    ("kill", True)
+]
+
+
+def survives(run: Path, before: set[Any], after: tuple[int, int], *, done: bool) -> None:
+    """Old or new loads without a doubt, the new one if it was said to be saved; and the run goes on."""
+    clean(run)
+    found = newest(run)[:2] if None not in before or (run / "checkpoints/step-1").exists() else None
+    assert found == after or (not done and found in before)
+    clean(run)
+    save(run, 9)
+    assert newest(run) == (9, 0, [])
+    assert not [name for name in os.listdir(run / "checkpoints") if not name.startswith("step-")]
+
+
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("scene", SCENES)
+def test_whichever_operation_fails_a_checkpoint_loads(
+    scene: str, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare, act, before, after = SCENES[scene]
+    disk(Faulty())
+    prepare(tmp_path / "template")
+
+    def attempt(run: Path, trial: Faulty) -> bool:
+        shutil.copytree(tmp_path / "template", run)
+        disk(trial)
+        try:
+            act(run)
+        except (StorageError, Killed):
+            return False
+        return True
+
+    counting = Faulty()
+    assert attempt(tmp_path / "counting", counting)
+    faults = saved = 0
+    for first, (kind, for_good) in enumerate(FAULTS):
+        for at in range(1 + first % every, counting.count + 1, every):
+            run = tmp_path / f"{kind}-{for_good}-{at}"
+            trial = Faulty(kind, at, for_good=for_good)
+            done = attempt(run, trial)
+            assert trial.count >= at
+            disk(Faulty())
+            for path in (run / "checkpoints").glob("step-*"):
+                assert not verify(path) or (scene == "over a damaged one" and path.name == "step-2")
+            survives(run, before, after, done=done)
+            shutil.rmtree(run)
+            faults += 1
+            saved += done
+    with capsys.disabled():
+        print(f"\n{scene}: faults={faults} survived={faults} of which saved={saved}")
+    assert 0 < saved < faults
+
+
+@pytest.mark.parametrize("names_survive", [False, True])
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("scene", SCENES)
+def test_whenever_the_power_goes_a_checkpoint_loads(
+    scene: str, every: int, names_survive: bool, tmp_path: Path, disk: Callable[[files.Disk], None]
+) -> None:
+    prepare, act, before, after = SCENES[scene]
+    disk(Faulty())
+    prepare(tmp_path / "template")
+    at, done = int(names_survive), False
+    while not done:
+        at += every
+        run, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
+        shutil.copytree(tmp_path / "template", run)
+        grave.mkdir()
+        trial = PowerCut(run, grave, at)
+        disk(trial)
+        try:
+            act(run)
+            done = True
+        except Killed:
+            pass
+        trial.remains(left, names_survive=names_survive)
+        disk(Faulty())
+        survives(left, before, after, done=done)
+        assert at < 500
+    assert at > 20
+
+
+SAVER = """
+import os, random, sys
+from pathlib import Path
+from heedful.store.checkpoint import clean, load_newest, rotate
+from heedful.store.lock import run_lock
+sys.path.insert(0, sys.argv[2])
+from test_checkpoint import contents, newest, save
+run = Path(sys.argv[1])
+def saving():
+    with run_lock(run):
+        clean(run)
+        step = 0 if load_newest(run, print) is None else newest(run)[0]
+        while True:
+            step += 1
+            save(run, step)
+            with open(run / "saved", "a") as file:
+                print(step, file=file)
+            rotate(run, 2)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        try:
+            saving()
+        finally:
+            os._exit(1)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(400, marks=pytest.mark.full)])
+def test_no_saved_checkpoint_is_lost_by_a_kill(kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, "-c", SAVER, str(tmp_path), str(Path(__file__).parent)]
+    chance = random.Random(0)
+    last = 0
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        for _ in range(kills):
+            print("go", file=parent.stdin, flush=True)
+            child = int(parent.stdout.readline())
+            time.sleep(chance.uniform(0.03, 0.25))
+            os.kill(child, 9)
+            assert parent.stdout.readline() == "9\n"  # it died of the kill, not of an error of its own
+            saved = int((tmp_path / "saved").read_text().split("\n")[-2]) if (tmp_path / "saved").exists() else 0
+            if saved:
+                step, _, warnings = newest(tmp_path)
+                assert step in (saved, saved + 1)
+                assert warnings == []
+            assert saved >= last
+            last = saved
+        parent.stdin.close()
+    assert last > 0
+    with capsys.disabled():
+        print(f"\nkills: faults={kills} survived={kills} checkpoints saved={last}")
+
+
+# --- damage ---
+
+
+def damages(folder: Path, older: Path, flips: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every single-file fault of `folder`, as a name that holds the file's and a function that does it."""
+    chance = random.Random(flips)
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        yield f"{path.name} removed", path.unlink
+        yield f"{path.name} emptied", partial(path.write_bytes, b"")
+        cut = chance.randrange(1, len(data))
+        yield f"{path.name} cut", partial(path.write_bytes, data[:cut])
+        yield f"{path.name} longer", partial(path.write_bytes, data + b" ")
+        stale = (older / path.name).read_bytes()
+        yield f"{path.name} swapped", partial(path.write_bytes, stale)
+        for _ in range(flips):
+            flipped = bytearray(data)
+            flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            yield f"{path.name} flipped", partial(path.write_bytes, flipped)
+
+
+@pytest.mark.parametrize("flips", [10, pytest.param(200, marks=pytest.mark.full)])
+def test_every_damage_is_seen_named_and_stepped_over(
+    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk(Faulty())
+    save(tmp_path, 1)
+    save(tmp_path, 2)
+    older, folder, whole = tmp_path / "checkpoints/step-1", tmp_path / "checkpoints/step-2", tmp_path / "whole"
+    shutil.copytree(folder, whole)
+    faults = 0
+    for what, do in list(damages(folder, older, flips)):
+        do()
+        step, _, warnings = newest(tmp_path)
+        assert step == 1, what
+        assert len(warnings) == 1
+        assert f"step-2: damaged, left out ({what.split()[0]}: " in warnings[0], what
+        assert "\n" not in warnings[0]
+        assert verify(folder), what
+        faults += 1
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+    assert newest(tmp_path) == (2, 0, [])
+    for source in (older, tmp_path / "nothing"):  # a folder in another's place, an empty one
+        shutil.rmtree(folder)
+        shutil.copytree(source, folder) if source.is_dir() else folder.mkdir()
+        step, _, warnings = newest(tmp_path)
+        assert step == 1
+        assert "manifest.json" in warnings[0]
+        faults += 1
+    with capsys.disabled():
+        print(f"\ndamage: faults={faults} survived={faults}")
+
+
+def test_when_all_are_damaged_nothing_is_started_anew(tmp_path: Path) -> None:
+    for step in (1, 2):
+        (save(tmp_path, step) / "state.json").unlink()
+    warnings: list[str] = []
+    with pytest.raises(StorageError, match="none of the 2 checkpoints can be used"):
+        load_newest(tmp_path, warnings.append)
+    assert [warning.split(": ")[0][-6:] for warning in warnings] == ["step-2", "step-1"]
+
+
+def test_what_changes_after_it_was_verified_is_not_used(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    found = load_newest(tmp_path, print)
+    assert found is not None
+    (path / "state.json").write_bytes((path / "state.json").read_bytes().replace(b"0.1", b"0.2"))
+    with pytest.raises(StorageError, match="changed since it was verified"):
+        found.json("state.json")
+
+
+def reseal(path: Path, **changes: Any) -> None:
+    manifest = files.read_json(path / "manifest.json") | changes
+    del manifest["sha256"]
+    sealed = manifest | {"sha256": checkpoint._seal(manifest)}
+    (path / "manifest.json").write_bytes(files.json_bytes(sealed, where=path))
+
+
+def test_another_schema_is_refused_and_not_stepped_over(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    reseal(save(tmp_path, 2), schema=2)
+    with pytest.raises(InputError, match="written in schema 2") as caught:
+        load_newest(tmp_path, print)
+    assert caught.value.fix == "pip install -U heedful"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": {"../../secret": {"size": 6, "sha256": "0"}}},
+        {"files": []},
+        {"files": {"a.json": 1}},
+        {"files": {"a.json": {"size": 1}}},
+        {"files": {"state.json": {"size": "1", "sha256": None}}},
+        {"finite": None},
+        {"step": [1]},
+    ],
+)
+def test_a_manifest_made_up_by_somebody_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    path = save(tmp_path, 1)
+    reseal(path, **changes)
+    assert len(verify(path)) == 1
+
+
+# --- model folders ---
+
+
+def weights(seed: int) -> dict[str, Tensor]:
+    table = torch.randn(4, 3, generator=torch.Generator().manual_seed(seed))
+    return {"embed.weight": table, "head.weight": table, "scale": torch.tensor([float(seed)])}
+
+
+def test_a_model_folder_comes_back_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/first"
+    save_model(folder, CONFIG, weights(1), SMALL)
+    assert sorted(os.listdir(folder)) == ["config.json", "model.safetensors", "notes.txt", "tokenizer.json"]
+    assert json.loads((folder / "config.json").read_text()) == CONFIG | {"format": checkpoint.FORMAT}
+    assert (folder / "notes.txt").read_bytes() == b"kept as it is"
+    config, tensors = read_model(folder)
+    assert config == CONFIG
+    assert same(tensors, weights(1))
+    save_model(folder, CONFIG, weights(2), SMALL)
+    assert same(read_model(folder)[1], weights(2))
+    assert same(
+        safetensors.torch.load_file(folder / "model.safetensors"),
+        {name: tensor for name, tensor in weights(2).items() if name != "head.weight"},
+    )  # other programs read it too
+
+
+def test_another_model_is_not_written_over(tmp_path: Path) -> None:
+    save_model(tmp_path, CONFIG, weights(1), SMALL)
+    for config, extra in ((CONFIG | {"kind": "lm"}, SMALL), (CONFIG, SMALL | {"notes.txt": b"others"})):
+        with pytest.raises(InputError, match="belongs to another model"):
+            save_model(tmp_path, config, weights(2), extra)
+    assert same(read_model(tmp_path)[1], weights(1))
+    with pytest.raises(ValueError, match="kind"):
+        save_model(tmp_path, {}, {}, {})
+    with pytest.raises(StorageError, match="is not a name"):
+        save_model(tmp_path, CONFIG, {}, {"../a": b""})
+
+
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("first", [False, True])
+def test_whichever_operation_fails_the_old_or_the_new_model_is_read(
+    first: bool, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk(Faulty())
+    if first:  # what an earlier try left, of another model
+        (tmp_path / "template").mkdir()
+        (tmp_path / "template/config.json").write_text("{}")
+    else:
+        save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
+    counting = Faulty()
+    disk(counting)
+    save_model(shutil.copytree(tmp_path / "template", tmp_path / "counting"), CONFIG, weights(2), SMALL)
+    faults = 0
+    for start, (kind, for_good) in enumerate(FAULTS):
+        for at in range(1 + start % every, counting.count + 1, every):
+            folder = shutil.copytree(tmp_path / "template", tmp_path / f"{kind}-{for_good}-{at}")
+            disk(Faulty(kind, at, for_good=for_good))
+            done = False
+            try:
+                save_model(folder, CONFIG, weights(2), SMALL)
+                done = True
+            except (StorageError, Killed):
+                pass
+            disk(Faulty())
+            try:
+                seed = read_model(folder)[1]["scale"].item()
+                assert same(read_model(folder)[1], weights(int(seed)))
+                assert seed == 2 or not (done or first)
+            except HeedError:
+                assert first
+                assert not done
+                assert not (folder / "model.safetensors").exists()
+            save_model(folder, CONFIG, weights(3), SMALL)
+            assert same(read_model(folder)[1], weights(3))
+            faults += 1
+    with capsys.disabled():
+        print(f"\nmodel folder, first={first}: faults={faults} survived={faults}")
+
+
+@pytest.mark.parametrize("names_survive", [False, True])
+def test_whenever_the_power_goes_the_old_or_the_new_model_is_read(
+    names_survive: bool, tmp_path: Path, disk: Callable[[files.Disk], None]
+) -> None:
+    disk(Faulty())
+    save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
+    at, done = 0, False
+    while not done:
+        at += 1
+        folder, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
+        shutil.copytree(tmp_path / "template", folder)
+        grave.mkdir()
+        trial = PowerCut(folder, grave, at)
+        disk(trial)
+        try:
+            save_model(folder, CONFIG, weights(2), SMALL)
+            done = True
+        except Killed:
+            pass
+        trial.remains(left, names_survive=names_survive)
+        seed = int(read_model(left)[1]["scale"].item())
+        assert same(read_model(left)[1], weights(seed))
+        assert seed == 2 or not done
+    assert at > 5
+
+
+@pytest.mark.parametrize("flips", [30, pytest.param(2000, marks=pytest.mark.full)])
+def test_every_damage_to_a_model_folder_is_seen(
+    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk(Faulty())
+    folder, older, whole = tmp_path / "model", tmp_path / "older", tmp_path / "whole"
+    save_model(folder, CONFIG, weights(1), SMALL)
+    save_model(older, CONFIG | {"kind": "lm"}, weights(2), {"tokenizer.json": {}, "notes.txt": b""})
+    shutil.copytree(folder, whole)
+    faults = 0
+    for what, do in list(damages(folder, older, flips)):
+        do()
+        with pytest.raises(HeedError) as caught:
+            read_model(folder)
+        assert "\n" not in str(caught.value), what
+        assert str(caught.value).startswith(str(folder / what.split()[0])) or "not the file that" in str(caught.value)
+        faults += 1
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+    assert same(read_model(folder)[1], weights(1))
+    with capsys.disabled():
+        print(f"\nmodel damage: faults={faults} survived={faults}")
+
+
+def test_an_older_format_is_brought_up_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(tmp_path, CONFIG, weights(1), SMALL)
+
+    def renamed(config: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return config, {name.replace("embed.", "table."): tensor for name, tensor in tensors.items()}
+
+    def wider(config: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return config | {"tied": "table.weight" in tensors}, tensors
+
+    monkeypatch.setattr(checkpoint, "FORMAT", 3)
+    monkeypatch.setattr(checkpoint, "MIGRATIONS", {1: renamed, 2: wider})
+    config, tensors = read_model(tmp_path)
+    assert config == CONFIG | {"tied": True}
+    assert set(tensors) == {"table.weight", "head.weight", "scale"}
+    monkeypatch.setattr(checkpoint, "MIGRATIONS", {2: wider})
+    with pytest.raises(StorageError, match="format 1 is not known"):
+        read_model(tmp_path)
+    monkeypatch.setattr(checkpoint, "FORMAT", 0)
+    with pytest.raises(InputError, match="written in format 1, this heedful reads up to 0") as caught:
+        read_model(tmp_path)
+    assert caught.value.fix == "pip install -U heedful"
+
+
+# --- folders made to do harm ---
+
+
+def test_missing_parts_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="no such folder"):
+        read_model(tmp_path / "none")
+    with pytest.raises(MissingError, match=r"config\.json: no such file"):
+        read_model(tmp_path)
+    (tmp_path / "config.json").write_bytes(files.json_bytes(CONFIG | {"format": 1}, where=""))
+    with pytest.raises(MissingError, match=r"model\.safetensors: no model has been saved here yet"):
+        read_model(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "weights.pkl", "last.ckpt", "a.pth", "a.npy"])
+def test_pickled_weights_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(files.json_bytes(CONFIG | {"format": 1}, where=""))
+    (tmp_path / name).write_bytes(b"cos\nsystem\n(S'touch harm'\ntR.")
+    with pytest.raises(InputError, match="a pickle, which can run code") as caught:
+        read_model(tmp_path)
+    assert caught.value.where == str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"kind": "lm", "format": 1, "auto_map": {"AutoModel": "evil.Model"}}', "auto_map"),
+        ('{"kind": "lm", "format": 1, "config": [{"auto\\u005fmap": 1}]}', "auto_map"),
+        ('{"model_type": "marian", "auto_map": {}}', "auto_map"),
+        ('{"model_type": "marian"}', "a Hugging Face model"),
+        ("{}", "without `kind` and `format`"),
+        ('{"kind": 1, "format": 1}', "without `kind` and `format`"),
+        ('{"kind": "lm", "format": true}', "without `kind` and `format`"),
+        ('{"kind": "lm", "format": "1"}', "without `kind` and `format`"),
+        ('{"kind": "lm", "format": 1e999}', "not a finite number"),
+        ('{"kind": "lm", "format": 99999999999999999999}', "pip install -U heedful"),
+        ('{"kind": "lm", "kind": "vit", "format": 1}', "appears twice"),
+        ("[]", "not a JSON object"),
+        ("[" * 99999, "nested too deeply"),
+        ("\0" * 50, "not valid JSON"),
+        (" " * (1 << 22) + "{}", "more than the 4 MB"),
+    ],
+)
+def test_hostile_configs_are_refused(text: str, what: str, tmp_path: Path) -> None:
+    save_model(tmp_path, CONFIG, weights(1), {})
+    (tmp_path / "config.json").write_text(text)
+    for read in (read_config, read_model):
+        with pytest.raises(HeedError) as caught:
+            read(tmp_path)
+        assert what in str(caught.value) + caught.value.fix
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_word_auto_map_in_a_text_does_no_harm(tmp_path: Path) -> None:
+    config = CONFIG | {"labels": ['"auto_map": ', "auto_map"]}
+    save_model(tmp_path, config, weights(1), {})
+    assert read_model(tmp_path)[0] == config
+
+
+def test_links_out_of_the_folder_are_refused_and_links_within_it_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    save_model(folder, CONFIG, weights(1), SMALL)
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (folder / name).rename(tmp_path / name)
+        for target in (tmp_path / name, Path("..") / name, Path("/dev/zero"), tmp_path / "gone"):
+            (folder / name).symlink_to(target)
+            with pytest.raises(StorageError, match=f"{name}: a link out of its folder"):
+                read_model(folder)
+            (folder / name).unlink()
+        (folder / name).symlink_to(name)
+        with pytest.raises(StorageError):
+            read_model(folder)
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(StorageError, match="not a plain file"):
+            read_model(folder)
+        (folder / name).unlink()
+        (folder / name).mkdir()
+        with pytest.raises(StorageError, match="not a plain file"):
+            read_model(folder)
+        (folder / name).rmdir()
+        shutil.move(tmp_path / name, folder / f"real-{name}")
+        (folder / name).symlink_to(f"real-{name}")
+        assert same(read_model(folder)[1], weights(1))
+    (tmp_path / "by another name").symlink_to(folder)
+    assert same(read_model(tmp_path / "by another name")[1], weights(1))
+
+
+def tensor(dtype: Any = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+def raw(header: Any, body: bytes = b"", *, length: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text + body
+
+
+def signed(header: dict[str, Any], body: bytes, **notes: str) -> bytes:
+    """As `_pack` would sign it: an attacker can compute a sha256 too."""
+    header = header | {"__metadata__": {"files": "{}", **notes}}
+    header["__metadata__"]["sha256"] = checkpoint._content(header, memoryview(body))
+    return raw(header, body)
+
+
+EIGHT = bytes(8)
+HOSTILE = {
+    "empty": b"",
+    "seven bytes": b"1234567",
+    "header of 2**64 - 1 bytes": raw({}, length=2**64 - 1),
+    "header of 2**63 bytes": raw({}, length=2**63),
+    "header past the end": raw({}, length=50),
+    "header of no bytes": raw(b""),
+    "header of 17 MB": raw(b'{"a":' + b" " * (17 << 20) + b"1}"),
+    "header is no json": raw(b"hello"),
+    "header is a list": raw([]),
+    "header is null": raw(b"null"),
+    "header nested": raw(b'{"a":' + b"[" * 100_000),
+    "header not utf-8": raw(b'{"\xff":1}'),
+    "pickle": b"\x80\x04\x95\x20\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x8c\x06system\x93",
+    "pickle, protocol 0": b"cos\nsystem\n(S'touch harm'\ntR.",
+    "zip": b"PK\x03\x04" + bytes(200),
+    "gguf": b"GGUF\x03\x00\x00\x00" + bytes(100),
+    "numpy": b"\x93NUMPY\x01\x00" + bytes(100),
+    "overlap": raw({"a": tensor(), "b": tensor()}, EIGHT),
+    "partial overlap": raw({"a": tensor(), "b": tensor(offsets=(4, 12))}, bytes(12)),
+    "hole": raw({"a": tensor(), "b": tensor(offsets=(16, 24))}, bytes(24)),
+    "offset past the end": raw({"a": tensor(offsets=(8, 16))}, EIGHT),
+    "offsets backwards": raw({"a": tensor(offsets=(8, 0))}, EIGHT),
+    "offset negative": raw({"a": tensor(offsets=(-8, 0))}, EIGHT),
+    "offset huge": raw({"a": tensor(offsets=(0, 2**63))}, EIGHT),
+    "offset beyond 64 bits": raw({"a": tensor(offsets=(0, 2**70))}, EIGHT),
+    "three offsets": raw({"a": tensor(offsets=(0, 4, 8))}, EIGHT),
+    "shape overflow": raw({"a": tensor(shape=(2**62, 2**62))}, EIGHT),
+    "shape wraps to 8": raw({"a": tensor(shape=(2**63, 2))}, EIGHT),
+    "shape larger": raw({"a": tensor(shape=(10**12,))}, EIGHT),
+    "shape negative": raw({"a": tensor(shape=(-2,))}, EIGHT),
+    "shape of floats": raw({"a": tensor(shape=(2.0,))}, EIGHT),
+    "shape a text": raw({"a": tensor(shape="2")}, EIGHT),
+    "dtype unknown": raw({"a": tensor("X9")}, EIGHT),
+    "name of two lines": raw({"a\nb\x1b[2J" + "c" * 999: tensor(offsets=(8, 16))}, EIGHT),
+    "dtype a number": raw({"a": tensor(1)}, EIGHT),
+    "dtype of no torch": raw({"a": tensor("F8_E8M0", (8,))}, EIGHT),
+    "dtype of half bytes": raw({"a": tensor("F4", (16,))}, EIGHT),
+    "same name twice": raw(b'{"a":%s,"a":%s}' % ((json.dumps(tensor()).encode(),) * 2), EIGHT),
+    "bytes after the end": raw({"a": tensor()}, bytes(9)),
+    "bytes missing": raw({"a": tensor()}, bytes(7)),
+    "metadata a list": raw({"__metadata__": [1]}),
+    "metadata of numbers": raw({"__metadata__": {"a": 1}}),
+    "unsigned": safetensors.torch.save({"a": torch.zeros(2)}),
+    "wrong sha256": raw({"__metadata__": {"sha256": "0" * 64}, "a": tensor()}, EIGHT),
+    "no files named": signed({"a": tensor()}, EIGHT),
+    "files no json": signed({"a": tensor()}, EIGHT, files="{"),
+    "files a list": signed({"a": tensor()}, EIGHT, files='["config.json"]'),
+    "files elsewhere": signed({"a": tensor()}, EIGHT, files='{"config.json": "CONFIG", "../secret": "0"}'),
+    "files absolute": signed({"a": tensor()}, EIGHT, files='{"config.json": "CONFIG", "/etc/passwd": "0"}'),
+    "files with a nul": signed({"a": tensor()}, EIGHT, files='{"config.json": "CONFIG", "a\\u0000": "0"}'),
+    "config of another": signed({"a": tensor()}, EIGHT, files='{"config.json": "0"}'),
+    "config a number": signed({"a": tensor()}, EIGHT, files='{"config.json": 0}'),
+    "tied to nothing": signed({"a": tensor()}, EIGHT, tied='{"b": "c"}'),
+    "tied to a list": signed({"a": tensor()}, EIGHT, tied='{"b": ["a"]}'),
+    "tied a list": signed({"a": tensor()}, EIGHT, tied='["a"]'),
+    "tied nested": signed({"a": tensor()}, EIGHT, tied="[" * 9999),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_tensor_files_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    folder = tmp_path / "model"
+    save_model(folder, CONFIG, weights(1), {})
+    (folder / "model.safetensors").write_bytes(HOSTILE[name])
+    with pytest.raises(StorageError) as caught:
+        read_model(folder)
+    assert str(caught.value).isprintable()
+    assert len(caught.value.what) < 300
+    assert caught.value.where.startswith(str(folder)) or "is not a name for a file" in caught.value.what
+    assert caught.value.fix
+
+
+def test_a_tensor_file_larger_than_the_memory_is_refused_unread(tmp_path: Path) -> None:
+    save_model(tmp_path, CONFIG, weights(1), {})
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.truncate(1 << 42)
+    with pytest.raises(StorageError, match="more than the"):
+        read_model(tmp_path)

@@ -1,0 +1,83 @@
+"""Using a translator: what its settings do, and that a batch is its sentences one by one."""
+
+import pytest
+import torch
+
+from heedful.data.text import Pairs
+from heedful.data.tokenizer import train_tokenizer
+from heedful.models import make_model
+from heedful.models.presets import Transformer, translator
+from heedful.tasks.recipe import TrainRecipe
+from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
+
+ROW = Transformer(d_model=32, n_heads=2, d_ff=64, encoder_layers=1, decoder_layers=1, order="pre", dropout=0.0)
+TEXTS = ["ba de gi", "ko", "", "lu ma ne pi ro su ba", "de de de"]
+
+
+@pytest.fixture(scope="module")
+def model(corpus):
+    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+    torch.manual_seed(3)
+    net = make_model(translator(ROW, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "length_penalty": 1.0}}
+    return Translator(net, tokenizer, tokenizer, about)
+
+
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4}, {"samples": 2, "seed": 5}])
+def test_a_batch_is_its_sentences_one_by_one(model, settings):
+    together = model.search(TEXTS, **settings)
+    if "samples" in settings:  # a sentence's stream is keyed by its number, so the order must stay
+        assert together == model.search(TEXTS, **settings)
+        return
+    for one, text in zip(together, TEXTS, strict=True):
+        alone = model.search([text], **settings)[0]
+        assert alone.text == one.text
+        assert alone.score == pytest.approx(one.score, rel=1e-4)
+
+
+def test_nothing_is_translated_by_nothing(model):
+    assert model.translate([""]) == [""]
+    assert model.translate([]) == []
+
+
+def test_n_best_are_sorted_and_distinct(model):
+    found = model.search(["ba de"], beam=4, n_best=4)[0]
+    scores = [score for _, score in found.hypotheses]
+    assert len(scores) == 4
+    assert scores == sorted(scores, reverse=True)
+    assert (found.text, found.score) == found.hypotheses[0]
+
+
+def test_limits_and_prefix(model):
+    ids = model.source.encode(["ba de gi"])
+    short = model.hypotheses(ids, model.decoding(beam=2, longest=3))[0][0]
+    assert len(short.tokens) <= 3
+    long = model.hypotheses(ids, model.decoding(beam=2, shortest=12))[0][0]
+    assert len(long.tokens) >= 12
+    begun = model.translate(["ba de gi"], prefix=["KO LU"], beam=2)
+    assert begun[0].startswith("KO LU")
+
+
+def test_scores_are_sacrebleus(model):
+    scores, made = model.evaluate(Pairs(["ba de", "ko"], ["DE BA", "KO"], "x"), beam=1, bootstrap=20)
+    assert scores.signature.startswith("nrefs:1|bs:20|seed:12345|case:mixed")
+    assert "chrF" not in scores.signature
+    assert 0 <= scores.chrf <= 100
+    assert scores.bleu_margin is not None
+    assert len(made) == 2
+
+
+def test_packed_rows_have_the_loss_of_their_sentences(model):
+    sides = (["ba de gi", "ko", "lu ma ne pi", "ro su"], ["GI DE BA", "KO", "PI NE MA LU", "SU RO"])
+    pairs = list(zip(*(model.source.encode(side) for side in sides), strict=True))
+    packed = TranslationTask(pairs, TrainRecipe(tokens=64, row=64), packs=True).batches(0)
+    single = TranslationTask(pairs, TrainRecipe(tokens=64, row=8), packs=False).batches(0)
+    assert packed[0].target_segments.max() > 1
+    sums = []
+    for batches in (packed, single):
+        losses = [cross_entropy(model.model, batch, smoothing=0.1) for batch in batches]
+        sums.append((sum(float(loss.total.detach()) for loss in losses), sum(loss.count for loss in losses)))
+    assert sums[0][1] == sums[1][1]
+    assert sums[0][0] == pytest.approx(sums[1][0], rel=1e-5)
