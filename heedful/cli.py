@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from heedful.errors import HeedError, InputError, MissingError
+from heedful.errors import HeedError, InputError, Interrupted, MissingError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,6 +43,8 @@ def demo(
     shown = _Progress()
     shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
     finished = shown.follow(task.train_demo(out, override(task.recipe(), settings)))
+    if finished is None:
+        return
     test = finished.scores["test"]
     shown.say(
         f"\n{100 * test['exact']:.1f} % of {task.TESTED:,} unseen sentences exactly right, BLEU {test['bleu']:.1f}, "
@@ -79,7 +81,7 @@ def train(
     Example: heed train translate --data pairs.tsv --out runs/mine --set train.minutes=10
     """
     from heedful.tasks.recipe import override, read_recipe
-    from heedful.tasks.run import saved_recipe
+    from heedful.tasks.resume import saved_recipe
     from heedful.tasks.run import train as run_training
 
     recipe = read_recipe(task)
@@ -91,6 +93,8 @@ def train(
     recipe = override(recipe, [*(f"{key}={json.dumps(value)}" for key, value in given.items()), *settings])
     shown = _Progress()
     finished = shown.follow(run_training(recipe, out, resume=resume))
+    if finished is None:  # one of several ranks, of which the first tells how it went
+        return
     for name, each in finished.scores.items():
         shown.say(
             f"{name}: BLEU {each['bleu']:.1f}, chrF {each['chrf']:.1f}, {100 * each['exact']:.1f} % exactly right"
@@ -285,6 +289,8 @@ def main() -> None:
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:
         app(args=arguments, prog_name="heed", standalone_mode=True)
+    except Interrupted as error:
+        _leave(str(error), error.exit_code)
     except HeedError as error:
         if debug:
             raise
@@ -365,7 +371,7 @@ class _Progress:
                         )
                     case Finished() as now:
                         return now
-        raise AssertionError("a training ends with what it reached")
+        return None
 
     def _line(self, now: Any) -> str:
         left = int(now.seconds_left)

@@ -33,3 +33,15 @@ class NonFiniteError(HeedError):
     """A loss, gradient or weight is NaN or infinite."""
 
     exit_code = 5
+
+
+class RankError(HeedError):
+    """One of several processes that train together is gone."""
+
+
+class Interrupted(HeedError):
+    """A signal asked the training to leave, and everything is saved."""
+
+    def __init__(self, what: str, *, number: int, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.exit_code = 128 + number

@@ -5,6 +5,11 @@ element: at p = 0.1 it took a third of a training step. One such number holds ei
 one element, so p is rounded to a multiple of 1/256 here; what is kept is scaled by exactly that chance.
 """
 
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -25,11 +30,37 @@ def dropout(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
         raise InputError(f"dropout with chance {p}", fix="give 0, or more but less than 1")
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    count = x.numel()
-    words = torch.empty(-(-count // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    bytes_ = words.view(torch.uint8)[:count]
-    keep = (bytes_ >= dropped).to(x.dtype).mul_(256 / (256 - dropped))
+    keep = (_random_bytes(x.shape) >= dropped).to(x.dtype).mul_(256 / (256 - dropped))
     return x * keep.view(x.shape)
+
+
+_generators: ContextVar[Sequence[torch.Generator]] = ContextVar("generators", default=())
+
+
+@contextmanager
+def rows(seeds: Sequence[int]) -> Iterator[None]:
+    """In this block, row i of a batch of `len(seeds)` draws its dropout from `seeds[i]` alone, on a CPU.
+
+    What stands beside a row, and who computes it, then changes nothing about it. A graphics processor draws from its
+    own generator for the whole batch.
+    """
+    token = _generators.set([torch.Generator().manual_seed(seed) for seed in seeds])
+    try:
+        yield
+    finally:
+        _generators.reset(token)
+
+
+def _random_bytes(shape: torch.Size) -> Tensor:
+    """A random byte for each element: uint8 of [rows, elements of a row], or of [1, elements] without `rows`."""
+    generators = _generators.get()
+    if not generators or not shape or shape[0] % len(generators):
+        generators = [torch.default_generator]
+    each = math.prod(shape) // len(generators)
+    words = torch.empty(len(generators), -(-each // 8), dtype=torch.int64)
+    for row, generator in zip(words.unbind(), generators, strict=True):
+        row.random_(-(2**63), None, generator=generator)
+    return words.view(torch.uint8)[:, :each]
 
 
 class Dropout(nn.Module):

@@ -33,6 +33,14 @@ class Batch(NamedTuple):
     target_segments: Int[Tensor, "B T"]
 
     @property
+    def rows(self) -> int:
+        return len(self.source)
+
+    def part(self, rank: int, ranks: int) -> "Batch":
+        """The rows that are `rank`'s of `ranks` that share this batch: one after another, in turn."""
+        return Batch(*(tensor[rank::ranks] for tensor in self))
+
+    @property
     def source_tokens(self) -> int:
         """The source tokens that are not padding, EOS included."""
         return int(self.source_segments.count_nonzero())

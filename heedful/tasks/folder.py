@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.models import EncoderDecoder, config_of, model_from
 from heedful.store.checkpoint import read_model, save_model
 from heedful.store.files import read_json
@@ -24,13 +24,26 @@ def write_run(
     about: dict[str, Any],
 ) -> None:
     """Saves `tensors` as the weights of `model`, with all that is needed to use it. `about` becomes task.json."""
-    extra: dict[str, Any] = {"task.json": about}
+    save_model(folder, config_of(model), tensors, tokenizer_files(source, target) | {"task.json": about})
+
+
+def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
+    """What a run's folder holds of its tokenizers: a file's content by its name."""
     if source is target:
-        extra["tokenizer.json"] = source.json().encode()
-    else:
-        extra["tokenizer.source.json"] = source.json().encode()
-        extra["tokenizer.target.json"] = target.json().encode()
-    save_model(folder, config_of(model), tensors, extra)
+        return {"tokenizer.json": source.json().encode()}
+    return {"tokenizer.source.json": source.json().encode(), "tokenizer.target.json": target.json().encode()}
+
+
+def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
+    """The source's and the target's tokenizer of a run, one object where they are one; None where it has none yet."""
+    joint, sides = folder / "tokenizer.json", [folder / f"tokenizer.{side}.json" for side in ("source", "target")]
+    if joint.is_file():
+        tokenizer = Tokenizer.load(joint)
+        return tokenizer, tokenizer
+    if not all(side.is_file() for side in sides):
+        return None
+    source, target = map(Tokenizer.load, sides)
+    return source, target
 
 
 def read_run(folder: Path) -> tuple[EncoderDecoder, Tokenizer, Tokenizer, dict[str, Any]]:
@@ -41,12 +54,10 @@ def read_run(folder: Path) -> tuple[EncoderDecoder, Tokenizer, Tokenizer, dict[s
         check_weights(model_from(config), tensors, where=where)
     model = model_from(config)
     load_weights(model, tensors, where=where)
-    joint = folder / "tokenizer.json"
-    if joint.is_file():
-        source = target = Tokenizer.load(joint)
-    else:
-        source, target = (Tokenizer.load(folder / f"tokenizer.{side}.json") for side in ("source", "target"))
-    return model, source, target, read_json(folder / "task.json")
+    tokenizers = read_tokenizers(folder)
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(folder), fix="get the whole folder from its source")
+    return model, *tokenizers, read_json(folder / "task.json")
 
 
 def parameters(model: EncoderDecoder) -> dict[str, Tensor]:

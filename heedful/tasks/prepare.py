@@ -5,7 +5,6 @@ Whatever is wrong with either is found here, before anything is written.
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from heedful.core.config import from_json, to_json
@@ -26,6 +25,10 @@ class Prepared:
     fingerprint: str  # of the training pairs
     config: Any  # of the model
 
+    @property
+    def tokenizer_hash(self) -> str:
+        return f"{self.source.fingerprint} {self.target.fingerprint}"
+
 
 def read(recipe: Recipe) -> Corpus:
     if not recipe.data.path:
@@ -33,13 +36,13 @@ def read(recipe: Recipe) -> Corpus:
     return read_parallel(recipe.data.path, source=recipe.data.source or None, target=recipe.data.target or None)
 
 
-def prepare(recipe: Recipe, corpus: Corpus, run: Path | None) -> Prepared:
-    """Trains the tokenizers, or takes those of `run`. Raises InputError."""
+def prepare(recipe: Recipe, corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer] | None = None) -> Prepared:
+    """Trains the tokenizers, where they are not given. Raises InputError."""
     row = TRANSLATORS[recipe.preset]
     row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
     data, pairs = recipe.data, corpus.train
     notes = list(corpus.notes)
-    source, target = _tokenizers(recipe, pairs, run)
+    source, target = tokenizers or _trained(recipe, pairs)
     encoded = list(zip(source.encode(pairs.source), target.encode(pairs.target), strict=True))
     kept = [pair for pair in encoded if max(map(len, pair)) < data.longest]
     if len(kept) < len(encoded):
@@ -50,21 +53,15 @@ def prepare(recipe: Recipe, corpus: Corpus, run: Path | None) -> Prepared:
     digest = hashlib.sha256()
     for side in (*pairs.source, "", *pairs.target):
         digest.update(side.encode() + b"\n")
-    config = translator(row, source_vocab=source.size, target_vocab=target.size, joint=recipe.data.joint)
+    config = translator(row, source_vocab=source.size, target_vocab=target.size, joint=data.joint)
     return Prepared(source, target, kept, notes, digest.hexdigest(), config)
 
 
-def _tokenizers(recipe: Recipe, pairs: Pairs, run: Path | None) -> tuple[Tokenizer, Tokenizer]:
-    """Those of the run where it has them; else trained on both sides together, or on each alone."""
+def _trained(recipe: Recipe, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers trained on both sides together, or on each alone."""
     kind, size = recipe.data.tokenizer, recipe.data.vocab_size
     if recipe.data.joint:
-        if run is not None and (run / "tokenizer.json").is_file():
-            source = Tokenizer.load(run / "tokenizer.json")
-        else:
-            source = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size)
-        return source, source
-    if run is not None and (run / "tokenizer.source.json").is_file():
-        source, target = (Tokenizer.load(run / f"tokenizer.{side}.json") for side in ("source", "target"))
-        return source, target
+        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size)
+        return tokenizer, tokenizer
     source, target = (train_tokenizer(side, kind=kind, size=size) for side in (pairs.source, pairs.target))
     return source, target

@@ -58,6 +58,9 @@ class TrainRecipe(Section):
     eval_sentences: int = Field(400, ge=1)  # how many of the validation pairs are translated each time
     save_every: int | None = Field(None, ge=1)  # steps; None: as often as it measures
     keep: int = Field(2, ge=1)  # checkpoints
+    # What to do where a loss or gradient is NaN or infinite: stop; leave this step out; or go back to the last
+    # checkpoint, and leave it out then.
+    non_finite: Literal["stop", "skip", "rollback"] = "stop"
 
 
 class DecodeRecipe(Section):

@@ -1,43 +1,42 @@
 """A training run: a recipe in, a folder out.
 
 `train` is a generator of events; the command line draws them, a program may ignore them. The folder that it fills
-can be read by a person, used as a model as soon as the first score is there, and gone on from at any time.
+can be read by a person, used as a model as soon as the first score is there, and gone on from at any time: by the
+same command, after whatever ended it.
 """
 
-import json
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
 from heedful.data.batches import bucket_rows
-from heedful.data.text import Corpus, Pairs
-from heedful.errors import InputError, MissingError
+from heedful.data.text import Corpus
+from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
 from heedful.store import files
-from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate, save_checkpoint
-from heedful.store.lock import run_lock
+from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
+from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment, model_card
-from heedful.tasks.folder import load_weights, parameters, write_run
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.prepare import Prepared, prepare, read
-from heedful.tasks.recipe import Recipe, parse, write
-from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
-from heedful.train.loop import Budget, State, Step, fit
+from heedful.tasks.recipe import Recipe, write
+from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.tasks.scores import Scores
+from heedful.tasks.translate import Translation, TranslationTask, Translator, cross_entropy
+from heedful.train.loop import Budget, Skipped, State, Step, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
 from heedful.train.precision import DTYPES, Precision, choose_precision
+from heedful.train.ranks import Ranks, join
+from heedful.train.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
-GOING_ON = {
-    "steps",
-    "epochs",
-    "minutes",
-    "eval_every",
-    "eval_sentences",
-    "save_every",
-    "keep",
-}  # may change on resuming
+PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
+AGAIN = "the same command goes on from there"
 
 
 @dataclass(frozen=True)
@@ -90,176 +89,256 @@ Event = Note | Trained | Measured | Saved | Finished
 def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Corpus | None = None) -> Iterator[Event]:
     """Trains into the folder `out`, or goes on with the training that is there.
 
-    `corpus` stands in for the recipe's data. Raises InputError before the first step for whatever is wrong with the
-    recipe or the data, leaving nothing behind; NonFiniteError where training breaks down.
+    Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
+    recipe's data. Raises InputError before the first step for whatever is wrong with the recipe or the data, leaving
+    nothing behind; NonFiniteError where training breaks down; Interrupted, when all is saved, after SIGINT, SIGTERM
+    or SIGUSR1.
     """
+    with join() as ranks, ExitStack() as held:
+        prepared = None
+        if ranks.first:
+            begun = _begun(recipe, out, resume=resume)
+            corpus = corpus or read(recipe)
+            prepared = prepare(recipe, corpus, read_tokenizers(out) if begun else None)
+            files.make_folder(out)
+            held.enter_context(run_lock(out))
+            clean(out)
+        signals = held.enter_context(Signals())
+        yield from _Run(recipe, out, corpus, prepared, ranks, signals).events()
+
+
+def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
+    """Whether there is a run in `out` to go on with. Raises InputError or MissingError where it cannot be used."""
     begun = (out / "recipe.yaml").is_file()
     if resume and not begun:
         raise MissingError("there is no run to go on with", where=str(out), fix="leave out --resume to begin one")
     if begun:
-        _same_recipe(recipe, out)
-    elif out.exists() and any(out.iterdir()):
+        same_recipe(recipe, out)
+    elif out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
+    elif out.exists() and any(
+        path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in out.iterdir()
+    ):
         raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
-    corpus = corpus or read(recipe)
-    prepared = prepare(recipe, corpus, out if begun else None)
-    files.make_folder(out)
-    with run_lock(out):
-        clean(out)
-        yield from _train(recipe, out, corpus, prepared)
+    return begun
 
 
-def saved_recipe(out: Path) -> Recipe:
-    """The recipe of the run in `out`."""
-    path = out / "recipe.yaml"
-    if not path.is_file():
-        raise MissingError("there is no run to go on with", where=str(out), fix="check --out")
-    return parse(path.read_text(encoding="utf-8"), where=str(path))
+class _Run:
+    """One call of `train`, on one rank."""
 
-
-def _train(recipe: Recipe, out: Path, corpus: Corpus, prepared: Prepared) -> Iterator[Event]:
-    for note in prepared.notes:
-        yield Note(note)
-    plan = recipe.train
-    newest = load_newest(out, warn := _Warnings())
-    yield from map(Note, warn.lines)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    precision, why = _precision(recipe, newest, device)
-    yield Note(f"training in {precision} on {device.type} with {torch.get_num_threads()} threads: {why}")
-
-    state = _state(recipe, prepared, device, precision)
-    task = TranslationTask(prepared.pairs, plan, packs=state.model.packs)
-    best = Best()
-    if newest is not None:
-        best = _restore(state, newest, prepared, out)
-        yield Note(f"going on from step {state.step}")
-    sizes = (
-        f"{prepared.source.size:,} and {prepared.target.size:,}"
-        if not recipe.data.joint
-        else f"{prepared.source.size:,}"
-    )
-    count = sum(parameter.numel() for parameter in state.average.model.parameters())
-    batches = task.batches(state.epoch)
-    yield Note(
-        f"{len(prepared.pairs):,} pairs, {sizes} tokens in the vocabulary, {count:,} parameters, "
-        f"{len(batches) / plan.accumulate:,.0f} steps an epoch"
-    )
-    if newest is None:
-        files.write_text(out / "recipe.yaml", write(recipe))
-        files.write_json(out / "environment.json", environment(device, precision))
-        files.write_json(out / "data.json", _data_facts(recipe, corpus, prepared))
-
-    translator_ = Translator(state.average.model, prepared.source, prepared.target, _about(recipe, corpus))
-    valid = corpus.valid.rows(range(min(plan.eval_sentences, len(corpus.valid))))
-    budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
-    if (plan.steps, plan.epochs, plan.minutes) == (None, None, None):
-        budget = replace(budget, epochs=10.0)
-    due = Due(plan.eval_every, plan.save_every, state)
-    rates: list[float] = []
-    losses: list[tuple[float, int]] = []
-    last: Step | None = None
-
-    def measure() -> Measured:
-        nonlocal best
-        result = _measure(translator_, valid, state.step, best, out)
-        if result.best:
-            best = Best(result.bleu, state.step)
-            about = translator_.about
-            write_run(
-                out, state.average.model, parameters(state.average.model), prepared.source, prepared.target, about
-            )
-        return result
-
-    def save() -> Saved:
-        _save(state, best, prepared, precision, out)
-        rotate(out, plan.keep)
-        return Saved(state.step)
-
-    for step in fit(task, state, budget, accumulate=plan.accumulate):
-        rates = [*rates[-19:], step.count / max(1e-9, step.seconds - (last.seconds if last else 0.0))]
-        losses.append((step.loss * step.count, step.count))
-        last = step
-        left = step.seconds * (1 / max(step.progress, 1e-6) - 1)
-        yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), left)
-        if step.step % LOG_EVERY == 0:
-            _log(out, step, losses, plan.lr)
-            losses.clear()
-        if due.measures(step):
-            yield measure()
-        if due.saves(step):
-            yield save()
-    if state.step == 0:
-        raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
-    if due.measured != state.step:
-        yield measure()
-    if due.saved != state.step:
-        yield save()
-    yield _finish(recipe, corpus, out, state)
-
-
-@dataclass(frozen=True)
-class Best:
-    bleu: float = -1.0
-    step: int = 0
-
-
-class _Warnings:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def __call__(self, line: str) -> None:
-        self.lines.append(line)
-
-
-class Due:
-    """When to measure and when to save: as told, or about ten times in all."""
-
-    def __init__(self, measure_every: int | None, save_every: int | None, state: State) -> None:
-        self.measure_every, self.save_every = measure_every, save_every
-        self.measured = self.saved = state.step
-        self.tenth: int | None = (
-            0 if state.step == 0 else None
-        )  # None: where a resumed training stands is not known yet
-
-    def measures(self, step: Step) -> bool:
-        if self.measure_every is not None:
-            due = step.step % self.measure_every == 0
+    def __init__(
+        self,
+        recipe: Recipe,
+        out: Path,
+        corpus: Corpus | None,
+        prepared: Prepared | None,
+        ranks: Ranks,
+        signals: Signals,
+    ) -> None:
+        self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
+        self.notes: list[str] = []
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        newest = None
+        if prepared is not None and corpus is not None:
+            self.notes += prepared.notes
+            newest = self._newest()
+            precision, why = _precision(recipe, newest, self.device)
+            threads = torch.get_num_threads()
+            self.notes.append(f"training in {precision} on {self.device.type} with {threads} threads: {why}")
+            if newest is None:
+                _begin(recipe, out, corpus, prepared, environment(self.device, precision))
+            ranks.share(precision)
         else:
-            tenth = int(step.progress * 10)
-            due, self.tenth = self.tenth is not None and tenth > self.tenth, tenth
-        if due:
-            self.measured = step.step
-        return due
+            precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
+            corpus = read(recipe)
+            prepared = prepare(recipe, corpus, read_tokenizers(out))
+            newest = self._newest()
+        self.precision: Precision = precision
+        self.corpus, self.prepared = corpus, prepared
+        self.state = _state(recipe, prepared, self.device, precision)
+        self.progress = Progress()
+        if newest is not None:
+            self._go_back(newest)
+            self.notes.append(f"going on from step {self.state.step}")
+        if ranks.first:
+            check_space(out, self.state, self.plan.keep)
+        self.task = TranslationTask(prepared.pairs, self.plan, packs=self.state.model.packs)
+        about = _about(recipe, corpus)
+        self.translator = Translator(self.state.average.model, prepared.source, prepared.target, about)
+        self.valid = corpus.valid.rows(range(min(self.plan.eval_sentences, len(corpus.valid))))
+        self.set_back = 0  # times, without a checkpoint in between
 
-    def saves(self, step: Step) -> bool:
-        due = step.step % self.save_every == 0 if self.save_every is not None else self.measured == step.step
-        if due:
-            self.saved = step.step
-        return due
+    def events(self) -> Iterator[Event]:
+        for event in self._events():
+            if self.ranks.first:
+                yield event
+
+    def _events(self) -> Iterator[Event]:
+        plan, state, progress = self.plan, self.state, self.progress
+        self._describe()
+        yield from map(Note, self.notes)
+        if progress.due:
+            yield from self._measure()
+        steps = fit(
+            self.task,
+            state,
+            self._budget(),
+            accumulate=plan.accumulate,
+            ranks=self.ranks,
+            tolerant=plan.non_finite != "stop",
+            signal=lambda: self.signals.number,
+        )
+        rates: list[float] = []
+        before = state.seconds
+        skipped = 0
+        for step in self._with_ranks(steps):
+            if isinstance(step, Skipped):
+                skipped += 1
+                yield self._put_right(step, skipped)
+                continue
+            skipped = 0
+            progress = self.progress
+            rates = [*rates[-19:], step.count / max(1e-9, step.seconds - before)]
+            before = step.seconds
+            progress.loss, progress.count = progress.loss + step.loss * step.count, progress.count + step.count
+            left = step.seconds * (1 / max(step.progress, 1e-6) - 1)
+            yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), left)
+            if step.step % LOG_EVERY == 0:
+                self._log(step)
+            if progress.measures(step, plan.eval_every):
+                progress.due = True
+                if not step.signal:
+                    yield from self._measure()
+            if step.signal or progress.saves(step, plan.save_every):
+                yield self._save()
+            if step.signal:
+                raise self._interrupted(step.signal)
+        if state.step == 0:
+            raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
+        if self.progress.measured != state.step:
+            yield from self._measure()
+        if self.progress.saved != state.step:
+            yield self._save()
+        if self.ranks.first:
+            yield _finish(self.recipe, self.corpus, self.out, state)
+
+    def _describe(self) -> None:
+        recipe, prepared = self.recipe, self.prepared
+        sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((prepared.source, prepared.target)))
+        count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
+        steps = len(self.task.batches(self.state.epoch)) / recipe.train.accumulate
+        together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
+        self.notes.append(
+            f"{len(prepared.pairs):,} pairs, {sizes} tokens in the vocabulary, {count:,} parameters, "
+            f"{steps:,.0f} steps an epoch{together}"
+        )
+
+    def _budget(self) -> Budget:
+        plan = self.plan
+        budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
+        return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
+
+    def _with_ranks(self, steps: Iterator[Step | Skipped]) -> Iterator[Step | Skipped]:
+        """A rank that was told to leave need not say that the others have left."""
+        try:
+            yield from steps
+        except RankError:
+            if not self.signals.number:
+                raise
+            raise self._interrupted(self.signals.number) from None
+
+    def _measure(self) -> Iterator[Event]:
+        """The validation loss, given the target's words; and BLEU and chrF of greedy translations.
+
+        A signal ends it, saves, and leaves: it is made up for on going on.
+        """
+        progress, state, translator = self.progress, self.state, self.translator
+        progress.due, progress.measured = False, state.step
+        if not self.ranks.first:
+            return
+        try:
+            with self.signals.giving_up():
+                loss = _loss(translator, self.valid.source, self.valid.target)
+                scores, made = translator.evaluate(self.valid, beam=1)
+        except Leave:
+            progress.due = True
+            yield self._save()
+            raise self._interrupted(self.signals.number) from None
+        _write_measured(self.out, state.step, loss, scores, made, self.valid.target)
+        best = scores.bleu >= progress.best_bleu
+        if best:
+            progress.best_bleu, progress.best_step = scores.bleu, state.step
+            model, prepared = state.average.model, self.prepared
+            write_run(self.out, model, parameters(model), prepared.source, prepared.target, translator.about)
+        yield Measured(state.step, loss, scores.bleu, scores.chrf, best)
+
+    def _save(self) -> Saved:
+        self.progress.saved = self.state.step
+        self.set_back = 0
+        if self.ranks.first:
+            size = self.ranks.size
+            save(self.out, self.state, self.progress, self.prepared, precision=self.precision, ranks=size)
+            rotate(self.out, self.plan.keep)
+        return Saved(self.state.step)
+
+    def _log(self, step: Step) -> None:
+        progress = self.progress
+        row: dict[str, object] = {
+            "step": step.step,
+            "epoch": step.epoch,
+            "train_loss": progress.loss / progress.count,
+            "lr": step.lr * self.plan.lr,
+            "norm": step.norm,
+            "seconds": step.seconds,
+        }
+        progress.loss, progress.count = 0.0, 0
+        if self.ranks.first:
+            log(self.out, row)
+
+    def _interrupted(self, number: int) -> Interrupted:
+        what = f"{signal.Signals(number).name}: saved at step {self.state.step}; {AGAIN}"
+        return Interrupted(what, number=number, where=str(self.out))
+
+    def _put_right(self, skipped: Skipped, times: int) -> Note:
+        """Leaves a step out that was not finite, or goes back to the last checkpoint and leaves it out then."""
+        error = skipped.error
+        if self.plan.non_finite == "skip":
+            if times >= PATIENCE:
+                raise error
+            return Note(f"{error}: this step is left out")
+        good = load_newest(self.out, self.notes.append, finite=True)
+        self.set_back += 1
+        if good is None or self.set_back > PATIENCE:
+            raise error
+        left_out = [*self.state.left_out, skipped.batch]
+        self._go_back(good)
+        self.state.left_out = left_out
+        return Note(f"{error}: back to step {self.state.step}, and this batch is left out")
+
+    def _newest(self) -> Checkpoint | None:
+        """The newest good checkpoint. Raises NonFiniteError where there are some, but of broken weights alone."""
+        newest = load_newest(self.out, self.notes.append, finite=True)
+        broken = load_newest(self.out, lambda line: None)
+        if broken is not None and (newest is None or newest.step < broken.step):
+            what = f"{broken.path}: weights that are not finite, left out"
+            if newest is None:
+                raise NonFiniteError(what, fix="choose another --out and a lower train.lr")
+            self.notes.append(what)
+        return newest
+
+    def _go_back(self, checkpoint: Checkpoint) -> None:
+        self.progress = restore(self.state, checkpoint, self.prepared, self.out)
+        if self.ranks.first:
+            forget_after(self.out, self.state.step, measured=not self.progress.due)
 
 
-def _same_recipe(recipe: Recipe, out: Path) -> None:
-    """Raises InputError where going on would be another training than the one that was begun."""
-    old, new = (flat(r.model_dump(mode="json")) for r in (saved_recipe(out), recipe))
-    changed = sorted(
-        key
-        for key in old.keys() | new.keys()
-        if old.get(key) != new.get(key) and key not in {f"train.{k}" for k in GOING_ON}
-    )
-    if changed:
-        key = changed[0]
-        what = f"this run was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}"
-        raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to go on")
-
-
-def flat(data: dict, prefix: str = "") -> dict[str, object]:
-    """Nested keys joined by dots."""
-    out: dict[str, object] = {}
-    for key, value in data.items():
-        if isinstance(value, dict):
-            out |= flat(value, f"{prefix}{key}.")
-        else:
-            out[f"{prefix}{key}"] = value
-    return out
+def _begin(recipe: Recipe, out: Path, corpus: Corpus, prepared: Prepared, machine: dict[str, object]) -> None:
+    """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
+    files.write_text(out / "recipe.yaml", write(recipe))
+    files.write_json(out / "environment.json", machine)
+    files.write_json(out / "data.json", _data_facts(recipe, corpus, prepared))
+    for name, data in tokenizer_files(prepared.source, prepared.target).items():
+        files.write_bytes(out / name, data)
 
 
 def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) -> tuple[Precision, str]:
@@ -290,62 +369,23 @@ def _state(recipe: Recipe, prepared: Prepared, device: torch.device, precision: 
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed)
 
 
-def _save(state: State, best: Best, prepared: Prepared, precision: Precision, out: Path) -> None:
-    optimizer = state.optimizer
-    masters = {name: master.detach() for name, master in zip(optimizer.names, optimizer.masters, strict=True)}
-    position = {key: getattr(state, key) for key in ("seed", "step", "epoch", "batch", "tokens", "seconds")}
-    facts = {"precision": precision, "best": asdict(best), "data": prepared.fingerprint, "position": position}
-    contents = {
-        "weights.safetensors": masters,
-        "average.safetensors": parameters(state.average.model),
-        "optimizer.safetensors": optimizer.state(),
-        "state.json": facts,
-    }
-    finite = all(bool(master.isfinite().all()) for master in masters.values())
-    save_checkpoint(out, state.step, contents, finite=finite, facts={})
-
-
-def _restore(state: State, checkpoint: Checkpoint, prepared: Prepared, out: Path) -> Best:
-    facts = checkpoint.json("state.json")
-    if facts["data"] != prepared.fingerprint:
-        what = "the training pairs are not those that this run was begun with"
-        raise InputError(what, where=str(out), fix="choose another --out, or bring the old data back")
-    load_weights(state.average.model, checkpoint.tensors("average.safetensors"), where=str(checkpoint.path))
-    state.optimizer.load_masters(checkpoint.tensors("weights.safetensors"))
-    state.optimizer.load_state(checkpoint.tensors("optimizer.safetensors"))
-    for key, value in facts["position"].items():
-        setattr(state, key, value)
-    return Best(**facts["best"])
-
-
 @torch.inference_mode()
-def _measure(translator: Translator, valid: Pairs, step: int, best: Best, out: Path) -> Measured:
-    """The validation loss, given the target's words; and BLEU and chrF of greedy translations, with a few to read."""
-    sides = translator.source.encode(valid.source), translator.target.encode(valid.target)
-    pairs = [pair for pair in zip(*sides, strict=True) if all(pair)]
-    losses = [cross_entropy(translator.model, batch) for batch in bucket_rows(pairs, range(len(pairs)), tokens=4096)]
-    loss = sum(float(each.total) for each in losses) / sum(each.count for each in losses)
-    scores, made = translator.evaluate(valid, beam=1)
-    result = Measured(step, loss, scores.bleu, scores.chrf, scores.bleu >= best.bleu)
-    row = {"step": step, "valid_loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}
-    files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))
-    shown = zip(made[:8], valid.target, strict=False)
+def _loss(translator: Translator, source: list[str], target: list[str]) -> float:
+    """The mean loss of a token of the targets, in nats."""
+    pairs = zip(translator.source.encode(source), translator.target.encode(target), strict=True)
+    filled = [pair for pair in pairs if all(pair)]
+    losses = [cross_entropy(translator.model, batch) for batch in bucket_rows(filled, range(len(filled)), tokens=4096)]
+    return sum(float(each.total) for each in losses) / sum(each.count for each in losses)
+
+
+def _write_measured(
+    out: Path, step: int, loss: float, scores: Scores, made: list[Translation], references: list[str]
+) -> None:
+    log(out, {"step": step, "valid_loss": loss, "bleu": scores.bleu, "chrf": scores.chrf})
+    shown = zip(made[:8], references, strict=False)
     lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
     files.make_folder(out / "samples")
     files.write_text(out / "samples" / f"step-{step}.txt", "\n".join(lines))
-    return result
-
-
-def _log(out: Path, step: Step, losses: Sequence[tuple[float, int]], lr: float) -> None:
-    row = {
-        "step": step.step,
-        "epoch": step.epoch,
-        "train_loss": sum(total for total, _ in losses) / sum(count for _, count in losses),
-        "lr": step.lr * lr,
-        "norm": step.norm,
-        "seconds": step.seconds,
-    }
-    files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))
 
 
 def _data_facts(recipe: Recipe, corpus: Corpus, prepared: Prepared) -> dict[str, object]:

@@ -2,28 +2,44 @@
 
 `fit` is a generator: it yields after each optimizer step, and whoever runs it logs, measures, saves or stops in
 the body of a `for`. Everything random comes from counters, (seed, epoch) for the order of the data and (seed,
-step) for dropout, so that a training that was interrupted goes on with the numbers it would have had.
+epoch, batch, row) for dropout, so that a training that was interrupted goes on with the numbers it would have had,
+and on another number of ranks each row meets the same ones. (A graphics processor's dropout is keyed by step and
+rank: drawing a row at a time would be slow there.)
 """
 
 import hashlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from heedful.core import dropout
 from heedful.errors import NonFiniteError
 from heedful.train.loss import Loss
 from heedful.train.optim import Average, Optimizer, schedule
+from heedful.train.ranks import Ranks
+
+ALONE = Ranks()
+NON_FINITE_FIX = "lower train.lr, train in fp32, or go on with --set train.non_finite=skip"
+
+
+@runtime_checkable
+class Shareable(Protocol):
+    """A batch of rows that several ranks can share."""
+
+    @property
+    def rows(self) -> int: ...
+    def part(self, rank: int, ranks: int) -> Any: ...
 
 
 @runtime_checkable
 class Trainable(Protocol):
     """What the loop needs of a task."""
 
-    def batches(self, epoch: int) -> Sequence[Any]: ...
+    def batches(self, epoch: int) -> Sequence[Shareable]: ...
     def loss(self, model: Any, batch: Any) -> Loss: ...
 
 
@@ -59,6 +75,7 @@ class State:
     batch: int = 0  # how many batches of this epoch are done
     tokens: int = 0
     seconds: float = 0.0  # spent training, measuring and saving left out
+    left_out: list[list[int]] = field(default_factory=list)  # [epoch, batch] that are never to be tried again
 
 
 @dataclass(frozen=True)
@@ -73,47 +90,92 @@ class Step:
     lr: float  # the share of the peak
     progress: float  # 0 to 1
     seconds: float = field(repr=False)  # of training so far
+    signal: int = 0  # that one of the ranks was sent, and on which all agree; 0: none
 
 
-def fit(task: Trainable, state: State, budget: Budget, *, accumulate: int = 1) -> Iterator[Step]:
+@dataclass(frozen=True)
+class Skipped:
+    """A step that was not made, because its loss or a gradient was not finite."""
+
+    error: NonFiniteError
+    batch: list[int]  # [epoch, batch]
+
+
+def fit(
+    task: Trainable,
+    state: State,
+    budget: Budget,
+    *,
+    accumulate: int = 1,
+    ranks: Ranks = ALONE,
+    tolerant: bool = False,
+    signal: Callable[[], int] = lambda: 0,
+) -> Iterator[Step | Skipped]:
     """Trains until the budget is used up, yielding after each step.
 
-    Raises NonFiniteError, before the weights are touched, where a loss or a gradient is NaN or infinite.
+    Where a loss or a gradient is NaN or infinite the weights are not touched: raises NonFiniteError, or, `tolerant`,
+    leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before going on.
+    `signal` tells of a wish to leave, which comes out at the next step.
     """
     state.model.train()
-    device = next(state.model.parameters()).device
     begin = time.perf_counter()
     while True:
         batches = task.batches(state.epoch)
-        steps_per_epoch = -(-len(batches) // accumulate)
-        while state.batch < len(batches):
-            progress = budget.progress(state, steps_per_epoch)
-            if progress >= 1:
-                return
-            torch.manual_seed(counter_seed(state.seed, "step", state.step))
-            total, count = torch.zeros((), device=device), 0
-            group = batches[state.batch : state.batch + accumulate]
-            for batch in group:
-                loss = task.loss(state.model, batch)
-                loss.total.backward()
-                state.optimizer.collect()
-                total += loss.total.detach()
-                count += loss.count
-            norm = state.optimizer.norm(count)
-            mean = float(total) / count
-            if not math.isfinite(mean) or not math.isfinite(norm):
-                raise non_finite(state, mean)
-            state.step += 1
-            share = schedule(state.optimizer.config, state.step, progress)
-            state.optimizer.step(share, norm)
-            state.average.update(state.optimizer.masters, state.step)
+        if state.batch >= len(batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            continue
+        progress = budget.progress(state, -(-len(batches) // accumulate))
+        if progress >= 1:
+            return
+        group = batches[state.batch : state.batch + accumulate]
+        if [state.epoch, state.batch] in state.left_out:
             state.batch += len(group)
-            state.tokens += count
-            now = time.perf_counter()
-            state.seconds += now - begin
-            yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds)
-            begin = time.perf_counter()
-        state.epoch, state.batch = state.epoch + 1, 0
+            continue
+        total, count = _gradients(task, state, group, ranks)
+        now = time.perf_counter()
+        spent, begin = now - begin, now
+        everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
+        state.optimizer.sum(ranks)
+        mean = sum(each[0] for each in everyone) / sum(each[1] for each in everyone)
+        count = int(sum(each[1] for each in everyone))
+        norm = state.optimizer.norm(count)
+        if not math.isfinite(mean) or not math.isfinite(norm):
+            error = non_finite(state, mean)
+            if not tolerant:
+                raise error
+            state.optimizer.zero()
+            skipped = [state.epoch, state.batch]
+            state.batch += len(group)
+            yield Skipped(error, skipped)
+            continue
+        state.step += 1
+        share = schedule(state.optimizer.config, state.step, progress)
+        state.optimizer.step(share, norm)
+        state.average.update(state.optimizer.masters, state.step)
+        state.batch += len(group)
+        state.tokens += count
+        now = time.perf_counter()
+        state.seconds = everyone[0][3] + now - begin
+        asked = int(max(each[2] for each in everyone))
+        yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked)
+        begin = time.perf_counter()
+
+
+def _gradients(task: Trainable, state: State, group: Sequence[Shareable], ranks: Ranks) -> tuple[float, int]:
+    """Adds up the gradients of this rank's rows of the batches; their loss, and how many it is a sum over."""
+    total, count = torch.zeros((), device=next(state.model.parameters()).device), 0
+    torch.manual_seed(counter_seed(state.seed, "step", state.step, ranks.rank))
+    for number, batch in enumerate(group, state.batch):
+        own = range(ranks.rank, batch.rows, ranks.size)
+        if not own:
+            continue
+        with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
+            loss = task.loss(state.model, batch.part(ranks.rank, ranks.size))
+        loss.total.backward()
+        state.optimizer.collect()
+        total += loss.total.detach()
+        count += loss.count
+    return float(total), count
 
 
 def counter_seed(*key: object) -> int:
@@ -130,4 +192,4 @@ def non_finite(state: State, loss: float) -> NonFiniteError:
             break
     else:
         what = f"the loss is {loss:g}"
-    return NonFiniteError(what, where=f"step {state.step + 1}", fix="lower train.lr, or train in fp32")
+    return NonFiniteError(what, where=f"step {state.step + 1}", fix=NON_FINITE_FIX)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core.init import NORMS
+from heedful.train.ranks import Ranks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,13 @@ class Optimizer:
                 continue
             master.grad = param.grad.float() if master.grad is None else master.grad.add_(param.grad)
             param.grad = None
+
+    def sum(self, ranks: Ranks) -> None:
+        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing."""
+        if ranks.size > 1:
+            for master in self.masters:
+                master.grad = torch.zeros_like(master) if master.grad is None else master.grad
+            ranks.sum([master.grad for master in self.masters if master.grad is not None])
 
     def norm(self, count: int) -> float:
         """Divides the summed gradients by `count`; the norm of the result over all parameters."""

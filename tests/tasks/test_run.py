@@ -13,7 +13,8 @@ import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.tasks.check import check
 from heedful.tasks.recipe import build, override
-from heedful.tasks.run import Finished, Measured, Note, Saved, Trained, saved_recipe, train
+from heedful.tasks.resume import saved_recipe
+from heedful.tasks.run import Finished, Measured, Note, Saved, Trained, train
 
 SMALL = {
     "preset": "transformer-tiny",

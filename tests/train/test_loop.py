@@ -2,15 +2,30 @@
 
 import copy
 import math
+from typing import NamedTuple
 
 import pytest
 import torch
 from torch import nn
 
+from heedful.core.dropout import Dropout
 from heedful.errors import NonFiniteError
 from heedful.train.loop import Budget, State, counter_seed, fit
 from heedful.train.loss import Loss
 from heedful.train.optim import Average, OptimConfig, Optimizer, schedule
+
+
+class Rows(NamedTuple):
+    """A batch of numbers, a row a sample."""
+
+    x: torch.Tensor
+
+    @property
+    def rows(self):
+        return len(self.x)
+
+    def part(self, rank, ranks):
+        return Rows(self.x[rank::ranks])
 
 
 class Line:
@@ -21,16 +36,16 @@ class Line:
         self.data = [torch.randn(size, 4, generator=draw) for size in sizes]
 
     def batches(self, epoch):
-        return self.data
+        return [Rows(each) for each in self.data]
 
     def loss(self, model, batch):
-        error = model(batch.to(next(model.parameters()).dtype)).float() - batch.sum(1, keepdim=True)
-        return Loss(error.square().sum(), len(batch))
+        error = model(batch.x.to(next(model.parameters()).dtype)).float() - batch.x.sum(1, keepdim=True)
+        return Loss(error.square().sum(), batch.rows)
 
 
 def state(seed=7, dtype=torch.float32, dropout=0.2, optimizer="adam", decay=0.9):
     torch.manual_seed(0)
-    model = nn.ModuleDict({"blocks": nn.ModuleList([nn.Linear(4, 8), nn.Linear(8, 1)]), "drop": nn.Dropout(dropout)})
+    model = nn.ModuleDict({"blocks": nn.ModuleList([nn.Linear(4, 8), nn.Linear(8, 1)]), "drop": Dropout(dropout)})
     net = nn.Sequential(model["blocks"][0], model["drop"], model["blocks"][1])
     average = Average(net, decay)
     net = net.to(dtype)

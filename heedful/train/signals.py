@@ -1,0 +1,53 @@
+"""SIGINT, SIGTERM and SIGUSR1 as a wish to leave that training fulfils at the next safe place."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+class Leave(BaseException):
+    """Raised by a signal where work is under way that can be given up (`Signals.giving_up`)."""
+
+
+class Signals:
+    """While this is entered, a signal sets `number`, and a second SIGINT raises KeyboardInterrupt.
+
+    Only the main thread can receive signals: in another one this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0  # of the first signal that came; 0: none yet
+        self._giving_up = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "Signals":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._take) for number in WISHES}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def giving_up(self) -> Iterator[None]:
+        """In this block a signal raises Leave at once; so does one that came before."""
+        if self.number:
+            raise Leave
+        self._giving_up = True
+        try:
+            yield
+        finally:
+            self._giving_up = False
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self.number:
+            raise KeyboardInterrupt
+        self.number = self.number or number
+        if self._giving_up:
+            raise Leave
