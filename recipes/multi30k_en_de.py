@@ -6,9 +6,9 @@ heed train recipes/multi30k_en_de.py --data PATH/TO/multi30k --out runs/multi30k
 from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
 
 recipe = Recipe(
-    preset="transformer-small",
-    model={"dropout": 0.15},
+    preset="transformer-tiny",
+    model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2},
     data=DataRecipe(source="en", target="de", vocab_size=6000),
-    train=TrainRecipe(epochs=8, lr=2e-3, warmup=400, average=0.997, eval_sentences=1014),
+    train=TrainRecipe(epochs=16, lr=4e-3, warmup=400, average=0.998, eval_sentences=1014),
     decode=DecodeRecipe(beam=5, length_penalty=1.0),
 )

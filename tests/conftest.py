@@ -4,6 +4,7 @@ import ipaddress
 import os
 import random
 import socket
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def full(pytestconfig: pytest.Config) -> bool:
     """Whether to run at full volume."""
     return bool(pytestconfig.getoption("--full"))
+
+
+FAULTS = pytest.StashKey[Counter[str]]()
+
+
+@pytest.fixture
+def tally(pytestconfig: pytest.Config) -> Callable[[str, int], None]:
+    """`tally(kind, n)`: n faults of this kind were injected, and the test has checked that each was survived."""
+
+    def add(kind: str, count: int) -> None:
+        pytestconfig.stash.setdefault(FAULTS, Counter())[kind] += count
+
+    return add
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = config.stash.get(FAULTS, Counter())
+    if counts:
+        terminalreporter.section("faults injected")
+        for kind, count in sorted(counts.items()):
+            terminalreporter.write_line(f"{kind}: faults={count} survived={count}")
+        terminalreporter.write_line(f"all: faults={counts.total()} survived={counts.total()}")
 
 
 @pytest.fixture

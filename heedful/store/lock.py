@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from heedful.errors import InputError
@@ -46,7 +46,8 @@ def run_lock(run: Path) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # a program just being started may share the hold
     finally:
         if held:
-            files.disk.close(held.pop())
+            with suppress(OSError):  # it holds a note for readers, no data: nothing can be lost in it any more
+                files.disk.close(held.pop())
 
 
 def _refusal(run: Path, note: bytes) -> InputError:

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.data.batches import pad
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
+from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models.seq2seq import Seq2Seq
 from heedful.store.checkpoint import verify
@@ -30,6 +31,7 @@ class Law:
     name: str
     figure: float  # the largest difference, relative for what is not exact
     limit: float
+    notes: tuple[str, ...] = ()  # what is broken, a line each
 
     @property
     def holds(self) -> bool:
@@ -38,8 +40,11 @@ class Law:
 
 def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
     """Checks the folder and its model, law by law. `texts` are sources to check on; without any, random tokens are."""
-    damaged = [problem for path in sorted(run.glob("checkpoints/step-*")) for problem in verify(path)]
-    yield Law("checkpoints verify (damaged files)", float(len(damaged)), 0.0)
+    if not run.is_dir():
+        raise MissingError("no such folder", where=str(run), fix="check the path")
+    folders = sorted(run.glob("checkpoints/step-*"))
+    damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
+    yield Law(f"{len(folders)} checkpoints verify (damaged files)", float(len(damaged)), 0.0, damaged)
     translator = Translator.load(run)
     probe = Probe(translator, texts)
     yield from probe.laws()

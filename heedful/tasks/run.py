@@ -28,7 +28,7 @@ from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
 from heedful.tasks.scores import Scores
 from heedful.tasks.translate import Translation, TranslationTask, Translator, cross_entropy
-from heedful.train.loop import Budget, Skipped, State, Step, fit
+from heedful.train.loop import NON_FINITE_FIX, Budget, Skipped, State, Step, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
 from heedful.train.precision import DTYPES, Precision, choose_precision
 from heedful.train.ranks import Ranks, join
@@ -150,7 +150,7 @@ class _Run:
             ranks.share(precision)
         else:
             precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
-            corpus = read(recipe)
+            corpus = corpus or read(recipe)
             prepared = prepare(recipe, corpus, read_tokenizers(out))
             newest = self._newest()
         self.precision: Precision = precision
@@ -220,7 +220,12 @@ class _Run:
         if self.progress.saved != state.step:
             yield self._save()
         if self.ranks.first:
-            yield _finish(self.recipe, self.corpus, self.out, state)
+            try:
+                with self.signals.giving_up():
+                    finished = _finish(self.recipe, self.corpus, self.out, state)
+            except Leave:
+                raise self._interrupted(self.signals.number) from None
+            yield finished
 
     def _describe(self) -> None:
         recipe, prepared = self.recipe, self.prepared
@@ -264,6 +269,8 @@ class _Run:
             progress.due = True
             yield self._save()
             raise self._interrupted(self.signals.number) from None
+        except NonFiniteError as error:
+            raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
         _write_measured(self.out, state.step, loss, scores, made, self.valid.target)
         best = scores.bleu >= progress.best_bleu
         if best:

@@ -1,22 +1,14 @@
 """Both translators learn to say a sentence backwards in another alphabet, which a lookup of words cannot."""
 
-import random
-
 import pytest
 
-from heedful.data.text import Corpus, Pairs
+from heedful.data.text import Corpus
 from heedful.tasks.recipe import build
 from heedful.tasks.run import Finished, train
+from made import backwards
 
-WORDS = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi"]
 TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 RECURRENT = {"d_embed": 48, "d_hidden": 64, "d_align": 48, "d_readout": 48, "dropout": 0.0}
-
-
-def backwards(count, seed):
-    draw = random.Random(seed)
-    source = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(2, 6))) for _ in range(count)]
-    return Pairs(source, [" ".join(reversed(line.upper().split())) for line in source], "made")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 Each sweep takes its volume as a parameter and prints `faults=N survived=N`.
 """
 
-import errno
 import json
 import os
 import random
@@ -21,6 +20,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from disks import Faulty, Killed, PowerCut
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.store import checkpoint, files
 from heedful.store.checkpoint import (
@@ -34,129 +34,10 @@ from heedful.store.checkpoint import (
     verify,
 )
 
+Tally = Callable[[str, int], None]
 ROOT = Path(__file__).parents[2]
 CONFIG = {"kind": "seq2seq", "config": {"d_model": 8}}
 SMALL = {"tokenizer.json": {"vocab": {"a": 1}}, "notes.txt": b"kept as it is"}
-
-
-class Killed(BaseException):
-    """The process ends here: nothing that follows is carried out."""
-
-
-class Faulty(files.Disk):
-    """A disk whose operation number `at` fails, or all from there on; flushing is left out, being slow."""
-
-    def __init__(self, kind: str = "", at: int = 0, *, for_good: bool = False) -> None:
-        self.kind, self.at, self.for_good = kind, at, for_good
-        self.count = 0
-
-    def _due(self) -> bool:
-        self.count += 1
-        return self.count == self.at or (self.count > self.at > 0 and (self.for_good or self.kind == "kill"))
-
-    def _step(self) -> None:
-        if self._due() and self.kind != "short":
-            self._fail()
-
-    def _fail(self) -> None:
-        if self.kind == "kill":
-            raise Killed
-        number = getattr(errno, "EIO" if self.kind == "torn" else self.kind)
-        raise OSError(number, os.strerror(number))
-
-    def open(self, path: Path, flags: int) -> int:
-        self._step()
-        return super().open(path, flags)
-
-    def write(self, descriptor: int, data: files.Bytes) -> int:
-        due = self._due()
-        if not due:
-            return super().write(descriptor, data)
-        if self.kind in ("short", "torn", "kill") and (self.count == self.at or self.kind == "short"):
-            super().write(descriptor, data[: max(1, len(data) // 2)])
-        if self.kind != "short":
-            self._fail()
-        return max(1, len(data) // 2)
-
-    def truncate(self, descriptor: int, size: int) -> None:
-        self._step()
-        super().truncate(descriptor, size)
-
-    def fsync(self, descriptor: int) -> None:
-        self._step()
-
-    def close(self, descriptor: int) -> None:
-        super().close(descriptor)
-        self._step()
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._step()
-        super().rename(source, target)
-
-    def unlink(self, path: Path) -> None:
-        self._step()
-        super().unlink(path)
-
-    def mkdir(self, path: Path) -> None:
-        self._step()
-        super().mkdir(path)
-
-    def rmdir(self, path: Path) -> None:
-        self._step()
-        super().rmdir(path)
-
-
-class PowerCut(Faulty):
-    """Remembers what has reached the disk for certain: content by a flush of the file, names by one of the folder.
-
-    Nothing is ever really removed, so that no inode number comes twice.
-    """
-
-    def __init__(self, root: Path, grave: Path, at: int) -> None:
-        super().__init__("kill", at)
-        self.root, self.grave = root, grave
-        self.content: dict[int, bytes] = {}
-        self.names: dict[int, dict[str, int]] = {}
-        for path in [root, *root.rglob("*")]:
-            self._flushed(path)
-
-    def _flushed(self, path: Path) -> None:
-        inode = path.stat().st_ino
-        if path.is_dir():
-            self.names[inode] = {child.name: child.lstat().st_ino for child in path.iterdir()}
-        else:
-            self.content[inode] = path.read_bytes()
-
-    def fsync(self, descriptor: int) -> None:
-        self._step()
-        self._flushed(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
-
-    def unlink(self, path: Path) -> None:
-        self._step()
-        os.rename(path, self.grave / f"{self.count}")
-
-    def rmdir(self, path: Path) -> None:
-        self._step()
-        assert not any(path.iterdir())
-        os.rename(path, self.grave / f"{self.count}")
-
-    def remains(self, target: Path, *, names_survive: bool) -> None:
-        """Build in `target` what a power cut leaves at worst; `names_survive`: renames do, unflushed bytes do not."""
-        places = [self.root, *self.root.rglob("*"), *self.grave.rglob("*")]
-        folders = {path.lstat().st_ino: path for path in places if path.is_dir()}
-
-        def build(inode: int, place: Path) -> None:
-            if inode not in folders:
-                place.write_bytes(self.content.get(inode, b""))
-                return
-            place.mkdir()
-            children = self.names.get(inode, {})
-            if names_survive:
-                children = {child.name: child.lstat().st_ino for child in folders[inode].iterdir()}
-            for name, child in children.items():
-                build(child, place / name)
-
-        build(self.root.stat().st_ino, target)
 
 
 @cache
@@ -407,7 +288,7 @@ def survives(run: Path, before: set[Any], after: tuple[int, int], *, done: bool)
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("scene", SCENES)
 def test_whichever_operation_fails_a_checkpoint_loads(
-    scene: str, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+    scene: str, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], tally: Tally
 ) -> None:
     prepare, act, before, after = SCENES[scene]
     disk(Faulty())
@@ -438,8 +319,7 @@ def test_whichever_operation_fails_a_checkpoint_loads(
             shutil.rmtree(run)
             faults += 1
             saved += done
-    with capsys.disabled():
-        print(f"\n{scene}: faults={faults} survived={faults} of which saved={saved}")
+    tally("R2 the N-th file operation fails, checkpoints", faults)
     assert 0 < saved < faults
 
 
@@ -503,7 +383,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(400, marks=pytest.mark.full)])
-def test_no_saved_checkpoint_is_lost_by_a_kill(kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_saved_checkpoint_is_lost_by_a_kill(kills: int, tmp_path: Path, tally: Tally) -> None:
     command = [sys.executable, "-c", SAVER, str(tmp_path), str(Path(__file__).parent)]
     chance = random.Random(0)
     last = 0
@@ -525,8 +405,7 @@ def test_no_saved_checkpoint_is_lost_by_a_kill(kills: int, tmp_path: Path, capsy
             last = saved
         parent.stdin.close()
     assert last > 0
-    with capsys.disabled():
-        print(f"\nkills: faults={kills} survived={kills} checkpoints saved={last}")
+    tally("R1 kill -9 while saving", kills)
 
 
 # --- damage ---
@@ -552,7 +431,7 @@ def damages(folder: Path, older: Path, flips: int) -> Iterator[tuple[str, Callab
 
 @pytest.mark.parametrize("flips", [10, pytest.param(200, marks=pytest.mark.full)])
 def test_every_damage_is_seen_named_and_stepped_over(
-    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], tally: Tally
 ) -> None:
     disk(Faulty())
     save(tmp_path, 1)
@@ -579,8 +458,7 @@ def test_every_damage_is_seen_named_and_stepped_over(
         assert step == 1
         assert "manifest.json" in warnings[0]
         faults += 1
-    with capsys.disabled():
-        print(f"\ndamage: faults={faults} survived={faults}")
+    tally("R4 damaged checkpoints", faults)
 
 
 def test_when_all_are_damaged_nothing_is_started_anew(tmp_path: Path) -> None:
@@ -675,7 +553,7 @@ def test_another_model_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", [False, True])
 def test_whichever_operation_fails_the_old_or_the_new_model_is_read(
-    first: bool, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+    first: bool, every: int, tmp_path: Path, disk: Callable[[files.Disk], None], tally: Tally
 ) -> None:
     disk(Faulty())
     if first:  # what an earlier try left, of another model
@@ -709,8 +587,7 @@ def test_whichever_operation_fails_the_old_or_the_new_model_is_read(
             save_model(folder, CONFIG, weights(3), SMALL)
             assert same(read_model(folder)[1], weights(3))
             faults += 1
-    with capsys.disabled():
-        print(f"\nmodel folder, first={first}: faults={faults} survived={faults}")
+    tally("R2 the N-th file operation fails, model folders", faults)
 
 
 @pytest.mark.parametrize("names_survive", [False, True])
@@ -741,7 +618,7 @@ def test_whenever_the_power_goes_the_old_or_the_new_model_is_read(
 
 @pytest.mark.parametrize("flips", [30, pytest.param(2000, marks=pytest.mark.full)])
 def test_every_damage_to_a_model_folder_is_seen(
-    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], capsys: pytest.CaptureFixture[str]
+    flips: int, tmp_path: Path, disk: Callable[[files.Disk], None], tally: Tally
 ) -> None:
     disk(Faulty())
     folder, older, whole = tmp_path / "model", tmp_path / "older", tmp_path / "whole"
@@ -759,8 +636,7 @@ def test_every_damage_to_a_model_folder_is_seen(
         shutil.rmtree(folder)
         shutil.copytree(whole, folder)
     assert same(read_model(folder)[1], weights(1))
-    with capsys.disabled():
-        print(f"\nmodel damage: faults={faults} survived={faults}")
+    tally("R4 damaged model folders", faults)
 
 
 def test_an_older_format_is_brought_up_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

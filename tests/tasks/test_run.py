@@ -15,24 +15,13 @@ from heedful.tasks.check import check
 from heedful.tasks.recipe import build, override
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Finished, Measured, Note, Saved, Trained, train
-
-SMALL = {
-    "preset": "transformer-tiny",
-    "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1},
-    "data": {"vocab_size": 300},
-    "train": {"steps": 12, "save_every": 4, "eval_every": 6, "eval_sentences": 20, "tokens": 512, "row": 32},
-}
-RECURRENT = SMALL | {"preset": "rnn-small", "model": {"d_embed": 16, "d_hidden": 24, "d_align": 16, "d_readout": 16}}
-
-
-def small(**changes):
-    return override(build(SMALL, where="test"), [f"train.{key}={value}" for key, value in changes.items()])
+from made import RECURRENT, TRANSFORMER, made_recipe
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, corpus):
     out = tmp_path_factory.mktemp("run") / "small"
-    return out, list(train(small(), out, corpus=corpus))
+    return out, list(train(made_recipe(), out, corpus=corpus))
 
 
 def test_a_run_folder_is_complete(finished, corpus):
@@ -46,18 +35,18 @@ def test_a_run_folder_is_complete(finished, corpus):
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows if "bleu" in row] == [6, 12]
     assert "a note" in (out / "README.md").read_text()
-    assert saved_recipe(out) == small()
+    assert saved_recipe(out) == made_recipe()
 
 
 def test_the_same_command_again_changes_nothing(finished, corpus):
     out, _ = finished
     before = (out / "model.safetensors").read_bytes()
-    again = list(train(small(), out, corpus=corpus))
+    again = list(train(made_recipe(), out, corpus=corpus))
     assert not [event for event in again if isinstance(event, Trained)]
     assert (out / "model.safetensors").read_bytes() == before
 
 
-@pytest.mark.parametrize("recipe", [SMALL, RECURRENT], ids=["transformer", "rnn"])
+@pytest.mark.parametrize("recipe", [TRANSFORMER, RECURRENT], ids=["transformer", "rnn"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, corpus, recipe, precision):
     recipe = override(
@@ -83,16 +72,18 @@ def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, corpus, recipe, p
 def test_going_on_with_another_training_is_refused(finished, corpus):
     out, _ = finished
     with pytest.raises(InputError, match=r"begun with train\.lr = 0\.002, not 0\.1"):
-        next(train(small(lr=0.1), out, corpus=corpus))
+        next(train(made_recipe(lr=0.1), out, corpus=corpus))
     other = heedful.data.text.Corpus(corpus.valid, corpus.valid, corpus.tests, "low", "high", (), ())
     with pytest.raises(InputError, match="the training pairs are not those"):
-        list(train(small(steps=14), out, corpus=other))
+        list(train(made_recipe(steps=14), out, corpus=other))
 
 
 def test_more_steps_may_be_asked_for(finished, corpus, tmp_path):
     out = tmp_path / "copy"
     shutil.copytree(finished[0], out)
-    steps = [event.step.step for event in train(small(steps=14), out, corpus=corpus) if isinstance(event, Trained)]
+    steps = [
+        event.step.step for event in train(made_recipe(steps=14), out, corpus=corpus) if isinstance(event, Trained)
+    ]
     assert steps == [13, 14]
 
 
@@ -112,30 +103,30 @@ def test_bad_input_leaves_nothing_behind(tmp_path, corpus, settings, says):
     given = heedful.data.text.Corpus(long, long, {"test": long}, "a", "b", (), ())
     missing = settings[0].startswith("data.path")
     with pytest.raises(HeedError, match=says):
-        list(train(override(small(), settings), out, corpus=None if missing else given))
+        list(train(override(made_recipe(), settings), out, corpus=None if missing else given))
     assert not out.exists()
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path, corpus):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(InputError, match="not empty and holds no run"):
-        next(train(small(), tmp_path, corpus=corpus))
+        next(train(made_recipe(), tmp_path, corpus=corpus))
     with pytest.raises(MissingError, match="no run to go on with"):
-        next(train(small(), tmp_path / "none", corpus=corpus, resume=True))
+        next(train(made_recipe(), tmp_path / "none", corpus=corpus, resume=True))
 
 
-@pytest.mark.parametrize("recipe", [SMALL, RECURRENT], ids=["transformer", "rnn"])
+@pytest.mark.parametrize("recipe", [TRANSFORMER, RECURRENT], ids=["transformer", "rnn"])
 def test_a_trained_model_keeps_the_laws(tmp_path, corpus, recipe):
     out = tmp_path / "run"
     for _ in train(override(build(recipe, where="test"), ["train.steps=3"]), out, corpus=corpus):
         pass
     laws = list(check(out))
-    assert len(laws) == (9 if recipe is SMALL else 8)
+    assert len(laws) == (9 if recipe is TRANSFORMER else 8)
     assert [law.name for law in laws if not law.holds] == []
 
 
 def test_separate_vocabularies(tmp_path, corpus):
-    recipe = override(small(steps=2), ["data.joint=false", "data.tokenizer=unigram", "data.vocab_size=300"])
+    recipe = override(made_recipe(steps=2), ["data.joint=false", "data.tokenizer=unigram", "data.vocab_size=300"])
     for _ in train(recipe, tmp_path / "run", corpus=corpus):
         pass
     model = heedful.load(tmp_path / "run")

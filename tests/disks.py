@@ -1,0 +1,127 @@
+"""Disks that fail: `files.disk` is replaced by one, and so the N-th operation goes wrong, whoever asked for it."""
+
+import errno
+import os
+from pathlib import Path
+
+from heedful.store import files
+
+
+class Killed(BaseException):
+    """The process ends here: nothing that follows is carried out."""
+
+
+class Faulty(files.Disk):
+    """A disk whose operation number `at` fails, or all from there on; flushing is left out, being slow."""
+
+    def __init__(self, kind: str = "", at: int = 0, *, for_good: bool = False) -> None:
+        self.kind, self.at, self.for_good = kind, at, for_good
+        self.count = 0
+
+    def _due(self) -> bool:
+        self.count += 1
+        return self.count == self.at or (self.count > self.at > 0 and (self.for_good or self.kind == "kill"))
+
+    def _step(self) -> None:
+        if self._due() and self.kind != "short":
+            self._fail()
+
+    def _fail(self) -> None:
+        if self.kind == "kill":
+            raise Killed
+        number = getattr(errno, "EIO" if self.kind == "torn" else self.kind)
+        raise OSError(number, os.strerror(number))
+
+    def open(self, path: Path, flags: int) -> int:
+        self._step()
+        return super().open(path, flags)
+
+    def write(self, descriptor: int, data: files.Bytes) -> int:
+        due = self._due()
+        if not due:
+            return super().write(descriptor, data)
+        if self.kind in ("short", "torn", "kill") and (self.count == self.at or self.kind == "short"):
+            super().write(descriptor, data[: max(1, len(data) // 2)])
+        if self.kind != "short":
+            self._fail()
+        return max(1, len(data) // 2)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        self._step()
+        super().truncate(descriptor, size)
+
+    def fsync(self, descriptor: int) -> None:
+        self._step()
+
+    def close(self, descriptor: int) -> None:
+        super().close(descriptor)
+        self._step()
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._step()
+        super().rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self._step()
+        super().unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        self._step()
+        super().mkdir(path)
+
+    def rmdir(self, path: Path) -> None:
+        self._step()
+        super().rmdir(path)
+
+
+class PowerCut(Faulty):
+    """Remembers what has reached the disk for certain: content by a flush of the file, names by one of the folder.
+
+    Nothing is ever really removed, so that no inode number comes twice.
+    """
+
+    def __init__(self, root: Path, grave: Path, at: int) -> None:
+        super().__init__("kill", at)
+        self.root, self.grave = root, grave
+        self.content: dict[int, bytes] = {}
+        self.names: dict[int, dict[str, int]] = {}
+        for path in [root, *root.rglob("*")]:
+            self._flushed(path)
+
+    def _flushed(self, path: Path) -> None:
+        inode = path.stat().st_ino
+        if path.is_dir():
+            self.names[inode] = {child.name: child.lstat().st_ino for child in path.iterdir()}
+        else:
+            self.content[inode] = path.read_bytes()
+
+    def fsync(self, descriptor: int) -> None:
+        self._step()
+        self._flushed(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    def unlink(self, path: Path) -> None:
+        self._step()
+        os.rename(path, self.grave / f"{self.count}")
+
+    def rmdir(self, path: Path) -> None:
+        self._step()
+        assert not any(path.iterdir())
+        os.rename(path, self.grave / f"{self.count}")
+
+    def remains(self, target: Path, *, names_survive: bool) -> None:
+        """Build in `target` what a power cut leaves at worst; `names_survive`: renames do, unflushed bytes do not."""
+        places = [self.root, *self.root.rglob("*"), *self.grave.rglob("*")]
+        folders = {path.lstat().st_ino: path for path in places if path.is_dir()}
+
+        def build(inode: int, place: Path) -> None:
+            if inode not in folders:
+                place.write_bytes(self.content.get(inode, b""))
+                return
+            place.mkdir()
+            children = self.names.get(inode, {})
+            if names_survive:
+                children = {child.name: child.lstat().st_ino for child in folders[inode].iterdir()}
+            for name, child in children.items():
+                build(child, place / name)
+
+        build(self.root.stat().st_ino, target)

@@ -1,0 +1,99 @@
+"""Going on is bit for bit, whatever the model, the precision, the place in an epoch; ranks may change (R5, R6, R9)."""
+
+import itertools
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainer import Trainer, ends, told, wait_until
+
+Tally = Callable[[str, int], None]
+PLACES = (1, 7, 11)  # first step, middle and end of an epoch of 11 batches
+EACH = ("train.eval_every=100", "train.eval_sentences=4", "train.save_every=100", "train.steps=15", "train.tokens=192")
+MATRIX = list(itertools.product(("TRANSFORMER", "RECURRENT"), (1, 2), ("fp32", "bf16"), PLACES))
+
+
+def leave(trainer: Trainer, out: Path, *settings: str, after: int, ranks: int = 1, model: str = "TRANSFORMER") -> None:
+    """Trains as far as step `after` of what this training is to be, and then leaves as if asked to."""
+    stopped = trainer.run(out, *settings, ranks=ranks, model=model, leave=after)
+    assert stopped == [128 + signal.SIGTERM] * ranks, told(out)
+
+
+@pytest.mark.parametrize(
+    ("model", "accumulate", "precision", "place", "ranks"),
+    [(*row, 1) for row in MATRIX]
+    + [pytest.param(*row, 2, marks=[] if row[3] == 7 and row[1] == 1 else pytest.mark.full) for row in MATRIX],
+)
+def test_going_on_is_exact(
+    model: str, accumulate: int, precision: str, place: int, ranks: int, tmp_path: Path, trainer: Trainer, tally: Tally
+) -> None:
+    settings = (*EACH, f"train.accumulate={accumulate}", f"train.precision={precision}")
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    assert trainer.run(straight, *settings, model=model, ranks=ranks) == [0] * ranks, told(straight)
+    leave(trainer, broken, *settings, after=place, ranks=ranks, model=model)
+    assert trainer.run(broken, *settings, model=model, ranks=ranks) == [0] * ranks, told(broken)
+    assert ends(broken) == ends(straight)
+    tally("R5 going on, bit for bit", 1)
+
+
+def seen(out: Path, ranks: int) -> dict[int, Counter[str]]:
+    """How often each sentence was trained on, by epoch, over all ranks."""
+    found: dict[int, Counter[str]] = {}
+    for rank in range(ranks):
+        for words in told(out, rank):
+            if words[0] == "seen":
+                found.setdefault(words[1], Counter()).update(words[2])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stops"),
+    [
+        ((2, 1, 2), (3, 8)),
+        pytest.param((1, 2, 1), (3, 8), marks=pytest.mark.full),
+        pytest.param((2, 1, 2), (1, 2), marks=pytest.mark.full),
+        pytest.param((1, 2, 1), (10, 12), marks=pytest.mark.full),
+        pytest.param((3, 2, 1), (5, 11), marks=pytest.mark.full),
+        pytest.param((1, 3, 2), (4, 9), marks=pytest.mark.full),
+    ],
+)
+def test_ranks_may_change(
+    ranks: tuple[int, ...], stops: tuple[int, ...], tmp_path: Path, trainer: Trainer, tally: Tally
+) -> None:
+    settings = (*EACH, "train.precision=fp32", "train.epochs=2", "train.steps=1000")
+    alone, out = tmp_path / "alone", tmp_path / "changing"
+    assert trainer.run(alone, *settings) == [0]
+    for count, stop in zip(ranks, stops, strict=False):
+        leave(trainer, out, *settings, after=stop, ranks=count)
+    assert trainer.run(out, *settings, ranks=ranks[-1]) == [0] * ranks[-1]
+    assert seen(out, max(ranks)) == seen(alone, 1)
+    assert set(seen(out, max(ranks))) == {0, 1}
+    assert ends(out)["steps"] == ends(alone)["steps"]
+    tally("R6 ranks that come and go", 1)
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.full)])
+def test_a_rank_that_is_lost_ends_the_others(count: int, tmp_path: Path, trainer: Trainer, tally: Tally) -> None:
+    settings = (*EACH, "train.save_every=5", "train.steps=40")
+    straight = tmp_path / "straight"
+    assert trainer.run(straight, *settings, ranks=2) == [0, 0]
+    for number in range(count):
+        out = tmp_path / f"lost-{number}"
+        victim, how = number % 2, (signal.SIGKILL, signal.SIGSTOP)[number // 2 % 2]
+        pids = trainer.start(out, *settings, ranks=2)
+        wait_until(lambda out=out, number=number: ["step", 6 + number % 7] in told(out), pids[0])
+        os.kill(pids[victim], how)
+        (code,) = trainer.wait([pids[1 - victim]])
+        assert code == 1
+        assert told(out, 1 - victim)[-1][0] == "error"
+        assert "another of the processes that train together" in told(out, 1 - victim)[-1][1]
+        if how == signal.SIGSTOP:
+            os.kill(pids[victim], signal.SIGKILL)
+        assert trainer.wait([pids[victim]]) == [-signal.SIGKILL]
+        assert trainer.run(out, *settings, ranks=2) == [0, 0], told(out)
+        assert ends(out) == ends(straight)
+    tally("R9 a process that dies or hangs", count)

@@ -1,0 +1,32 @@
+"""A tiny language whose words are said backwards in another alphabet, and a recipe that learns it in seconds."""
+
+import random
+from typing import Any
+
+from heedful.data.text import Corpus, Pairs
+from heedful.tasks.recipe import Recipe, build, override
+
+SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
+TRANSFORMER: dict[str, Any] = {
+    "preset": "transformer-tiny",
+    "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1},
+    "data": {"vocab_size": 300},
+    "train": {"steps": 12, "save_every": 4, "eval_every": 6, "eval_sentences": 20, "tokens": 512, "row": 32},
+}
+RECURRENT = TRANSFORMER | {"preset": "rnn-small", "model": dict.fromkeys(("d_embed", "d_align", "d_readout"), 16)}
+RECURRENT["model"]["d_hidden"] = 24
+
+
+def backwards(count: int, seed: int) -> Pairs:
+    draw = random.Random(seed)
+    source = [" ".join(draw.choice(SYLLABLES) for _ in range(draw.randint(2, 6))) for _ in range(count)]
+    return Pairs(source, [" ".join(reversed(line.upper().split())) for line in source], f"made-{seed}")
+
+
+def made_corpus(train: int = 1200) -> Corpus:
+    return Corpus(backwards(train, 1), backwards(60, 2), {"test": backwards(60, 3)}, "low", "high", (), ("a note",))
+
+
+def made_recipe(base: dict[str, Any] = TRANSFORMER, **train: object) -> Recipe:
+    """The recipe with some of its `train` keys changed."""
+    return override(build(base, where="test"), [f"train.{key}={value}" for key, value in train.items()])

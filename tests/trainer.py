@@ -1,0 +1,175 @@
+"""Small trainings in processes of their own, forked from one that has everything imported already.
+
+`Trainer` is what tests use; run as a program, this file is the other side: it reads a job a line from standard input,
+forks its ranks, and answers with their process ids; asked to wait, with how each of them ended.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+class Trainer:
+    """Starts trainings of `made` corpora and recipes."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__))]
+        where = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=where)
+
+    def ask(self, **question: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(question), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def start(
+        self, out: Path, *settings: str, model: str = "TRANSFORMER", pairs: int = 150, ranks: int = 1, leave: int = 0
+    ) -> list[int]:
+        """The process ids of the ranks of a training that goes on or begins in `out`; see `told` for what they do.
+
+        `leave`: the step after which rank 0 sends itself SIGTERM.
+        """
+        return self.ask(out=str(out), settings=settings, model=model, pairs=pairs, ranks=ranks, leave=leave)
+
+    def wait(self, pids: Sequence[int]) -> list[int]:
+        """How each ended: an exit code, or minus the signal that ended it."""
+        return [self.ask(wait=pid) for pid in pids]
+
+    def run(self, out: Path, *settings: str, **how: Any) -> list[int]:
+        return self.wait(self.start(out, *settings, **how))
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def wait_until(done: Callable[[], bool], pid: int, seconds: float = 60.0) -> None:
+    """Waits until `done`, or until the process has ended. Raises TimeoutError."""
+    until = time.monotonic() + seconds
+    while not done() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        if time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(0.005)
+
+
+def told(out: Path, rank: int = 0) -> list[list[Any]]:
+    """What a rank of the training in `out` has told so far: [word, ...] a line."""
+    path = Path(f"{out}.{rank}.log")
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def ends(out: Path) -> dict[str, str]:
+    """What must not depend on how often a training was interrupted: the sha256 of its last weights, and its scores."""
+    steps = sorted((out / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
+    files = [*sorted(steps[-1].glob("*.safetensors")), out / "model.safetensors"]
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        row.pop("seconds", None)
+    return hashes | {"steps": steps[-1].name, "metrics": json.dumps(rows)}
+
+
+def serve() -> None:
+    import torch
+
+    from heedful.tasks import run
+
+    torch.set_num_threads(1)
+    assert run.train
+    for line in sys.stdin:
+        question = json.loads(line)
+        if "wait" in question:
+            status = os.waitpid(question["wait"], 0)[1]
+            print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+            continue
+        with socket.socket() as probe:
+            probe.bind(("localhost", 0))
+            port = probe.getsockname()[1]
+        pids = []
+        for rank in range(question["ranks"]):
+            pid = os.fork()
+            if not pid:
+                os._exit(train(question, rank, port))
+            pids.append(pid)
+        print(json.dumps(pids), flush=True)
+
+
+def train(job: dict[str, Any], rank: int, port: int) -> int:
+    import made
+    from heedful.data.batches import Batch
+    from heedful.errors import HeedError
+    from heedful.tasks.recipe import override
+    from heedful.tasks.run import Note, Saved, Trained
+    from heedful.tasks.run import train as events
+    from heedful.tasks.translate import TranslationTask
+    from made import made_corpus, made_recipe
+
+    os.close(0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = os.open(f"{job['out']}.{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+
+    def tell(*words: Any) -> None:
+        os.write(log, json.dumps(words).encode() + b"\n")
+
+    if job["ranks"] > 1:
+        os.environ.update(
+            TORCHELASTIC_RUN_ID="test", RANK=str(rank), WORLD_SIZE=str(job["ranks"]), LOCAL_RANK=str(rank)
+        )
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port), HEEDFUL_RANK_TIMEOUT="8")
+    plain = TranslationTask.loss
+
+    made_steps = 0
+
+    def loss(task: TranslationTask, model: Any, batch: Batch) -> Any:
+        tell("seen", task._kept and task._kept[0], sentences(batch))
+        if made_steps + 1 == job["leave"] and rank == 0:
+            os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
+        return plain(task, model, batch)
+
+    TranslationTask.loss = loss
+    try:
+        recipe = override(made_recipe(getattr(made, job["model"])), job["settings"])
+        for event in events(recipe, Path(job["out"]), corpus=made_corpus(job["pairs"])):
+            match event:
+                case Trained():
+                    made_steps = event.step.step
+                    tell("step", made_steps)
+                case Saved():
+                    tell("saved", event.step)
+                case Note():
+                    tell("note", event.text)
+                    if event.text.startswith("going on from step "):
+                        made_steps = int(event.text.split()[-1])
+    except HeedError as error:
+        tell("error", str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:
+        tell("bug", repr(error))
+        return 99
+    return 0
+
+
+def sentences(batch: Any) -> list[str]:
+    """The target sentences of a batch, each as its ids in text."""
+    found = []
+    for ids, segments in zip(batch.target_out.tolist(), batch.target_segments.tolist(), strict=True):
+        for number in range(1, max(segments, default=0) + 1):
+            found.append(" ".join(str(i) for i, segment in zip(ids, segments, strict=True) if segment == number))
+    return found
+
+
+if __name__ == "__main__":
+    serve()
