@@ -381,7 +381,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_one_line_that_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+def test_a_fault_is_one_line_that_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault, tally: Callable[[str, int], None]
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, content in fault.files.items():
         if content == b"FOLDER":
@@ -398,6 +400,7 @@ def test_a_fault_is_one_line_that_says_where(tmp_path: Path, monkeypatch: pytest
     assert type(caught.value) is fault.kind
     assert caught.value.fix
     assert "\n" not in str(caught.value) + caught.value.fix
+    tally("R10 bad data", 1)
 
 
 def test_a_missing_name_is_answered_with_the_nearest(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,24 +78,25 @@ NASTY = [
 
 @pytest.mark.parametrize("text", NASTY, ids=lambda text: ascii(text)[:24])
 @BOTH
-def test_nasty_texts_come_back(tokenizer: Tokenizer, text: str) -> None:
+def test_nasty_texts_come_back(tokenizer: Tokenizer, text: str, tally: Callable[[str, int], None]) -> None:
     check_round_trip(tokenizer, text)
+    tally("T1 texts through the tokenizer and back", 1)
 
 
 MARKUP = st.sampled_from([*SPECIALS, "<", ">", "s", "/", "0x41", " ", "  ", "\n", "\ud83d", "\ude00", "ab", "é"])
 ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=())), st.lists(MARKUP).map("".join))
 
 
-@given(ANY_TEXT)
-@settings(max_examples=400, deadline=None)
-def test_every_text_comes_back_from_bytes(text: str) -> None:
-    check_round_trip(BPE, text)
+@pytest.mark.parametrize("count", [400, pytest.param(5000, marks=pytest.mark.full)])
+@BOTH
+def test_every_text_comes_back(tokenizer: Tokenizer, count: int, tally: Callable[[str, int], None]) -> None:
+    @given(ANY_TEXT)
+    @settings(max_examples=count, deadline=None)
+    def comes_back(text: str) -> None:
+        check_round_trip(tokenizer, text)
 
-
-@given(ANY_TEXT)
-@settings(max_examples=400, deadline=None)
-def test_every_text_comes_back_from_pieces(text: str) -> None:
-    check_round_trip(UNIGRAM, text)
+    comes_back()
+    tally("T1 texts through the tokenizer and back", count)
 
 
 def check_round_trip(tokenizer: Tokenizer, text: str) -> None:
