@@ -69,7 +69,7 @@ def greedy(
     source: Int[Tensor, "B S"],
     segments: Int[Tensor, "B S"] | None = None,
     *,
-    bos: int,
+    bos: int | Int[Tensor, "B"],
     eos: int,
     longest: int | Sequence[int] | Int[Tensor, "B"],
     shortest: int = 0,
@@ -80,7 +80,9 @@ def greedy(
 ) -> list[Hypothesis]:
     """The most probable next token, again and again: one hypothesis a sentence.
 
-    `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` is how
+    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt
+    but its last token, a language model goes on from that. `longest` limits the new tokens, the end token
+    counted, for all sentences or for each; `shortest` is how
     many come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the
     first tokens of each sentence, forced whatever the rules say, and scored as all others. A sentence also
     stops, unfinished, where the rules leave no token.
@@ -102,7 +104,7 @@ def sample(
     source: Int[Tensor, "B S"],
     segments: Int[Tensor, "B S"] | None = None,
     *,
-    bos: int,
+    bos: int | Int[Tensor, "B"],
     eos: int,
     longest: int | Sequence[int] | Int[Tensor, "B"],
     seed: int | Sequence[int],
@@ -158,6 +160,7 @@ def sample(
         copies = torch.arange(B, device=device).repeat_interleave(samples)
         state, rows = state.pick(copies), rows.pick(copies)
         rows = rows._replace(result=torch.arange(len(copies), device=device))
+        bos = bos if isinstance(bos, int) else bos.index_select(0, copies)
     drawn = _run(model, state, rows, steps, bos, eos, rules, length_penalty, draw)
     return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
 
@@ -168,7 +171,7 @@ def beam(
     source: Int[Tensor, "B S"],
     segments: Int[Tensor, "B S"] | None = None,
     *,
-    bos: int,
+    bos: int | Int[Tensor, "B"],
     eos: int,
     longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
@@ -199,7 +202,7 @@ def beam(
     forced, scale = min(rows.given.tolist(), default=0), _scale(steps, length_penalty, device)
     results: list[list[Hypothesis]] = [[] for _ in range(B)]
     finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
-    total, tokens = torch.zeros(B, 1, device=device), torch.full((B,), bos, device=device)
+    total, tokens = torch.zeros(B, 1, device=device), torch.as_tensor(bos, device=device).expand(B)
     history, spoken = _blank(B, steps, device)
     state = model.start(source, segments)
     for t in range(steps):
@@ -300,7 +303,7 @@ def _run(
     state: StateType,
     rows: _Rows,
     steps: int,
-    bos: int,
+    bos: int | Int[Tensor, "B"],
     eos: int,
     rules: Sequence[Rule],
     length_penalty: float,
@@ -310,7 +313,7 @@ def _run(
     R, device = len(rows.result), rows.result.device
     scale = _scale(steps, length_penalty, device)
     results: dict[int, Hypothesis] = {}
-    total, tokens = torch.zeros(R, device=device), torch.full((R,), bos, device=device)
+    total, tokens = torch.zeros(R, device=device), torch.as_tensor(bos, device=device).expand(R)
     history, spoken = _blank(R, steps, device)
     for t in range(steps):
         logits, state = model.step(tokens, state)

@@ -10,6 +10,8 @@ from typing import Literal
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.position import PositionConfig
+from heedful.models.lm import LMConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 
@@ -40,6 +42,22 @@ class Recurrent:
     d_align: int
     d_readout: int
     dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoder:
+    """A language model's size. `vocab_size` and `context` are the published ones; data and recipe replace them."""
+
+    style: Literal["gpt1", "gpt2", "llama"] = "gpt2"
+    n_layers: int
+    d_model: int
+    n_heads: int
+    vocab_size: int = 50257
+    context: int = 1024
+    d_ff: int | None = None  # None: four times the width
+    kv_heads: int | None = None
+    dropout: float = 0.0
+    tied: bool = True
 
 
 Row = Transformer | Recurrent
@@ -104,4 +122,80 @@ def vaswani(row: Transformer, *, source_vocab: int, target_vocab: int, joint: bo
         encoder=stack(row.encoder_layers, None),
         decoder=stack(row.decoder_layers, attention),
         tied="all" if joint else "output",
+    )
+
+
+def gpt3(n_layers: int, d_model: int, n_heads: int) -> Decoder:
+    """A row of table 2.1 of Brown et al. 2020. (Their every second layer is sparse; here all are dense.)"""
+    return Decoder(n_layers=n_layers, d_model=d_model, n_heads=n_heads, context=2048)
+
+
+LANGUAGE_MODELS: dict[str, Decoder] = {
+    "gpt-nano": Decoder(n_layers=4, d_model=128, n_heads=4, vocab_size=256, context=64),
+    "gpt-micro": Decoder(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256, dropout=0.1),
+    "llama-nano": Decoder(
+        style="llama", n_layers=4, d_model=128, n_heads=4, kv_heads=2, d_ff=352, vocab_size=256, context=64
+    ),
+    "gpt-1": Decoder(style="gpt1", n_layers=12, d_model=768, n_heads=12, vocab_size=40478, context=512, dropout=0.1),
+    "gpt2": Decoder(n_layers=12, d_model=768, n_heads=12, dropout=0.1),
+    "gpt2-medium": Decoder(n_layers=24, d_model=1024, n_heads=16, dropout=0.1),
+    "gpt2-large": Decoder(n_layers=36, d_model=1280, n_heads=20, dropout=0.1),
+    "gpt2-xl": Decoder(n_layers=48, d_model=1600, n_heads=25, dropout=0.1),
+    "gpt3-small": gpt3(12, 768, 12),
+    "gpt3-medium": gpt3(24, 1024, 16),
+    "gpt3-large": gpt3(24, 1536, 16),
+    # The table prints 24 heads of 128 beside a width of 2048, and 24 x 128 is 3072: only 16 heads make the 1.3 billion.
+    "gpt3-xl": gpt3(24, 2048, 16),
+    "gpt3-2.7b": gpt3(32, 2560, 32),
+    "gpt3-6.7b": gpt3(32, 4096, 32),
+    # The table prints a width of 5140 beside 40 heads of 128, which are 5120: 12.85 billion, where it says 13.0.
+    "gpt3-13b": gpt3(40, 5120, 40),
+    "gpt3-175b": gpt3(96, 12288, 96),
+    # Zhang et al. 2024, table 1: the architecture of LLaMA 2 with grouped heads.
+    "tinyllama-1.1b": Decoder(
+        style="llama",
+        n_layers=22,
+        d_model=2048,
+        n_heads=32,
+        kv_heads=4,
+        d_ff=5632,
+        vocab_size=32000,
+        context=2048,
+        tied=False,
+    ),
+}
+
+
+def language_model(row: Decoder, *, vocab_size: int | None = None, context: int | None = None) -> LMConfig:
+    """The configuration of a language model of this size.
+
+    "gpt1": post-norm (Radford et al. 2018); "gpt2": pre-norm (Radford et al. 2019); "llama": rotary places, RMSNorm,
+    a gated MLP, no biases (Touvron et al. 2023). GPT's GELU is the tanh approximation.
+    """
+    llama = row.style == "llama"
+    attention = AttentionConfig(
+        n_heads=row.n_heads,
+        kv_heads=row.kv_heads,
+        bias=not llama,
+        dropout=0.0 if llama else row.dropout,
+        position=PositionConfig(kind="rotary" if llama else "none"),
+    )
+    block = BlockConfig(
+        attention=attention,
+        d_ff=row.d_ff or 4 * row.d_model,
+        order="post" if row.style == "gpt1" else "pre",
+        norm="rms" if llama else "layer",
+        activation="silu" if llama else "gelu_tanh",
+        gated=llama,
+        bias=not llama,
+        dropout=row.dropout,
+    )
+    places = PlacesConfig(kind="none" if llama else "learned", size=context or row.context)
+    return LMConfig(
+        d_model=row.d_model,
+        embed=EmbedConfig(
+            vocab_size=vocab_size or row.vocab_size, scaled=False, places=places, dropout=0.0 if llama else row.dropout
+        ),
+        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=row.style != "gpt1"),
+        tied=row.tied,
     )

@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made import made_corpus
 
 import heedful
 from heedful.store.checkpoint import load_newest
@@ -12,6 +11,7 @@ from heedful.tasks.check import check
 from heedful.tasks.recipe import override
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Trained, train
+from made import made_corpus
 
 KEPT = Path(__file__).parent / "kept"
 LOSSES = {"format-1": [5.896243, 5.950425]}  # of the two steps that come next

@@ -9,22 +9,13 @@ end and pad a sentence is no part of our configuration: `config_to_hf` is told, 
 (`decoder_start_token_id`, `eos_token_id`, `pad_token_id`).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from heedful.core.config import from_json, to_json, unknown_key
+from heedful.core.config import from_json
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.store.hf.keys import EVERYWHERE, activation, activation_to_hf, nothing_lost, understood
 from heedful.store.hf.rules import Rule
-
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "swish": "silu",
-    "silu": "silu",
-}
 
 # What they leave out of a file is what these say (their MarianConfig).
 USED: dict[str, Any] = {
@@ -60,39 +51,19 @@ FIXED: dict[str, Any] = {
     "static_position_embeddings": True,
 }
 
-# These say nothing about the model's mathematics: where it came from, how to search, what its library prints.
-IRRELEVANT = {
-    "_name_or_path",
-    "_num_labels",
+# These say nothing about the model's mathematics.
+IRRELEVANT = EVERYWHERE | {
     "add_bias_logits",  # the bias is always there
-    "architectures",
     "bad_words_ids",
-    "bos_token_id",
     "classif_dropout",
     "classifier_dropout",
-    "decoder_start_token_id",
-    "dtype",
-    "eos_token_id",
     "extra_pos_embeddings",
     "force_bos_token_to_be_generated",
     "forced_bos_token_id",
     "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
     "init_std",
-    "label2id",
-    "max_length",
     "max_position_embeddings",  # sines have no last place
-    "num_beams",
     "num_hidden_layers",  # of a time when there was one number for both
-    "output_attentions",
-    "output_hidden_states",
-    "pad_token_id",
-    "problem_type",
-    "return_dict",
-    "torch_dtype",
-    "transformers_version",
-    "use_cache",
 }
 
 _BLOCK = {
@@ -142,17 +113,7 @@ def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
 def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq2SeqConfig:
     """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
     build."""
-    for key, value in theirs.items():
-        if key not in USED and key not in FIXED and key not in IRRELEVANT:
-            raise unknown_key(key, [*USED, *FIXED, *IRRELEVANT], where=where)
-        if key in FIXED and value != FIXED[key]:
-            raise InputError(f"{key} is {value!r}: only {FIXED[key]!r} can be read", where=where)
-    if "model_type" not in theirs:
-        raise InputError("missing model_type", where=where)
-    got = USED | {key: value for key, value in theirs.items() if key in USED}
-    name = got["activation_function"]
-    if name not in ACTIVATIONS:
-        raise InputError(f"activation_function {name!r} is not one of {', '.join(ACTIVATIONS)}", where=where)
+    got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
     vocab_sizes = (got["vocab_size"], got["decoder_vocab_size"] or got["vocab_size"])
     shared, tied = got["share_encoder_decoder_embeddings"], got["tie_word_embeddings"]
     if shared and not tied:
@@ -166,7 +127,7 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
             "attention": attention,
             "cross": attention if looks_at_memory else None,
             "d_ff": got[f"{side}_ffn_dim"],
-            "activation": ACTIVATIONS[name],
+            "activation": activation(got, "activation_function", where=where),
             "dropout": got["dropout"],
         }
         return {"n_layers": got[f"{side}_layers"], "block": block}
@@ -198,10 +159,9 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, max_p
     Raises InputError for a configuration that Marian has no words for, and names what it is.
     """
     encoder, decoder = config.encoder.block, config.decoder.block
-    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     theirs = FIXED | {
         "architectures": ["MarianMTModel"],
-        "activation_function": names[decoder.activation],
+        "activation_function": activation_to_hf(decoder.activation),
         "attention_dropout": decoder.attention.dropout,
         "d_model": config.d_model,
         "decoder_attention_heads": decoder.attention.n_heads,
@@ -223,15 +183,5 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, max_p
         "forced_eos_token_id": end,
         "pad_token_id": pad,
     }
-    lost = list(_differences(to_json(config), to_json(config_from_hf(theirs)), "model"))
-    if lost:
-        raise InputError(f"Marian has no words for {', '.join(lost)}")
+    nothing_lost(config, config_from_hf(theirs), "Marian")
     return theirs
-
-
-def _differences(ours: Any, back: Any, where: str) -> Iterator[str]:
-    if isinstance(ours, dict) and isinstance(back, dict):
-        for key in ours:
-            yield from _differences(ours[key], back[key], f"{where}.{key}")
-    elif ours != back:
-        yield f"{where} = {ours!r}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from heedful.errors import InputError
@@ -24,6 +25,7 @@ class Rule:
     theirs: str
     ours: str | None  # None: not a weight, we compute it
     how: Literal["copy", "transpose", "row"] = "copy"  # row: theirs is a matrix of one row, ours that row
+    part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
 
 
 def to_ours(
@@ -43,6 +45,8 @@ def to_ours(
             if rule.ours is None:
                 continue
             ours, value = rule.ours.replace("{i}", layer), _turn(rule, tensor, back=False)
+            i, n = rule.part
+            value = value if n == 1 else value.chunk(n)[i]
             if ours not in wanted:
                 raise InputError(f"their tensor {name!r} would be our {ours!r}, which the model has not", where=where)
             if value.shape != wanted[ours].shape:
@@ -60,16 +64,21 @@ def to_ours(
 def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str = "") -> dict[str, Tensor]:
     """Our tensors under their names, tied matrices under every one. Raises InputError for a tensor without a rule, or
     a rule without a tensor."""
-    found, unused = dict[str, Tensor](), [rule for rule in rules if rule.ours is not None]
+    found, parts = dict[str, Tensor](), dict[str, dict[int, tuple[Rule, Tensor]]]()
+    unused = [rule for rule in rules if rule.ours is not None]
     rules = list(unused)
     for name, tensor in ours.items():
         matches = [(rule, layer) for rule in rules if rule.ours and (layer := _layer(rule.ours, name)) is not None]
         if not matches:
             raise InputError(f"no rule for our tensor {name!r}", where=where)
-        found |= {rule.theirs.replace("{i}", layer): _turn(rule, tensor, back=True) for rule, layer in matches}
+        for rule, layer in matches:
+            parts.setdefault(rule.theirs.replace("{i}", layer), {})[rule.part[0]] = (rule, tensor)
         unused = [rule for rule in unused if rule not in [match for match, _ in matches]]
     if unused:
         raise InputError(f"nothing of ours for their tensor {unused[0].theirs!r}", where=where)
+    for name, own in parts.items():
+        whole = torch.cat([own[i][1] for i in range(len(own))]) if len(own) > 1 else own[0][1]
+        found[name] = _turn(own[0][0], whole, back=True)
     return found
 
 

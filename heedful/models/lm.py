@@ -1,0 +1,93 @@
+"""A language model: one causal stack between an embedding and its output (Radford et al. 2018, figure 1).
+
+B batch, T tokens, V vocabulary, C model width, R rows of a generation under way.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.cache import BlockCache
+from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.init import gpt2
+from heedful.core.mask import EVERYONE, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMConfig:
+    d_model: int
+    embed: EmbedConfig
+    stack: StackConfig
+    tied: bool = True  # the output matrix is the embedding's
+    output_bias: bool = False
+
+
+@dataclass(frozen=True)
+class LMState:
+    """A generation under way: what each block remembers, which of it is padding, and the place of the next token."""
+
+    caches: tuple[BlockCache, ...]
+    valid: Bool[Tensor, "R S"] | None  # None: no row has padding
+    places: Int[Tensor, "R"]
+
+    def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
+        valid = None if self.valid is None else self.valid[rows]
+        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, self.places[rows])
+
+
+class LM(nn.Module):
+    packs = True  # several documents may share a row: segments keep them apart
+
+    def __init__(self, config: LMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Embed(config.d_model, config.embed)
+        self.stack = Stack(config.d_model, config.stack)
+        self.head = nn.Linear(config.d_model, config.embed.vocab_size, bias=config.output_bias)
+        gpt2(self, n_layers=config.stack.n_layers)
+        if config.tied:
+            self.head.weight = self.embed.tokens.weight
+
+    def forward(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T V"]:
+        """The logits of the token that follows each token.
+
+        Segments: 0 is padding, the documents of a row are numbered from 1 and do not see each other; None where each
+        row is one whole.
+        """
+        return self.head(self.hidden(tokens, segments))
+
+    def hidden(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T C"]:
+        """What `head` turns into logits: a loss that never builds them all starts here."""
+        if segments is None:
+            places, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], Mask(causal=True)
+        else:
+            places, mask = places_in_segments(segments), Mask(causal=True, segments=(segments, segments))
+        return self.stack(self.embed(tokens, places), Context(mask=mask, positions=places))[0]
+
+    def start(
+        self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
+    ) -> LMState:
+        """Reads what comes before the first token that `step` gets; rows of unequal length are padded at their end,
+        where `segments` is 0. With `size`, room for that many tokens in all; without, the cache grows."""
+        B, S = source.shape
+        valid = None if segments is None or bool((segments > 0).all()) else segments > 0
+        caches = self.stack.start(Context(mask=EVERYONE), size)
+        if S:
+            places = torch.arange(S, device=source.device).expand(B, S)
+            context = Context(mask=Mask(causal=True), positions=places)  # padding comes after all that matters
+            _, caches = self.stack(self.embed(source, places), context, caches)
+        lengths = torch.full((B,), S, device=source.device) if valid is None else valid.sum(1)
+        return LMState(caches, valid, lengths)
+
+    def step(self, tokens: Int[Tensor, "R"], state: LMState) -> tuple[Float[Tensor, "R V"], LMState]:
+        """The logits of what follows `tokens`, the newest of each row."""
+        valid = state.valid
+        if valid is not None:
+            valid = torch.cat([valid, torch.ones_like(valid[:, :1])], dim=1)
+        places = state.places[:, None]
+        context = Context(mask=EVERYONE if valid is None else Mask(valid=valid), positions=places)
+        x, caches = self.stack(self.embed(tokens[:, None], places), context, state.caches)
+        return self.head(x[:, 0]), replace(state, caches=caches, valid=valid, places=state.places + 1)

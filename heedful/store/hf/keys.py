@@ -1,0 +1,87 @@
+"""Their `config.json`, key by key: each one is used, or has the only value that we can build, or says nothing about
+the mathematics. Whatever else is in it stops the import, by name."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from heedful.core.config import to_json, unknown_key
+from heedful.errors import InputError
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "swish": "silu",
+    "silu": "silu",
+}
+
+# Where it came from, how to search, what their library prints.
+EVERYWHERE = {
+    "_name_or_path",
+    "_num_labels",
+    "architectures",
+    "bos_token_id",
+    "decoder_start_token_id",
+    "dtype",
+    "eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "label2id",
+    "max_length",
+    "num_beams",
+    "output_attentions",
+    "output_hidden_states",
+    "pad_token_id",
+    "problem_type",
+    "return_dict",
+    "torch_dtype",
+    "transformers_version",
+    "use_cache",
+}
+
+
+def understood(
+    theirs: Mapping[str, Any],
+    *,
+    used: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    irrelevant: Collection[str],
+    where: str,
+) -> dict[str, Any]:
+    """Every key of `used`, as theirs or as it is when they leave it out. Raises InputError for a key that is not
+    known, or a value that we cannot build."""
+    for key, value in theirs.items():
+        if key not in used and key not in fixed and key not in irrelevant:
+            raise unknown_key(key, [*used, *fixed, *irrelevant], where=where)
+        if key in fixed and value != fixed[key]:
+            raise InputError(f"{key} is {value!r}: only {fixed[key]!r} can be read", where=where)
+    if "model_type" not in theirs:
+        raise InputError("missing model_type", where=where)
+    return {**used, **{key: value for key, value in theirs.items() if key in used}}
+
+
+def activation(got: Mapping[str, Any], key: str, *, where: str) -> str:
+    """Our name of the function that `key` of their configuration names."""
+    if got[key] not in ACTIVATIONS:
+        raise InputError(f"{key} {got[key]!r} is not one of {', '.join(ACTIVATIONS)}", where=where)
+    return ACTIVATIONS[got[key]]
+
+
+def activation_to_hf(name: str) -> str:
+    return next(theirs for theirs, ours in reversed(ACTIVATIONS.items()) if ours == name)
+
+
+def nothing_lost(config: Any, back: Any, family: str) -> None:
+    """Raises InputError where `back`, read from what was written for `config`, is not the same: it names what."""
+    lost = list(_differences(to_json(config), to_json(back), "model"))
+    if lost:
+        raise InputError(f"{family} has no words for {', '.join(lost)}")
+
+
+def _differences(ours: Any, back: Any, where: str) -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(back, dict):
+        for key in ours:
+            yield from _differences(ours[key], back[key], f"{where}.{key}")
+    elif ours != back:
+        yield f"{where} = {ours!r}"
