@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, Recurrent, Transformer, translator
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, Recurrent, Transformer, language_model, translator
 
 
 def of_transformer(*, d: int, ff: int, layers: int, vocabularies: int, final_norms: int) -> int:
@@ -120,3 +120,42 @@ def test_every_field_of_a_row_changes_the_model() -> None:
         changed = dataclasses.replace(row, **{field.name: getattr(other, field.name)})
         configs.add(translator(changed, source_vocab=9, target_vocab=9, joint=True))
     assert len(configs) == 1 + len(dataclasses.fields(Transformer))
+
+
+def of_decoder(*, d: int, layers: int, vocabulary: int, places: int, final_norm: bool) -> int:
+    """Radford et al. 2018 and 2019: biases everywhere, learned places, the output is the embedding."""
+    attention, mlp, norm = 4 * (d * d + d), 8 * d * d + 5 * d, 2 * d
+    return (vocabulary + places) * d + layers * (attention + mlp + 2 * norm) + (norm if final_norm else 0)
+
+
+GPT = {  # width, layers, vocabulary, places, parameters
+    "gpt-1": (768, 12, 40478, 512, 116_534_784),
+    "gpt2": (768, 12, 50257, 1024, 124_439_808),
+    "gpt2-medium": (1024, 24, 50257, 1024, 354_823_168),
+    "gpt2-large": (1280, 36, 50257, 1024, 774_030_080),
+    "gpt2-xl": (1600, 48, 50257, 1024, 1_557_611_200),
+    "gpt3-small": (768, 12, 50257, 2048, 125_226_240),  # the paper: 125 million
+    "gpt3-medium": (1024, 24, 50257, 2048, 355_871_744),  # 350
+    "gpt3-large": (1536, 24, 50257, 2048, 760_300_032),  # 760
+    "gpt3-xl": (2048, 24, 50257, 2048, 1_315_723_264),  # 1.3 billion
+    "gpt3-2.7b": (2560, 32, 50257, 2048, 2_651_553_280),
+    "gpt3-6.7b": (4096, 32, 50257, 2048, 6_658_404_352),
+    "gpt3-13b": (5120, 40, 50257, 2048, 12_853_386_240),
+    "gpt3-175b": (12288, 96, 50257, 2048, 174_604_259_328),
+    "gpt-nano": (128, 4, 256, 64, 834_304),
+    "gpt-micro": (384, 6, 8000, 256, 13_817_856),
+}
+LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second as published
+
+
+@pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS))
+def test_language_models(name: str) -> None:
+    with torch.device("meta"):
+        model = make_model(language_model(LANGUAGE_MODELS[name]))
+    total = sum(weight.numel() for weight in model.parameters())
+    if name in LLAMA:
+        assert total == LLAMA[name]
+        return
+    d, layers, vocabulary, places, expected = GPT[name]
+    assert total == expected
+    assert of_decoder(d=d, layers=layers, vocabulary=vocabulary, places=places, final_norm=name != "gpt-1") == expected

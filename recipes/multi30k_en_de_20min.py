@@ -1,0 +1,17 @@
+"""Multi30k, English to German, in twenty minutes.
+
+heed train recipes/multi30k_en_de_20min.py --data PATH/TO/multi30k --out runs/multi30k_en_de_20min
+
+39.7 BLEU on test_2016_flickr and 31.1 on test_2017_flickr (sacreBLEU, cased, beam 5) after 19.5 minutes on two cores
+with AVX-512 bf16, one run.
+"""
+
+from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
+
+recipe = Recipe(
+    preset="transformer-tiny",
+    model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
+    data=DataRecipe(source="en", target="de", vocab_size=6000),
+    train=TrainRecipe(epochs=36, minutes=19.5, lr=5e-3, warmup=1000, average=0.999, eval_sentences=1014),
+    decode=DecodeRecipe(beam=5, length_penalty=1.0),
+)

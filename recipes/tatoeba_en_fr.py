@@ -1,0 +1,13 @@
+"""Tatoeba, English to French: 160,000 short sentences.
+
+heed train recipes/tatoeba_en_fr.py --data PATH/TO/tatoeba_eng_fra --out runs/tatoeba_en_fr
+"""
+
+from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
+
+recipe = Recipe(
+    preset="transformer-tiny",
+    model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
+    data=DataRecipe(source="en", target="fr", vocab_size=8000),
+    train=TrainRecipe(epochs=8, lr=4e-3, warmup=1000, average=0.998, eval_sentences=1000),
+)
