@@ -285,6 +285,9 @@ def check(run: Run, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+LABELS = {"bleu": "BLEU", "chrf": "chrF"}
+
+
 def main() -> None:
     """Runs a command; what is wrong with the input is one line and an exit code, never a traceback."""
     debug = "--debug" in sys.argv
@@ -335,6 +338,10 @@ def _lines() -> Iterator[list[str]]:
         yield group
 
 
+def _shown(name: str, value: float) -> str:
+    return f"{LABELS[name]} {value:.1f}" if name in LABELS else f"{name.replace('_', ' ')} {value:.3f}"
+
+
 class _Progress:
     """One line that changes in place at a terminal; a plain line now and then elsewhere."""
 
@@ -365,12 +372,9 @@ class _Progress:
                             last = now.step.seconds
                             self.say(self._line(now))
                     case Measured() as now:
-                        self.score = f"BLEU {now.bleu:.1f}"
+                        self.score = "  ".join(_shown(name, value) for name, value in now.scores.items())
                         mark = "  best" if now.best else ""
-                        self.say(
-                            f"step {now.step:,}  valid loss {now.valid_loss:.3f}  BLEU {now.bleu:.1f}  "
-                            f"chrF {now.chrf:.1f}{mark}"
-                        )
+                        self.say(f"step {now.step:,}  valid loss {now.valid_loss:.3f}  {self.score}{mark}")
                     case Finished() as now:
                         return now
         return None

@@ -2,15 +2,12 @@
 
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
-
-from heedful.data.text import Corpus
-from heedful.tasks.recipe import Recipe
 
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
@@ -29,53 +26,42 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
 
 
 def model_card(
-    out: Path,
-    recipe: Recipe,
-    corpus: Corpus,
-    scores: Mapping[str, Mapping[str, float | str]],
+    folder: Path,
+    *,
+    what: str,
+    table: Sequence[str],
+    how: str,
+    kept: str,
     minutes: float,
-    metrics: Sequence[Mapping[str, Any]],
+    use: Sequence[str],
+    limits: str,
+    notes: Sequence[str],
 ) -> str:
-    """README.md of a run's folder."""
-    measured = [row for row in metrics if "bleu" in row]
-    best = max(measured, key=lambda row: row["bleu"])
+    """README.md of a run's folder, from what its task says."""
     lines = [
-        f"# {out.name}",
+        f"# {folder.name}",
         "",
-        f"Translates {corpus.source} to {corpus.target}. Trained from scratch by heedful on {len(corpus.train):,} "
-        f"sentence pairs, from `{corpus.train.name}`.",
+        what,
         "",
-        "| test set | pairs | BLEU | chrF | exactly right |",
-        "|---|---|---|---|---|",
-    ]
-    for name, each in scores.items():
-        exact = f"{100 * float(each['exact']):.1f} %"
-        pairs = len(corpus.tests[name])
-        lines.append(f"| {name} | {pairs:,} | {each['bleu']:.1f} | {each['chrf']:.1f} | {exact} |")
-    first = next(iter(scores.values()))
-    lines += [
+        *table,
         "",
-        f"Search: beam {recipe.decode.beam}, length penalty {recipe.decode.length_penalty:g}. "
-        f"BLEU `{first['signature']}`, chrF `{first['chrf_signature']}`.",
+        how,
         "",
-        f"The weights are those of step {best['step']:,}, the best on the validation pairs (BLEU {best['bleu']:.1f}, "
-        f"greedy); training took {minutes:.1f} minutes. `recipe.yaml` is the whole recipe, `environment.json` the "
-        "machine, `data.json` the data, `metrics.jsonl` every measurement.",
+        f"The weights are those of {kept}; training took {minutes:.1f} minutes. `recipe.yaml` is the whole recipe, "
+        "`environment.json` the machine, `data.json` the data, `metrics.jsonl` every measurement.",
         "",
         "![loss and scores](plots/training.png)",
         "",
         "## Use",
         "",
         "```",
-        f'heed translate {out} "A sentence in {corpus.source}."',
-        f'heed look {out} "A sentence in {corpus.source}." --out attention.html',
+        *use,
         "```",
         "",
         "## Limits",
         "",
-        "It has seen only the text above, and translates what is like it: on other text expect worse than the table "
-        "says. It can leave out, invent and repeat; nothing in it checks facts.",
+        limits,
     ]
-    if corpus.notes:
-        lines += ["", "## Notes on the data", "", *(f"- {note}" for note in corpus.notes)]
+    if notes:
+        lines += ["", "## Notes on the data", "", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"

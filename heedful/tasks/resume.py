@@ -7,15 +7,17 @@ measured so far. Random numbers need no state: they come from counters (`train/l
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.core.config import from_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.tasks.folder import load_weights, parameters
-from heedful.tasks.prepare import Prepared
+from heedful.tasks.job import Job
 from heedful.tasks.recipe import Recipe, parse
 from heedful.train.loop import State, Step
 
@@ -29,7 +31,7 @@ MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 class Progress:
     """What is remembered between steps beside the training's own state."""
 
-    best_bleu: float = -1.0
+    best: float | None = None  # the rank of the model that was kept, and its step
     best_step: int = 0
     tenth: int = 0  # of the training, as of the last step
     measured: int = 0  # the step after which was last measured
@@ -80,7 +82,7 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
     return out
 
 
-def save(out: Path, state: State, progress: Progress, prepared: Prepared, *, precision: str, ranks: int) -> None:
+def save(out: Path, state: State, progress: Progress, job: Job, *, precision: str, ranks: int) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
@@ -91,20 +93,20 @@ def save(out: Path, state: State, progress: Progress, prepared: Prepared, *, pre
     finite = all(bool(tensor.isfinite().all()) for tensors in contents.values() for tensor in tensors.values())
     contents["state.json"] = {
         "precision": precision,
-        "data": prepared.fingerprint,
-        "tokenizers": prepared.tokenizer_hash,
+        "data": job.fingerprint,
+        "tokenizers": job.tokenizer_hash,
         "position": {key: getattr(state, key) for key in POSITION},
         "progress": asdict(progress),
     }
     save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
 
 
-def restore(state: State, checkpoint: Checkpoint, prepared: Prepared, out: Path) -> Progress:
+def restore(state: State, checkpoint: Checkpoint, job: Job, out: Path) -> Progress:
     """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on."""
     facts = checkpoint.json("state.json")
     for key, found, what in (
-        ("data", prepared.fingerprint, "the training pairs are not those"),
-        ("tokenizers", prepared.tokenizer_hash, "the tokenizer is not the one"),
+        ("data", job.fingerprint, "the training data is not the data"),
+        ("tokenizers", job.tokenizer_hash, "the tokenizer is not the one"),
     ):
         if facts[key] != found:
             fix = "choose another --out, or bring the old files back"
@@ -115,7 +117,7 @@ def restore(state: State, checkpoint: Checkpoint, prepared: Prepared, out: Path)
     state.optimizer.load_state(checkpoint.tensors("optimizer.safetensors"))
     for key in POSITION:
         setattr(state, key, facts["position"][key])
-    return Progress(**facts["progress"])
+    return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"))
 
 
 def forget_after(out: Path, step: int, *, measured: bool) -> None:
@@ -131,7 +133,7 @@ def forget_after(out: Path, step: int, *, measured: bool) -> None:
     kept = [
         line
         for line, row in zip(lines, rows, strict=True)
-        if row["step"] < step or (row["step"] == step and (measured or "bleu" not in row))
+        if row["step"] < step or (row["step"] == step and (measured or "valid_loss" not in row))
     ]
     if len(kept) < len(lines):
         files.write_text(path, "".join(f"{line}\n" for line in kept))
@@ -152,6 +154,6 @@ def check_space(out: Path, state: State, keep: int) -> None:
         raise StorageError("this folder cannot be written to", where=str(out), fix="choose another --out")
 
 
-def log(out: Path, row: dict[str, object]) -> None:
+def log(out: Path, row: Mapping[str, object]) -> None:
     """One more line of metrics.jsonl."""
     files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))

@@ -10,24 +10,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from heedful.data.batches import bucket_rows
-from heedful.data.text import Corpus
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
-from heedful.tasks.card import environment, model_card
-from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
-from heedful.tasks.prepare import Prepared, prepare, read
+from heedful.tasks.card import environment
+from heedful.tasks.folder import parameters
+from heedful.tasks.job import Job, Scores
+from heedful.tasks.job import Measured as Result
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
-from heedful.tasks.scores import Scores
-from heedful.tasks.translate import Translation, TranslationTask, Translator, cross_entropy
+from heedful.tasks.translation_job import TranslationJob
 from heedful.train.loop import NON_FINITE_FIX, Budget, Skipped, State, Step, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
 from heedful.train.precision import DTYPES, Precision, choose_precision
@@ -36,6 +35,7 @@ from heedful.train.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
+JOBS = {"translate": TranslationJob}
 AGAIN = "the same command goes on from there"
 
 
@@ -58,12 +58,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class Measured:
-    """The averaged weights on the validation pairs; `best` so far by BLEU."""
+    """The averaged weights on the validation data; `best` so far, by what the task ranks by."""
 
     step: int
     valid_loss: float
-    bleu: float
-    chrf: float
+    scores: dict[str, float]
     best: bool
 
 
@@ -80,13 +79,13 @@ class Finished:
 
     steps: int
     minutes: float
-    scores: dict[str, dict[str, float | str]]
+    scores: Scores
 
 
 Event = Note | Trained | Measured | Saved | Finished
 
 
-def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Corpus | None = None) -> Iterator[Event]:
+def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
     """Trains into the folder `out`, or goes on with the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
@@ -95,16 +94,18 @@ def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Corpus | N
     or SIGUSR1.
     """
     with join() as ranks, ExitStack() as held:
-        prepared = None
+        job = None
         if ranks.first:
             begun = _begun(recipe, out, resume=resume)
-            corpus = corpus or read(recipe)
-            prepared = prepare(recipe, corpus, read_tokenizers(out) if begun else None)
+            job = JOBS[recipe.task](recipe, corpus, out if begun else None)
             files.make_folder(out)
             held.enter_context(run_lock(out))
+            if _begun(recipe, out, resume=resume) != begun:
+                what = "another training has begun here a moment ago"
+                raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        yield from _Run(recipe, out, corpus, prepared, ranks, signals).events()
+        yield from _Run(recipe, out, corpus, job, ranks, signals).events()
 
 
 def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
@@ -126,46 +127,33 @@ def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
 class _Run:
     """One call of `train`, on one rank."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        out: Path,
-        corpus: Corpus | None,
-        prepared: Prepared | None,
-        ranks: Ranks,
-        signals: Signals,
-    ) -> None:
+    def __init__(self, recipe: Recipe, out: Path, corpus: Any, job: Job | None, ranks: Ranks, signals: Signals) -> None:
         self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
         self.notes: list[str] = []
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        newest = None
-        if prepared is not None and corpus is not None:
-            self.notes += prepared.notes
+        if job is not None:
+            self.notes += job.notes
             newest = self._newest()
             precision, why = _precision(recipe, newest, self.device)
             threads = torch.get_num_threads()
             self.notes.append(f"training in {precision} on {self.device.type} with {threads} threads: {why}")
             if newest is None:
-                _begin(recipe, out, corpus, prepared, environment(self.device, precision))
+                _begin(recipe, out, job, environment(self.device, precision))
             ranks.share(precision)
         else:
             precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
-            corpus = corpus or read(recipe)
-            prepared = prepare(recipe, corpus, read_tokenizers(out))
+            job = JOBS[recipe.task](recipe, corpus, out)
             newest = self._newest()
+        self.job: Job = job
         self.precision: Precision = precision
-        self.corpus, self.prepared = corpus, prepared
-        self.state = _state(recipe, prepared, self.device, precision)
+        self.state = _state(recipe, job, self.device, precision)
         self.progress = Progress()
         if newest is not None:
             self._go_back(newest)
             self.notes.append(f"going on from step {self.state.step}")
         if ranks.first:
             check_space(out, self.state, self.plan.keep)
-        self.task = TranslationTask(prepared.pairs, self.plan, packs=self.state.model.packs)
-        about = _about(recipe, corpus)
-        self.translator = Translator(self.state.average.model, prepared.source, prepared.target, about)
-        self.valid = corpus.valid.rows(range(min(self.plan.eval_sentences, len(corpus.valid))))
+        self.task = job.task(self.state.model)
         self.set_back = 0  # times, without a checkpoint in between
 
     def events(self) -> Iterator[Event]:
@@ -194,7 +182,7 @@ class _Run:
         for step in self._with_ranks(steps):
             if isinstance(step, Skipped):
                 skipped += 1
-                yield self._put_right(step, skipped)
+                yield from self._put_right(step, skipped)
                 continue
             skipped = 0
             progress = self.progress
@@ -222,21 +210,16 @@ class _Run:
         if self.ranks.first:
             try:
                 with self.signals.giving_up():
-                    finished = _finish(self.recipe, self.corpus, self.out, state)
+                    finished = _finish(self.job, self.out, state, self.progress)
             except Leave:
                 raise self._interrupted(self.signals.number) from None
             yield finished
 
     def _describe(self) -> None:
-        recipe, prepared = self.recipe, self.prepared
-        sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((prepared.source, prepared.target)))
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
-        steps = len(self.task.batches(self.state.epoch)) / recipe.train.accumulate
+        steps = len(self.task.batches(self.state.epoch)) / self.plan.accumulate
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
-        self.notes.append(
-            f"{len(prepared.pairs):,} pairs, {sizes} tokens in the vocabulary, {count:,} parameters, "
-            f"{steps:,.0f} steps an epoch{together}"
-        )
+        self.notes.append(f"{self.job.describe()}, {count:,} parameters, {steps:,.0f} steps an epoch{together}")
 
     def _budget(self) -> Budget:
         plan = self.plan
@@ -253,38 +236,33 @@ class _Run:
             raise self._interrupted(self.signals.number) from None
 
     def _measure(self) -> Iterator[Event]:
-        """The validation loss, given the target's words; and BLEU and chrF of greedy translations.
-
-        A signal ends it, saves, and leaves: it is made up for on going on.
-        """
-        progress, state, translator = self.progress, self.state, self.translator
+        """On the validation data. A signal ends it, saves, and leaves: it is made up for on going on."""
+        progress, state, model = self.progress, self.state, self.state.average.model
         progress.due, progress.measured = False, state.step
         if not self.ranks.first:
             return
         try:
             with self.signals.giving_up():
-                loss = _loss(translator, self.valid.source, self.valid.target)
-                scores, made = translator.evaluate(self.valid, beam=1)
+                found = self.job.measure(model)
         except Leave:
             progress.due = True
             yield self._save()
             raise self._interrupted(self.signals.number) from None
         except NonFiniteError as error:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
-        _write_measured(self.out, state.step, loss, scores, made, self.valid.target)
-        best = scores.bleu >= progress.best_bleu
+        _write_measured(self.out, state.step, found)
+        best = progress.best is None or found.rank >= progress.best
         if best:
-            progress.best_bleu, progress.best_step = scores.bleu, state.step
-            model, prepared = state.average.model, self.prepared
-            write_run(self.out, model, parameters(model), prepared.source, prepared.target, translator.about)
-        yield Measured(state.step, loss, scores.bleu, scores.chrf, best)
+            progress.best, progress.best_step = found.rank, state.step
+            self.job.write(self.out, model)
+        yield Measured(state.step, found.loss, found.scores, best)
 
     def _save(self) -> Saved:
         self.progress.saved = self.state.step
         self.set_back = 0
         if self.ranks.first:
             size = self.ranks.size
-            save(self.out, self.state, self.progress, self.prepared, precision=self.precision, ranks=size)
+            save(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
             rotate(self.out, self.plan.keep)
         return Saved(self.state.step)
 
@@ -306,21 +284,24 @@ class _Run:
         what = f"{signal.Signals(number).name}: saved at step {self.state.step}; {AGAIN}"
         return Interrupted(what, number=number, where=str(self.out))
 
-    def _put_right(self, skipped: Skipped, times: int) -> Note:
+    def _put_right(self, skipped: Skipped, times: int) -> Iterator[Note]:
         """Leaves a step out that was not finite, or goes back to the last checkpoint and leaves it out then."""
         error = skipped.error
         if self.plan.non_finite == "skip":
             if times >= PATIENCE:
                 raise error
-            return Note(f"{error}: this step is left out")
-        good = load_newest(self.out, self.notes.append, finite=True)
+            yield Note(f"{error}: this step is left out")
+            return
+        damaged: list[str] = []
+        good = load_newest(self.out, damaged.append, finite=True)
+        yield from map(Note, damaged)
         self.set_back += 1
         if good is None or self.set_back > PATIENCE:
             raise error
         left_out = [*self.state.left_out, skipped.batch]
         self._go_back(good)
         self.state.left_out = left_out
-        return Note(f"{error}: back to step {self.state.step}, and this batch is left out")
+        yield Note(f"{error}: back to step {self.state.step}, and this batch is left out")
 
     def _newest(self) -> Checkpoint | None:
         """The newest good checkpoint. Raises NonFiniteError where there are some, but of broken weights alone."""
@@ -334,17 +315,17 @@ class _Run:
         return newest
 
     def _go_back(self, checkpoint: Checkpoint) -> None:
-        self.progress = restore(self.state, checkpoint, self.prepared, self.out)
+        self.progress = restore(self.state, checkpoint, self.job, self.out)
         if self.ranks.first:
             forget_after(self.out, self.state.step, measured=not self.progress.due)
 
 
-def _begin(recipe: Recipe, out: Path, corpus: Corpus, prepared: Prepared, machine: dict[str, object]) -> None:
+def _begin(recipe: Recipe, out: Path, job: Job, machine: dict[str, object]) -> None:
     """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
     files.write_text(out / "recipe.yaml", write(recipe))
     files.write_json(out / "environment.json", machine)
-    files.write_json(out / "data.json", _data_facts(recipe, corpus, prepared))
-    for name, data in tokenizer_files(prepared.source, prepared.target).items():
+    files.write_json(out / "data.json", job.facts())
+    for name, data in job.tokenizers().items():
         files.write_bytes(out / name, data)
 
 
@@ -356,10 +337,10 @@ def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) 
     return choose_precision(device)
 
 
-def _state(recipe: Recipe, prepared: Prepared, device: torch.device, precision: Precision) -> State:
+def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision) -> State:
     plan = recipe.train
     torch.manual_seed(plan.seed)
-    model = make_model(prepared.config).to(device)
+    model = make_model(job.config).to(device)
     average = Average(model, plan.average)
     optim = OptimConfig(
         optimizer=plan.optimizer,
@@ -376,57 +357,20 @@ def _state(recipe: Recipe, prepared: Prepared, device: torch.device, precision: 
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed)
 
 
-@torch.inference_mode()
-def _loss(translator: Translator, source: list[str], target: list[str]) -> float:
-    """The mean loss of a token of the targets, in nats."""
-    pairs = zip(translator.source.encode(source), translator.target.encode(target), strict=True)
-    filled = [pair for pair in pairs if all(pair)]
-    losses = [cross_entropy(translator.model, batch) for batch in bucket_rows(filled, range(len(filled)), tokens=4096)]
-    return sum(float(each.total) for each in losses) / sum(each.count for each in losses)
-
-
-def _write_measured(
-    out: Path, step: int, loss: float, scores: Scores, made: list[Translation], references: list[str]
-) -> None:
-    log(out, {"step": step, "valid_loss": loss, "bleu": scores.bleu, "chrf": scores.chrf})
-    shown = zip(made[:8], references, strict=False)
-    lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
+def _write_measured(out: Path, step: int, found: Result) -> None:
+    log(out, {"step": step, "valid_loss": found.loss, **found.scores})
     files.make_folder(out / "samples")
-    files.write_text(out / "samples" / f"step-{step}.txt", "\n".join(lines))
+    files.write_text(out / "samples" / f"step-{step}.txt", found.sample)
 
 
-def _data_facts(recipe: Recipe, corpus: Corpus, prepared: Prepared) -> dict[str, object]:
-    return {
-        "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-        "source": corpus.source,
-        "target": corpus.target,
-        "pairs": {"train": len(corpus.train), "valid": len(corpus.valid)}
-        | {name: len(pairs) for name, pairs in corpus.tests.items()},
-        "trained_on": len(prepared.pairs),
-        "fingerprint": prepared.fingerprint,
-        "vocabulary": {"source": prepared.source.size, "target": prepared.target.size, "joint": recipe.data.joint},
-        "notes": prepared.notes,
-    }
-
-
-def _about(recipe: Recipe, corpus: Corpus) -> dict[str, object]:
-    """task.json: what the model is for, and how it searches unless told otherwise."""
-    decode = recipe.decode.model_dump()
-    return {"task": "translate", "source": corpus.source, "target": corpus.target, "decode": decode}
-
-
-def _finish(recipe: Recipe, corpus: Corpus, out: Path, state: State) -> Finished:
+def _finish(job: Job, out: Path, state: State, progress: Progress) -> Finished:
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
-    best = Translator.load(out)
-    scores: dict[str, dict[str, float | str]] = {}
-    for name, pairs in corpus.tests.items():
-        found, _ = best.evaluate(pairs)
-        scores[name] = {key: value for key, value in asdict(found).items() if value is not None}
-    finished = Finished(state.step, state.seconds / 60, scores)
+    finished = Finished(state.step, state.seconds / 60, job.finish(out))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
-    figure = curves(rows, scores=("bleu", "chrf"), title=out.name)
+    figure = curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
     files.write_json(out / "scores.json", asdict(finished))
-    files.write_text(out / "README.md", model_card(out, recipe, corpus, finished.scores, finished.minutes, rows))
+    best = next(row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
+    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
     return finished

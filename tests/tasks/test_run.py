@@ -74,7 +74,7 @@ def test_going_on_with_another_training_is_refused(finished, corpus):
     with pytest.raises(InputError, match=r"begun with train\.lr = 0\.002, not 0\.1"):
         next(train(made_recipe(lr=0.1), out, corpus=corpus))
     other = heedful.data.text.Corpus(corpus.valid, corpus.valid, corpus.tests, "low", "high", (), ())
-    with pytest.raises(InputError, match="the training pairs are not those"):
+    with pytest.raises(InputError, match="the training data is not the data that"):
         list(train(made_recipe(steps=14), out, corpus=other))
 
 

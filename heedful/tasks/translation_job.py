@@ -1,0 +1,151 @@
+"""Training a translator: from a recipe and its sentence pairs to tokenizers, token ids and the model's configuration.
+
+Whatever is wrong with either is found here, before anything is written.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.core.config import from_json, to_json
+from heedful.data.batches import bucket_rows
+from heedful.data.text import Corpus, read_parallel
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import InputError
+from heedful.models.presets import TRANSLATORS, translator
+from heedful.store import files
+from heedful.tasks.card import model_card
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.job import Measured, Scores
+from heedful.tasks.recipe import Recipe
+from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
+
+
+class TranslationJob:
+    """`corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers. Raises InputError."""
+
+    score_names: tuple[str, ...] = ("bleu", "chrf")
+
+    def __init__(self, recipe: Recipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
+        self.recipe = recipe
+        self.corpus = corpus = corpus or _read(recipe)
+        row = TRANSLATORS[recipe.preset]
+        row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+        data, pairs = recipe.data, corpus.train
+        self.notes = list(corpus.notes)
+        known = None if begun is None else read_tokenizers(begun)
+        self.source, self.target = known or _train_tokenizers(recipe, corpus)
+        encoded = list(zip(self.source.encode(pairs.source), self.target.encode(pairs.target), strict=True))
+        self.pairs = [pair for pair in encoded if max(map(len, pair)) < data.longest]
+        if len(self.pairs) < len(encoded):
+            self.notes.append(
+                f"{len(encoded) - len(self.pairs):,} pairs of more than {data.longest} tokens are left out"
+            )
+        if not self.pairs:
+            what = f"every pair is longer than data.longest = {data.longest} tokens"
+            raise InputError(what, where=pairs.name, fix="--set data.longest=1000")
+        digest = hashlib.sha256()
+        for side in (*pairs.source, "", *pairs.target):
+            digest.update(side.encode() + b"\n")
+        self.fingerprint = digest.hexdigest()
+        self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
+        self.config = translator(row, source_vocab=self.source.size, target_vocab=self.target.size, joint=data.joint)
+        self.valid = corpus.valid.rows(range(min(recipe.train.eval_sentences, len(corpus.valid))))
+
+    def describe(self) -> str:
+        sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
+        return f"{len(self.pairs):,} pairs, {sizes} tokens in the vocabulary"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.source, self.target)
+
+    def facts(self) -> dict[str, object]:
+        corpus = self.corpus
+        return {
+            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
+            "source": corpus.source,
+            "target": corpus.target,
+            "pairs": {"train": len(corpus.train), "valid": len(corpus.valid)}
+            | {name: len(pairs) for name, pairs in corpus.tests.items()},
+            "trained_on": len(self.pairs),
+            "fingerprint": self.fingerprint,
+            "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": self.recipe.data.joint},
+            "notes": self.notes,
+        }
+
+    def task(self, model: Any) -> TranslationTask:
+        return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
+
+    @torch.inference_mode()
+    def measure(self, model: Any) -> Measured:
+        """The loss, given the target's words; and BLEU and chrF of greedy translations, of which a few are shown."""
+        sides = self.source.encode(self.valid.source), self.target.encode(self.valid.target)
+        filled = [pair for pair in zip(*sides, strict=True) if all(pair)]
+        losses = [cross_entropy(model, batch) for batch in bucket_rows(filled, range(len(filled)), tokens=4096)]
+        loss = sum(float(each.total) for each in losses) / sum(each.count for each in losses)
+        scores, made = self._translator(model).evaluate(self.valid, beam=1)
+        shown = zip(made[:8], self.valid.target, strict=False)
+        lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
+        return Measured(loss, {"bleu": scores.bleu, "chrf": scores.chrf}, scores.bleu, "\n".join(lines))
+
+    def write(self, folder: Path, model: Any) -> None:
+        write_run(folder, model, parameters(model), self.source, self.target, self._about())
+
+    def finish(self, folder: Path) -> Scores:
+        best = Translator.load(folder)
+        found = {name: asdict(best.evaluate(pairs)[0]) for name, pairs in self.corpus.tests.items()}
+        return {name: {key: value for key, value in each.items() if value is not None} for name, each in found.items()}
+
+    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
+        corpus, decode, first = self.corpus, self.recipe.decode, next(iter(scores.values()))
+        rows = [
+            f"| {name} | {len(corpus.tests[name]):,} | {each['bleu']:.1f} | {each['chrf']:.1f} | "
+            f"{100 * float(each['exact']):.1f} % |"
+            for name, each in scores.items()
+        ]
+        return model_card(
+            folder,
+            what=f"Translates {corpus.source} to {corpus.target}. Trained from scratch by heedful on "
+            f"{len(corpus.train):,} sentence pairs, from `{corpus.train.name}`.",
+            table=["| test set | pairs | BLEU | chrF | exactly right |", "|---|---|---|---|---|", *rows],
+            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. "
+            f"BLEU `{first['signature']}`, chrF `{first['chrf_signature']}`.",
+            kept=f"step {best['step']:,}, the best on the validation pairs (BLEU {best['bleu']:.1f}, greedy)",
+            minutes=minutes,
+            use=[
+                f'heed translate {folder} "A sentence in {corpus.source}."',
+                f'heed look {folder} "A sentence in {corpus.source}." --out attention.html',
+            ],
+            limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
+            "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
+            notes=corpus.notes,
+        )
+
+    def _translator(self, model: Any) -> Translator:
+        return Translator(model, self.source, self.target, self._about())
+
+    def _about(self) -> dict[str, object]:
+        """task.json: what the model is for, and how it searches unless told otherwise."""
+        decode = self.recipe.decode.model_dump()
+        return {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
+
+
+def _read(recipe: Recipe) -> Corpus:
+    data = recipe.data
+    if not data.path:
+        raise InputError("no data was given", fix="--data PATH: a folder, a .tsv, .csv or .jsonl file")
+    return read_parallel(data.path, source=data.source or None, target=data.target or None)
+
+
+def _train_tokenizers(recipe: Recipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers trained on both sides together, or on each alone."""
+    kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
+    if recipe.data.joint:
+        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size)
+        return tokenizer, tokenizer
+    source, target = (train_tokenizer(side, kind=kind, size=size) for side in (pairs.source, pairs.target))
+    return source, target
