@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedful.tasks.generate import LanguageModel
     from heedful.tasks.recipe import Recipe
     from heedful.tasks.run import Finished
     from heedful.tasks.translate import Translator
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> "Translator":
-    """The model in a run's folder, ready to `translate` and `evaluate`. torch is imported only now."""
-    from heedful.tasks.translate import Translator
+def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel":
+    """The model in a run's folder: a Translator to `translate`, or a LanguageModel to `generate`; both `evaluate`.
 
-    return Translator.load(run, device=device)
+    torch is imported only now.
+    """
+    from heedful.tasks.models import load_model
+
+    return load_model(Path(run), device=device)
 
 
 def train(recipe: "Recipe", out: str | Path, *, resume: bool = False) -> "Finished | None":

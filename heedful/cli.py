@@ -66,7 +66,7 @@ def demo(
 
 @app.command()
 def train(
-    task: Annotated[str, typer.Argument(help="translate, or a recipe file (.py, .yaml).")] = "translate",
+    task: Annotated[str, typer.Argument(help="translate, generate, or a recipe file (.py, .yaml).")] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
@@ -96,9 +96,8 @@ def train(
     if finished is None:  # one of several ranks, of which the first tells how it went
         return
     for name, each in finished.scores.items():
-        shown.say(
-            f"{name}: BLEU {each['bleu']:.1f}, chrF {each['chrf']:.1f}, {100 * each['exact']:.1f} % exactly right"
-        )
+        numbers = [_shown(key, value) for key, value in each.items() if not isinstance(value, str)]
+        shown.say(f"{name}: {', '.join(numbers)}")
     shown.say(f"{out}: after {finished.minutes:.1f} minutes of training; {out}/README.md tells the rest")
     if as_json:
         print(json.dumps({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}))
@@ -119,16 +118,38 @@ def evaluate(
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF.
+    """Score translations by sacreBLEU's BLEU and chrF, or a text by its likelihood.
 
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
+    from heedful.tasks.models import load_model
+    from heedful.tasks.translate import Translator
+
+    model = load_model(run)
+    if not isinstance(model, Translator):
+        _evaluate_text(model, data, as_json=as_json)
+        return
+    found = _evaluate_translations(
+        model, source, target, data, beam=beam, length_penalty=length_penalty, bootstrap=bootstrap
+    )
+    if as_json:
+        first = next(iter(found.values()))
+        print(json.dumps(first | ({"tests": found} if len(found) > 1 else {})))
+
+
+def _evaluate_translations(
+    translator: Any,
+    source: str | None,
+    target: str | None,
+    data: str | None,
+    *,
+    bootstrap: int,
+    **settings: float | None,
+) -> dict[str, dict[str, Any]]:
     from dataclasses import asdict
 
     from heedful.data.text import read_pairs, read_parallel
-    from heedful.tasks.translate import Translator
 
-    translator = Translator.load(run)
     if data is not None:
         about = translator.about
         corpus = read_parallel(data, source=source or about["source"], target=target or about["target"])
@@ -137,8 +158,7 @@ def evaluate(
         tests = {Path(source).name: read_pairs(source, target)}
     else:
         raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
-    chosen = {"beam": beam, "length_penalty": length_penalty}
-    chosen = {key: value for key, value in chosen.items() if value is not None}
+    chosen = {key: value for key, value in settings.items() if value is not None}
     found = {}
     for name, pairs in tests.items():
         scores, _ = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
@@ -149,9 +169,83 @@ def evaluate(
             f"{100 * scores.exact:.1f} % of {len(pairs):,} exactly right"
         )
         _say(f"  {scores.signature}\n  {scores.chrf_signature}")
+    return found
+
+
+def _evaluate_text(model: Any, data: str | None, *, as_json: bool) -> None:
+    from heedful.data.documents import read_text
+
+    if data is None:
+        raise InputError("nothing to score", fix="give --data FILE")
+    found = model.evaluate(read_text(data))
+    scores = {key: getattr(found, key) for key in ("loss", "perplexity", "bits_per_byte", "word_perplexity")}
+    _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
     if as_json:
-        first = next(iter(found.values()))
-        print(json.dumps(first | ({"tests": found} if len(found) > 1 else {})))
+        print(json.dumps(scores | {"tokens": found.tokens}))
+
+
+@app.command()
+def generate(
+    run: Run,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to go on with; without any, from nothing.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200,
+    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.8,
+    top_k: Annotated[int, typer.Option(min=0)] = 0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(min=1.0)] = 1.0,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Go on with a text.
+
+    Example: heed generate runs/text "Once upon a time" --tokens 100
+    """
+    from heedful.tasks.generate import LanguageModel
+
+    made = LanguageModel.load(run).generate(
+        prompts or [""],
+        tokens=tokens,
+        samples=samples,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        stop=stop or [],
+        seed=seed,
+    )
+    for each in (each for own in made for each in own):
+        if as_json:
+            print(json.dumps(each._asdict(), ensure_ascii=False), flush=True)
+        else:
+            print(each.prompt + each.text, flush=True)
+
+
+@app.command()
+def score(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
+
+    Example: heed score runs/text "Once upon a time"
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.generate import LanguageModel
+
+    model = LanguageModel.load(run)
+    for lines in [texts] if texts else _lines():
+        lines = [sanitise(line) for line in lines]
+        for text, found in zip(lines, model.likelihood(lines), strict=True):
+            if as_json:
+                row = {"text": text, "logprob": -found.nats, "tokens": found.tokens}
+                print(json.dumps(row, ensure_ascii=False), flush=True)
+            else:
+                print(f"{-found.nats:.3f}\t{found.tokens}\t{text}", flush=True)
 
 
 @app.command()
@@ -339,6 +433,8 @@ def _lines() -> Iterator[list[str]]:
 
 
 def _shown(name: str, value: float) -> str:
+    if name == "exact":
+        return f"{100 * value:.1f} % exactly right"
     return f"{LABELS[name]} {value:.1f}" if name in LABELS else f"{name.replace('_', ' ')} {value:.3f}"
 
 

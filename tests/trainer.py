@@ -34,13 +34,21 @@ class Trainer:
         return json.loads(self.process.stdout.readline())
 
     def start(
-        self, out: Path, *settings: str, model: str = "TRANSFORMER", pairs: int = 150, ranks: int = 1, leave: int = 0
+        self,
+        out: Path,
+        *settings: str,
+        model: str = "TRANSFORMER",
+        pairs: int = 150,
+        ranks: int = 1,
+        leave: int = 0,
+        patience: int = 120,
     ) -> list[int]:
         """The process ids of the ranks of a training that goes on or begins in `out`; see `told` for what they do.
 
-        `leave`: the step after which rank 0 sends itself SIGTERM.
+        `leave`: the step after which rank 0 sends itself SIGTERM. `patience`: seconds that ranks wait for each other.
         """
-        return self.ask(out=str(out), settings=settings, model=model, pairs=pairs, ranks=ranks, leave=leave)
+        job = {"out": str(out), "settings": settings, "model": model, "pairs": pairs, "ranks": ranks}
+        return self.ask(**job, leave=leave, patience=patience)
 
     def wait(self, pids: Sequence[int]) -> list[int]:
         """How each ended: an exit code, or minus the signal that ended it."""
@@ -126,7 +134,8 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         os.environ.update(
             TORCHELASTIC_RUN_ID="test", RANK=str(rank), WORLD_SIZE=str(job["ranks"]), LOCAL_RANK=str(rank)
         )
-        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port), HEEDFUL_RANK_TIMEOUT="8")
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
+        os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
     plain = TranslationTask.loss
 
     made_steps = 0

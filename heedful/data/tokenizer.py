@@ -44,6 +44,14 @@ class Tokenizer:
         read = [" " + sanitise(text) if text else "" for text in texts]
         return [one.ids for one in self._inner.encode_batch_fast(read, add_special_tokens=False)]
 
+    def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
+        return [one.ids for one in self._inner.encode_batch_fast([*map(sanitise, texts)], add_special_tokens=False)]
+
+    def decode_whole(self, ids: Sequence[int]) -> str:
+        """The text of ids that `encode_whole` gave, or that go on from such."""
+        return self._inner.decode(list(ids))
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; control ids are left out, and bytes that are no UTF-8 read as U+FFFD."""
         return self._inner.decode(list(ids)).removeprefix(" ")
@@ -102,11 +110,15 @@ class Tokenizer:
         return bytes([index - len(SPECIALS)]) if index < SMALLEST else token.replace("▁", " ").encode()
 
 
-def train_tokenizer(texts: Iterable[str], *, kind: Literal["bpe", "unigram"], size: int) -> Tokenizer:
+Kind = Literal["bpe", "unigram", "chars", "bytes"]
+
+
+def train_tokenizer(texts: Iterable[str], *, kind: Kind, size: int) -> Tokenizer:
     """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine.
 
     "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) gives every text back exactly.
     "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
+    "chars" has a token for each character of the texts, and "bytes" for each byte, whatever the `size`.
     Raises InputError for no text, and for a `size` that cannot hold the bytes or, with "unigram", the texts'
     characters.
     """
@@ -114,8 +126,14 @@ def train_tokenizer(texts: Iterable[str], *, kind: Literal["bpe", "unigram"], si
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
     read = [" " + sanitise(text) for text in texts if text]
+    if kind == "bytes":
+        return Tokenizer(_blank("bpe"))
     if not read:
         raise InputError("no text to learn a vocabulary from", fix="give training text")
+    if kind == "chars":
+        inner = _blank("unigram")
+        inner.model = _unigram([(character, -1.0) for character in sorted(set().union(*read).difference(" ") | {"▁"})])
+        return Tokenizer(inner)
     return Tokenizer(_train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size))
 
 

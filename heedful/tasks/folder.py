@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError
-from heedful.models import EncoderDecoder, config_of, model_from
+from heedful.models import config_of, model_from
 from heedful.store.checkpoint import read_model, save_model
 from heedful.store.files import read_json
 
@@ -17,7 +17,7 @@ ONE_RUN = "config.json and the weights must come from one run"
 
 def write_run(
     folder: Path,
-    model: EncoderDecoder,
+    model: nn.Module,
     tensors: dict[str, Tensor],
     source: Tokenizer,
     target: Tokenizer,
@@ -46,7 +46,7 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
     return source, target
 
 
-def read_run(folder: Path) -> tuple[EncoderDecoder, Tokenizer, Tokenizer, dict[str, Any]]:
+def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
     """The model, the source's and the target's tokenizer (one object where they are one), and task.json."""
     config, tensors = read_model(folder)
     where = str(folder / "model.safetensors")
@@ -60,12 +60,12 @@ def read_run(folder: Path) -> tuple[EncoderDecoder, Tokenizer, Tokenizer, dict[s
     return model, *tokenizers, read_json(folder / "task.json")
 
 
-def parameters(model: EncoderDecoder) -> dict[str, Tensor]:
+def parameters(model: nn.Module) -> dict[str, Tensor]:
     """Every parameter once, by name: matrices that are tied have one name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def check_weights(model: EncoderDecoder, tensors: dict[str, Tensor], *, where: str) -> None:
+def check_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:
     """Raises InputError where a name or a shape is not the model's."""
     own = dict(model.named_parameters())
     for name in sorted(own.keys() ^ tensors.keys()):
@@ -77,7 +77,7 @@ def check_weights(model: EncoderDecoder, tensors: dict[str, Tensor], *, where: s
             raise InputError(what, where=where, fix=ONE_RUN)
 
 
-def load_weights(model: EncoderDecoder, tensors: dict[str, Tensor], *, where: str) -> None:
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:
     """Copies tensors into the model. Raises InputError where a name or a shape does not fit."""
     check_weights(model, tensors, where=where)
     with torch.no_grad():

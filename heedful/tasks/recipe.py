@@ -6,16 +6,16 @@ type are errors that name the nearest right one.
 
 import re
 import runpy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import TRANSLATORS
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS
 
 
 class Section(BaseModel):
@@ -28,10 +28,11 @@ class DataRecipe(Section):
     path: str = ""  # a folder, a file, or hf:NAME
     source: str = ""  # the language, column or key to translate from
     target: str = ""
-    tokenizer: Literal["bpe", "unigram"] = "bpe"
+    tokenizer: Literal["bpe", "unigram", "chars", "bytes"] = "bpe"
     joint: bool = True  # one vocabulary for both sides
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
+    across: bool = True  # a language model may look across the ends of documents that share a row
 
 
 class TrainRecipe(Section):
@@ -51,7 +52,7 @@ class TrainRecipe(Section):
     schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "cosine"
     warmup: int = Field(400, ge=0)
     clip: float = Field(1.0, ge=0)
-    smoothing: float = Field(0.1, ge=0, lt=1)
+    smoothing: float | None = Field(None, ge=0, lt=1)  # None: 0.1 for translation, none for a language model
     rdrop: float = Field(0.0, ge=0)  # weight of R-Drop's divergence, such as 5; twice the work a step
     average: float = Field(0.998, ge=0, lt=1)  # decay of the weights' average; 0: none
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -70,15 +71,24 @@ class DecodeRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate"] = "translate"
-    preset: str = "transformer-small"
+    task: Literal["translate", "generate"] = "translate"
+    preset: str = ""  # of the task; "": its default
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
     data: DataRecipe = DataRecipe()
     train: TrainRecipe = TrainRecipe()
     decode: DecodeRecipe = DecodeRecipe()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _default_preset(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("preset"):
+            return data | {"preset": DEFAULT.get(data.get("task", "translate"), "")}
+        return data
 
-TASKS = ("translate",)
+
+PRESETS: dict[str, Mapping[str, Any]] = {"translate": TRANSLATORS, "generate": LANGUAGE_MODELS}
+DEFAULT = {"translate": "transformer-small", "generate": "gpt-nano"}
+TASKS = tuple(PRESETS)
 
 
 def read_recipe(name: str) -> Recipe:
@@ -115,8 +125,8 @@ def build(data: Any, *, where: str) -> Recipe:
             *sections, key = map(str, first["loc"])
             raise unknown_key(key, _keys(sections), where=".".join([where, *sections])) from None
         raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
-    if recipe.preset not in TRANSLATORS:
-        raise unknown_key(recipe.preset, list(TRANSLATORS), where=f"{where}: preset")
+    if recipe.preset not in PRESETS[recipe.task]:
+        raise unknown_key(recipe.preset, list(PRESETS[recipe.task]), where=f"{where}: preset")
     return recipe
 
 

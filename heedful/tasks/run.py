@@ -6,7 +6,7 @@ same command, after whatever ended it.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from heedful.tasks.card import environment
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
+from heedful.tasks.language_job import LanguageJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
 from heedful.tasks.translation_job import TranslationJob
@@ -35,7 +36,7 @@ from heedful.train.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
-JOBS = {"translate": TranslationJob}
+JOBS: dict[str, Callable[..., Job]] = {"translate": TranslationJob, "generate": LanguageJob}
 AGAIN = "the same command goes on from there"
 
 

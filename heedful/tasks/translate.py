@@ -24,6 +24,7 @@ from heedful.train.loop import counter_seed
 from heedful.train.loss import Loss, linear_cross_entropy
 
 Ids = list[int]
+SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
 
 
@@ -55,7 +56,8 @@ class TranslationTask:
         return self._kept[1]
 
     def loss(self, model: EncoderDecoder, batch: Batch) -> Loss:
-        return cross_entropy(model, batch, smoothing=self.recipe.smoothing, rdrop=self.recipe.rdrop)
+        smoothing = SMOOTHING if self.recipe.smoothing is None else self.recipe.smoothing
+        return cross_entropy(model, batch, smoothing=smoothing, rdrop=self.recipe.rdrop)
 
 
 def cross_entropy(model: EncoderDecoder, batch: Batch, *, smoothing: float = 0.0, rdrop: float = 0.0) -> Loss:

@@ -84,7 +84,7 @@ def test_a_rank_that_is_lost_ends_the_others(count: int, tmp_path: Path, trainer
     for number in range(count):
         out = tmp_path / f"lost-{number}"
         victim, how = number % 2, (signal.SIGKILL, signal.SIGSTOP)[number // 2 % 2]
-        pids = trainer.start(out, *settings, ranks=2)
+        pids = trainer.start(out, *settings, ranks=2, patience=8)
         wait_until(lambda out=out, number=number: ["step", 6 + number % 7] in told(out), pids[0])
         os.kill(pids[victim], how)
         (code,) = trainer.wait([pids[1 - victim]])

@@ -1,0 +1,273 @@
+"""Going on with a text: `LanguageTask` is what the training loop needs, `LanguageModel` what a person uses."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.batches import shuffled
+from heedful.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from heedful.decode.rules import RepetitionPenalty
+from heedful.decode.search import Hypothesis, greedy, sample
+from heedful.errors import InputError
+from heedful.models.lm import LM
+from heedful.tasks.folder import read_run
+from heedful.tasks.recipe import TrainRecipe
+from heedful.train.loop import counter_seed
+from heedful.train.loss import Loss, linear_cross_entropy
+
+Ids = list[int]
+SCORED = 16384  # tokens that are scored at a time
+
+
+class Block(NamedTuple):
+    """Rows of running text: place i of `tokens` predicts place i of `following`. Segment 0 is padding."""
+
+    tokens: Int[Tensor, "B T"]
+    following: Int[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+
+    @property
+    def rows(self) -> int:
+        return len(self.tokens)
+
+    def part(self, rank: int, ranks: int) -> "Block":
+        """The rows that are `rank`'s of `ranks` that share this batch."""
+        return Block(*(tensor[rank::ranks] for tensor in self))
+
+
+class LanguageTask:
+    """Batches cut from one stream, in which each document begins with BOS, and the cross-entropy of what follows.
+
+    In every epoch the stream is cut at other places, and its pieces come in another order. `across`: a token may look
+    at the documents before its own; else segments keep them apart.
+    """
+
+    def __init__(self, documents: Sequence[Ids], recipe: TrainRecipe, *, context: int, across: bool) -> None:
+        self.recipe, self.context, self.across = recipe, context, across
+        self.stream = torch.tensor([token for ids in documents for token in (BOS, *ids)] + [BOS])
+        if len(self.stream) < context + 2:
+            what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
+            raise InputError(what, fix="give more text, or --set model.context=32")
+        self._kept: tuple[int, list[Block]] | None = None
+
+    def batches(self, epoch: int) -> list[Block]:
+        if self._kept is None or self._kept[0] != epoch:
+            room = (len(self.stream) - 1) % self.context
+            offset = counter_seed(self.recipe.seed, "offset", epoch) % (room + 1)
+            count = (len(self.stream) - 1 - offset) // self.context
+            starts = [offset + self.context * i for i in shuffled(count, self.recipe.seed, epoch)]
+            rows = max(1, self.recipe.tokens // self.context)
+            self._kept = epoch, [self._block(starts[i : i + rows]) for i in range(0, count, rows)]
+        return self._kept[1]
+
+    def _block(self, starts: list[int]) -> Block:
+        places = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
+        taken = self.stream[places]
+        tokens = taken[:, :-1]
+        segments = torch.ones_like(tokens) if self.across else (tokens == BOS).cumsum(1) + 1
+        return Block(tokens, taken[:, 1:], segments)
+
+    def loss(self, model: LM, batch: Block) -> Loss:
+        return cross_entropy(model, batch, across=self.across, smoothing=self.recipe.smoothing or 0.0)
+
+
+def cross_entropy(model: LM, batch: Block, *, across: bool, smoothing: float = 0.0) -> Loss:
+    """Summed over the tokens, in nats."""
+    device, head = model.head.weight.device, model.head
+    tokens, following, segments = (part.to(device) for part in batch)
+    hidden = model.hidden(tokens, None if across else segments)
+    words = following.flatten()
+    total = linear_cross_entropy(hidden.flatten(0, 1), head.weight, head.bias, words, smoothing=smoothing)
+    return Loss(total, len(words))
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Of texts under a model: nats, summed over all tokens, and what they are divided by."""
+
+    nats: float
+    tokens: int
+    bytes: int
+    words: int
+
+    @property
+    def loss(self) -> float:
+        """Nats a token."""
+        return self.nats / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats / math.log(2) / self.bytes
+
+    @property
+    def word_perplexity(self) -> float:
+        """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
+        return math.exp(min(self.nats / self.words, 700.0))
+
+
+class Generated(NamedTuple):
+    """What a model makes of a prompt: `text` is without it. One log-probability (nats) a token."""
+
+    prompt: str
+    text: str
+    tokens: list[int]
+    logprobs: list[float]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repetition_penalty: float
+
+
+class LanguageModel:
+    """A trained language model and its tokenizer."""
+
+    def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.tokenizer, self.about = tokenizer, about
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "LanguageModel":
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, tokenizer, _, about = read_run(Path(run))
+        if about.get("task") != "generate":
+            raise InputError(f"a model for {about.get('task')!r}, not for going on with a text", where=str(run))
+        return cls(model.to(device), tokenizer, about)
+
+    @property
+    def context(self) -> int:
+        """How many tokens the model was made to look back at."""
+        return self.model.config.embed.places.size
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        samples: int = 1,
+    ) -> list[list[Generated]]:
+        """Goes on with each prompt for at most so many tokens, `samples` times; temperature 0 is greedy.
+
+        Prompts of unequal length share a batch and change nothing about each other. A text ends where the model ends
+        its document, or before the first of the strings in `stop`. Where prompt and text outgrow the model's context,
+        it goes on from their last half context, as if the text had begun there.
+        """
+        settings = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+        begun = [
+            ([BOS, *ids], counter_seed(seed, i, j)) for i, ids in enumerate(self._ids(prompts)) for j in range(samples)
+        ]
+        made: list[tuple[Ids, list[float]]] = [([], []) for _ in begun]
+        open_ = list(range(len(begun)))
+        while open_ and tokens > 0:
+            past = [[*begun[i][0], *made[i][0]] for i in open_]
+            past = [ids if len(ids) + 1 < self.context else ids[-max(1, self.context // 2) :] for ids in past]
+            room = min(tokens, self.context + 1 - max(map(len, past)))
+            seeds = [counter_seed(begun[i][1], len(made[i][0])) for i in open_]
+            going = []
+            for i, found in zip(open_, self._go_on(past, room, settings, seeds), strict=True):
+                made[i][0].extend(found.tokens)
+                made[i][1].extend(found.token_log_probabilities[: len(found.tokens)])
+                text = self.tokenizer.decode_whole(made[i][0]) if stop else ""
+                if not found.finished and len(found.tokens) == room and not any(word in text for word in stop):
+                    going.append(i)
+            open_, tokens = going, tokens - room
+        listed = [self._read(prompts[n // samples], *made[n], stop) for n in range(len(begun))]
+        return [listed[i : i + samples] for i in range(0, len(listed), samples)]
+
+    def _ids(self, texts: Sequence[str]) -> list[Ids]:
+        return self.tokenizer.encode_whole(texts)
+
+    def _go_on(self, past: Sequence[Ids], tokens: int, settings: "Sampling", seeds: Sequence[int]) -> list[Hypothesis]:
+        """One search for all rows: each is read but for its last token, from which the search goes on."""
+        device, longest = self.model.head.weight.device, max(map(len, past)) - 1
+        rows = [ids[:-1] + [PAD] * (longest + 1 - len(ids)) for ids in past]
+        source = torch.tensor(rows, dtype=torch.int64, device=device).view(len(past), longest)
+        places = torch.arange(longest, device=device)
+        lengths = torch.tensor([len(ids) - 1 for ids in past], device=device)
+        common: dict[str, Any] = {
+            "bos": torch.tensor([ids[-1] for ids in past], device=device),
+            "eos": BOS,  # where the next document would begin
+            "longest": tokens,
+            "forbidden": (PAD, EOS, UNK),
+            "rules": [RepetitionPenalty(settings.repetition_penalty)] if settings.repetition_penalty != 1 else [],
+        }
+        segments = (places < lengths[:, None]).long()
+        if settings.temperature == 0:
+            return greedy(self.model, source, segments, **common)
+        found = sample(
+            self.model,
+            source,
+            segments,
+            seed=seeds,
+            temperature=settings.temperature,
+            top_k=settings.top_k or None,
+            top_p=settings.top_p,
+            min_p=settings.min_p,
+            **common,
+        )
+        return [one for one, *_ in found]
+
+    def _read(self, prompt: str, tokens: Ids, logprobs: list[float], stop: Sequence[str]) -> Generated:
+        text = self.tokenizer.decode_whole(tokens)
+        ends = [text.index(word) for word in stop if word and word in text]
+        return Generated(prompt, text[: min(ends)] if ends else text, tokens, logprobs)
+
+    @torch.inference_mode()
+    def likelihood(self, texts: Sequence[str], *, stride: int | None = None) -> list[Likelihood]:
+        """Of each text by itself, begun with BOS.
+
+        What is longer than the model's context goes through a window that moves by `stride` tokens (None: half of
+        it): each token is scored once, given all before it that the window holds.
+        """
+        made = []
+        for text, ids in zip(texts, self._ids(texts), strict=True):
+            nats = float(self._nats(ids, stride).sum())
+            made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
+        return made
+
+    def evaluate(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
+        """Of all texts together."""
+        each = self.likelihood(texts, stride=stride)
+        return Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
+
+    def _nats(self, ids: Ids, stride: int | None = None) -> Float[Tensor, "T"]:
+        """The negative log-probability of each token."""
+        context, device = self.context, self.model.head.weight.device
+        step = stride or max(1, context // 2)
+        if not 1 <= step <= context:
+            raise InputError(f"a stride of {step} is not between 1 and the context, {context}")
+        whole = torch.tensor([BOS, *ids], device=device)
+        found = torch.empty(len(ids), device=device)
+        ends = [min(context, len(ids))] if ids else []
+        while ends and ends[-1] < len(ids):
+            ends.append(min(ends[-1] + step, len(ids)))
+        spans = [(max(0, end - context), 0 if i == 0 else ends[i - 1], end) for i, end in enumerate(ends)]
+        like = max(1, SCORED // context)
+        for group in (spans[i : i + like] for i in range(0, len(spans), like)):  # all windows are equally long
+            rows = torch.stack([whole[begin : end + 1] for begin, _, end in group])
+            logits = self.model(rows[:, :-1]).float()
+            nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
+            for (begin, fresh, end), row in zip(group, nats, strict=True):
+                found[fresh:end] = row[fresh - begin :]
+        return found

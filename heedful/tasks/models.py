@@ -1,0 +1,28 @@
+"""Which class serves a run's folder: its task.json says."""
+
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError, MissingError
+from heedful.store import files
+from heedful.tasks.generate import LanguageModel
+from heedful.tasks.translate import Translator
+
+SERVED: dict[str, Any] = {"translate": Translator, "generate": LanguageModel}
+
+
+def task_of(run: Path) -> str:
+    """Raises MissingError or InputError where `run` is no model's folder."""
+    if not run.is_dir():
+        raise MissingError("no such folder", where=str(run), fix="check the path")
+    if not (run / "task.json").is_file():
+        raise MissingError("no model has been saved here yet", where=str(run), fix="train it first")
+    about = files.read_json(run / "task.json")
+    task = about.get("task") if isinstance(about, dict) else None
+    if task not in SERVED:
+        raise InputError(f"a model for {task!r}", where=str(run), fix=f"heedful knows {', '.join(SERVED)}")
+    return task
+
+
+def load_model(run: Path, *, device: str = "cpu") -> Any:
+    return SERVED[task_of(run)].load(run, device=device)

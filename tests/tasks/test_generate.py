@@ -1,0 +1,189 @@
+"""A language model from its text to generation: what it says does not depend on its neighbours, and adds up."""
+
+import json
+import math
+
+import pytest
+import torch
+
+import heedful
+from heedful.data.documents import Documents, read_documents, read_text
+from heedful.data.tokenizer import BOS
+from heedful.errors import InputError, MissingError
+from heedful.tasks.generate import LanguageTask
+from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
+from heedful.tasks.run import Finished, Measured, train
+from heedful.tasks.translate import Translator
+from made import made_corpus
+
+PAIRS = made_corpus(150).train
+TEXTS = [f"{source} > {target}\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
+CORPUS = Documents(TEXTS[:130], TEXTS[130:], {"test": TEXTS[:10]}, "made", (), ())
+MODELS = {
+    "gpt": {"preset": "gpt-nano", "model": {"d_model": 32, "n_heads": 2, "n_layers": 2, "context": 24}},
+    "llama": {"preset": "llama-nano", "model": {"d_model": 32, "n_heads": 4, "n_layers": 2, "context": 24, "d_ff": 64}},
+}
+
+
+def recipe(name: str = "gpt", **changes: object) -> Recipe:
+    base = {"task": "generate", "data": {"tokenizer": "chars"}, "train": {"steps": 12, "tokens": 240}}
+    return override(build(base | MODELS[name], where="test"), [f"{key}={value}" for key, value in changes.items()])
+
+
+@pytest.fixture(scope="module", params=sorted(MODELS))
+def run(request, tmp_path_factory):
+    out = tmp_path_factory.mktemp("text") / request.param
+    events = list(train(recipe(request.param), out, corpus=CORPUS))
+    assert isinstance(events[-1], Finished)
+    return out, events
+
+
+def test_a_run_folder_is_complete(run):
+    out, events = run
+    names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
+    names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}
+    assert names <= {path.name for path in out.iterdir()}
+    measured = [event for event in events if isinstance(event, Measured)]
+    assert measured[-1].valid_loss < measured[0].valid_loss
+    assert events[-1].scores["test"].keys() == {"loss", "perplexity", "bits_per_byte", "word_perplexity"}
+    assert "nats a token" in (out / "README.md").read_text()
+    assert json.loads((out / "task.json").read_text()) == {"task": "generate"}
+
+
+def test_a_folder_is_for_one_task(run):
+    with pytest.raises(InputError, match="not for translation"):
+        Translator.load(run[0])
+    with pytest.raises(MissingError, match="no such folder"):
+        heedful.load(run[0] / "nowhere")
+
+
+def test_prompts_of_unequal_length_are_what_each_is_alone(run):
+    model = heedful.load(run[0])
+    prompts = ["", "ba", "ba de gi > ", "ko"]
+    for settings in ({"temperature": 0.0}, {"temperature": 1.0, "top_k": 20, "seed": 3}):
+        together = model.generate(prompts, tokens=12, **settings)
+        alone = model.generate(prompts[:1], tokens=12, **settings)[0][0]
+        assert together[0][0].text == alone.text
+        for one, other in zip(
+            together, (model.generate([p], tokens=12, temperature=0.0)[0] for p in prompts), strict=True
+        ):
+            if settings["temperature"] == 0:
+                assert one[0].tokens == other[0].tokens
+                assert one[0].logprobs == pytest.approx(other[0].logprobs, abs=1e-4)
+
+
+def test_what_it_says_is_as_likely_as_it_says(run):
+    """The log-probabilities of a generated text are those that scoring it gives."""
+    model = heedful.load(run[0])
+    ((made,),) = model.generate(["ba de"], tokens=10, temperature=0.0)
+    before, after = model.likelihood(["ba de", "ba de" + made.text])
+    assert after.tokens - before.tokens == len(made.tokens) > 0
+    assert before.nats - after.nats == pytest.approx(sum(made.logprobs), abs=1e-3)
+
+
+def test_a_long_text_is_scored_through_a_window(run):
+    model = heedful.load(run[0])
+    text = "".join(TEXTS[:4])
+    ids = model.tokenizer.encode_whole([text])[0]
+    whole = torch.tensor([BOS, *ids])
+    for stride in (1, 7, 12, 24):
+        expected, done = 0.0, 0
+        for end in [24, *range(24 + stride, len(ids) + stride, stride)]:
+            end = min(end, len(ids))
+            begin = max(0, end - 24)
+            with torch.no_grad():
+                scores = model.model(whole[None, begin:end]).log_softmax(-1)[0]
+            fresh = torch.arange(done, end)
+            expected -= float(scores[fresh - begin, whole[fresh + 1]].sum())
+            done = end
+        (found,) = model.likelihood([text], stride=stride)
+        assert found.nats == pytest.approx(expected, rel=1e-4)
+        assert (found.tokens, found.bytes) == (len(ids), len(text.encode()))
+    assert found.perplexity == pytest.approx(math.exp(found.nats / found.tokens))
+    assert found.bits_per_byte == pytest.approx(found.nats / found.bytes / math.log(2))
+
+
+def test_a_text_may_outgrow_the_context(run):
+    model = heedful.load(run[0])
+    ((made,),) = model.generate(["ba"], tokens=70, temperature=1.0, seed=1)
+    ((shorter,),) = model.generate(["ba"], tokens=40, temperature=1.0, seed=1)
+    assert made.tokens[: min(40, len(shorter.tokens))] == shorter.tokens[:40]
+    assert len(made.tokens) == len(made.logprobs) <= 70
+
+
+def test_samples_seeds_and_stops(run):
+    model = heedful.load(run[0])
+    one, two = model.generate(["ba"], tokens=15, samples=2, seed=5)[0]
+    assert one.tokens != two.tokens
+    assert model.generate(["ba"], tokens=15, samples=2, seed=5) == [[one, two]]
+    assert model.generate(["ba"], tokens=15, seed=6)[0][0].tokens != one.tokens
+    word = one.text[3:5]
+    ((stopped,),) = model.generate(["ba"], tokens=15, seed=5, stop=[word])
+    assert stopped.text == one.text[: one.text.index(word)]
+
+
+@pytest.mark.parametrize("across", [True, False])
+def test_every_token_is_learnt_from_once_an_epoch(across):
+    documents = [[10, 11, 12], [20], [30, 31]] * 30
+    task = LanguageTask(documents, TrainRecipe(tokens=64), context=8, across=across)
+    for epoch in (0, 1):
+        blocks = task.batches(epoch)
+        tokens = torch.cat([block.tokens for block in blocks])
+        following = torch.cat([block.following for block in blocks])
+        assert torch.equal(tokens[:, 1:], following[:, :-1])
+        assert len(task.stream) - 9 <= tokens.numel() + (len(task.stream) - 1) % 8 < len(task.stream)
+        segments = torch.cat([block.segments for block in blocks])
+        same = segments[:, 1:] == segments[:, :-1]
+        assert torch.equal(same, torch.ones_like(same) if across else tokens[:, 1:] != BOS)
+    assert not torch.equal(task.batches(0)[0].tokens, task.batches(1)[0].tokens)
+    with pytest.raises(InputError, match="do not fill one row"):
+        LanguageTask([[1, 2]], TrainRecipe(), context=64, across=across)
+
+
+def test_text_is_read_from_files_lines_and_folders(tmp_path):
+    (tmp_path / "book.txt").write_text("0123456789" * 10)
+    book = read_documents(tmp_path / "book.txt")
+    assert "".join(book.train + book.valid) == "0123456789" * 10 + "\n"
+    assert len(book.valid[0]) == 10
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": f"row {i}"}) + "\n" for i in range(40)))
+    rows = read_documents(tmp_path / "rows.jsonl")
+    assert (len(rows.train), rows.valid[0]) == (36, "row 36")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("train.txt", "valid.txt", "test_a.txt"):
+        (folder / name).write_text(f"text of {name}\n")
+    found = read_documents(folder)
+    assert (found.train, found.valid) == (["text of train.txt\n"], ["text of valid.txt\n"])
+    assert found.tests == {"test_a": ["text of test_a.txt\n"]}
+    assert read_text(folder) == ["text of test_a.txt\n"]
+    (tmp_path / "bad.jsonl").write_text('{"text": "good"}\n{"txt": 1}\n')
+    with pytest.raises(InputError, match=r'bad\.jsonl:2: no "text" that is a string'):
+        read_documents(tmp_path / "bad.jsonl")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingError, match=r"no \.txt and no \.jsonl"):
+        read_documents(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("kind", ["chars", "bytes", "bpe"])
+def test_texts_come_back_whole(kind):
+    tokenizer = heedful.data.tokenizer.train_tokenizer(TEXTS, kind=kind, size=300)
+    for text in ("ba de", " ba", "\nba\n", "zz é 😀", ""):
+        assert tokenizer.decode_whole(tokenizer.encode_whole([text])[0]) == text
+    if kind == "chars":
+        assert len(tokenizer.encode_whole(["ba de"])[0]) == 5
+    if kind == "bytes":
+        assert len(tokenizer.encode_whole(["é"])[0]) == 2
+        assert tokenizer.size == 260
+
+
+def test_an_interrupted_run_ends_in_the_same_weights(tmp_path):
+    plan = recipe(**{"train.save_every": 4})
+    for _ in train(plan, tmp_path / "straight", corpus=CORPUS):
+        pass
+    for event in train(plan, tmp_path / "broken", corpus=CORPUS):
+        if getattr(getattr(event, "step", None), "step", 0) == 7:
+            break
+    for _ in train(plan, tmp_path / "broken", corpus=CORPUS):
+        pass
+    one, other = ((tmp_path / name / "checkpoints/step-12/weights.safetensors") for name in ("straight", "broken"))
+    assert one.read_bytes() == other.read_bytes()
