@@ -8,8 +8,9 @@ import torch
 
 from heedful.core.config import unknown_key
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
 from heedful.store.files import read_json
+from heedful.tasks.models import load_model
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017
@@ -18,31 +19,41 @@ VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vasw
 def describe(name: str | None) -> dict[str, Any]:
     """Facts of a run's folder or a preset; without a name, all presets with their parameter counts."""
     if name is None:
-        return {preset: f"{parameter_count(preset):,} parameters" for preset in TRANSLATORS}
+        presets = (*TRANSLATORS, *LANGUAGE_MODELS)
+        return {preset: f"{parameter_count(preset):,} parameters" for preset in presets}
     if name in TRANSLATORS:
         return {"preset": name, "parameters": parameter_count(name), "vocabulary": VOCABULARY} | asdict(
             TRANSLATORS[name]
         )
+    if name in LANGUAGE_MODELS:
+        return {"preset": name, "parameters": parameter_count(name)} | asdict(LANGUAGE_MODELS[name])
     folder = Path(name)
     if not folder.is_dir():
-        raise unknown_key(name, list(TRANSLATORS), where="heed info: neither a folder nor a preset")
-    translator_ = Translator.load(folder)
-    facts: dict[str, Any] = {
-        "task": f"translate {translator_.about['source']} to {translator_.about['target']}",
-        "model": type(translator_.model).__name__,
-        "parameters": sum(parameter.numel() for parameter in translator_.model.parameters()),
-        "vocabulary": translator_.target.size,
-        "search": " ".join(f"{key}={value:g}" for key, value in translator_.about["decode"].items()),
-    }
+        known = [*TRANSLATORS, *LANGUAGE_MODELS]
+        raise unknown_key(name, known, where="heed info: neither a folder nor a preset")
+    served = load_model(folder)
+    size = sum(parameter.numel() for parameter in served.model.parameters())
+    facts: dict[str, Any] = {"model": type(served.model).__name__, "parameters": size}
+    if isinstance(served, Translator):
+        facts |= {
+            "task": f"translate {served.about['source']} to {served.about['target']}",
+            "vocabulary": served.target.size,
+            "search": " ".join(f"{key}={value:g}" for key, value in served.about["decode"].items()),
+        }
+    else:
+        facts |= {"task": "generate", "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():
         scores = read_json(folder / "scores.json")
         facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}
-        facts |= {f"BLEU on {test}": each["bleu"] for test, each in scores["scores"].items()}
+        key = "bleu" if "bleu" in next(iter(scores["scores"].values()), {}) else "perplexity"
+        facts |= {f"{key} on {test}": each[key] for test, each in scores["scores"].items()}
     return facts
 
 
 def parameter_count(preset: str) -> int:
-    """How many numbers a preset learns, with one vocabulary of 37,000 for both sides. Nothing is allocated."""
-    config = translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
+    """How many numbers a preset learns; a translator's with one vocabulary of 37,000 for both sides. Nothing is
+    allocated."""
+    config: Any = language_model(LANGUAGE_MODELS[preset]) if preset in LANGUAGE_MODELS else None
+    config = config or translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in make_model(config).parameters())
