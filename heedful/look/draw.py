@@ -159,7 +159,7 @@ def score_by_length(
         lower.bar_label(bars, fontsize=7)
         lower.set_xticks(range(len(bins)), bins)
         lower.margins(y=0.35)
-        _plain(lower, "source length (tokens)", "sentences")
+        _plain(lower, "source length (words)", "sentences")
     return figure
 
 

@@ -53,7 +53,6 @@ class TrainRecipe(Section):
     warmup: int = Field(400, ge=0)
     clip: float = Field(1.0, ge=0)
     smoothing: float | None = Field(None, ge=0, lt=1)  # None: 0.1 for translation, none for a language model
-    rdrop: float = Field(0.0, ge=0)  # weight of R-Drop's divergence, such as 5; twice the work a step
     average: float = Field(0.998, ge=0, lt=1)  # decay of the weights' average; 0: none
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     eval_every: int | None = Field(None, ge=1)  # steps; None: about ten times in all

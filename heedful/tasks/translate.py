@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import BOS, EOS, PAD, Tokenizer
@@ -57,26 +55,18 @@ class TranslationTask:
 
     def loss(self, model: EncoderDecoder, batch: Batch) -> Loss:
         smoothing = SMOOTHING if self.recipe.smoothing is None else self.recipe.smoothing
-        return cross_entropy(model, batch, smoothing=smoothing, rdrop=self.recipe.rdrop)
+        return cross_entropy(model, batch, smoothing=smoothing)
 
 
-def cross_entropy(model: EncoderDecoder, batch: Batch, *, smoothing: float = 0.0, rdrop: float = 0.0) -> Loss:
-    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met.
-
-    With `rdrop` each row is computed twice, under two draws of dropout, which are pulled together.
-    """
-    device, copies = model.head.weight.device, 2 if rdrop else 1
-    source, target_in, target_out, source_segments, target_segments = (
-        part.to(device).repeat_interleave(copies, dim=0) for part in batch
-    )
+def cross_entropy(model: EncoderDecoder, batch: Batch, *, smoothing: float = 0.0) -> Loss:
+    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
+    device = model.head.weight.device
+    source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
     hidden = model.hidden(source, target_in, source_segments, target_segments)
     real = target_segments > 0
-    # The first draw of every row, then the second.
-    kept = torch.cat([hidden[i::copies][real[i::copies]] for i in range(copies)])
-    words = torch.cat([target_out[i::copies][real[i::copies]] for i in range(copies)])
     head = model.head
-    total = linear_cross_entropy(kept, head.weight, head.bias, words, smoothing=smoothing, rdrop=rdrop)
-    return Loss(total, len(words))
+    total = linear_cross_entropy(hidden[real], head.weight, head.bias, target_out[real], smoothing=smoothing)
+    return Loss(total, int(real.sum()))
 
 
 class Translation(NamedTuple):

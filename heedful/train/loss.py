@@ -27,53 +27,41 @@ def linear_cross_entropy(
     target: Int[Tensor, "N"],
     *,
     smoothing: float = 0.0,
-    rdrop: float = 0.0,
 ) -> Float[Tensor, ""]:
     """The summed cross-entropy of `hidden @ weight.T + bias`, whose logits never exist all at once.
 
     `smoothing` is the share of the target spread evenly over the vocabulary (Szegedy et al. 2016, section 7). Softmax
     and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
     the caches, where logits of a whole batch would leave and enter them six times.
-
-    `rdrop` (R-Drop; Liang et al. 2021, equation 3): the two halves of `hidden` are the same tokens under two draws of
-    dropout, and this many times the mean of both divergences of their distributions, KL(p|q) and KL(q|p), is added.
     """
-    return _LinearCrossEntropy.apply(hidden, weight, bias, target, smoothing, rdrop)
+    return _LinearCrossEntropy.apply(hidden, weight, bias, target, smoothing)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float, rdrop: float
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
-        copies = 2 if rdrop else 1
-        rows = max(1, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V // copies)
-        given, targets = hidden.view(copies, N // copies, -1), target.view(copies, -1)
+        rows = max(1, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
         even = smoothing / V  # of the target, on every token; added to the sums at the end, not to each logit
         wanted = any(ctx.needs_input_grad[:3])
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)
         grad_bias = torch.zeros(V, dtype=torch.float32, device=hidden.device)
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        for i in range(0, N // copies, rows):
-            x, y = given[:, i : i + rows].flatten(0, 1), targets[:, i : i + rows].reshape(-1, 1)
+        for i in range(0, N, rows):
+            x, y = hidden[i : i + rows], target[i : i + rows, None]
             logits = F.linear(x, weight, bias)
             error = logits.softmax(dim=-1, dtype=torch.float32)
             log_sum = logits.amax(-1).float() - error.amax(-1).log()  # the log-sum-exp; a largest share is never 0
             total += log_sum.sum() - (1 - smoothing) * logits.gather(1, y).float().sum()
-            pull = None
-            if rdrop:
-                divergence, pull = _divergence(error.view(2, -1, V), (logits.float() - log_sum[:, None]).view(2, -1, V))
-                total += rdrop * divergence
             if wanted:
                 error.scatter_add_(1, y, error.new_full(y.shape, smoothing - 1))
-                if pull is not None:
-                    error.add_(pull.flatten(0, 1), alpha=rdrop)
                 if bias is not None:
                     grad_bias += error.sum(0)
                 error = error.to(hidden.dtype)
-                grad_hidden.view(given.shape)[:, i : i + rows] = (error @ weight).view(copies, -1, x.shape[1])
+                torch.mm(error, weight, out=grad_hidden[i : i + rows])
                 grad_weight += error.T @ x
         if smoothing:
             tokens, words = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
@@ -95,15 +83,4 @@ class _LinearCrossEntropy(torch.autograd.Function):
             None if bias is None else (bias * grad).to(ctx.dtype),
             None,
             None,
-            None,
         )
-
-
-def _divergence(
-    p: Float[Tensor, "2 N V"], log_p: Float[Tensor, "2 N V"]
-) -> tuple[Float[Tensor, ""], Float[Tensor, "2 N V"]]:
-    """The mean of KL(p|q) and KL(q|p), summed over the tokens, and its gradient with respect to both logits."""
-    further = log_p[0] - log_p[1]
-    signed = torch.stack([further, -further])  # how much further each is from the other
-    each = (p * signed).sum(-1, keepdim=True)
-    return each.sum() / 2, (p * (signed - each) + p - p.flip(0)) / 2
