@@ -144,7 +144,7 @@ def _evaluate_translations(
     data: str | None,
     *,
     bootstrap: int,
-    **settings: float | None,
+    **settings: int | float | None,
 ) -> dict[str, dict[str, Any]]:
     from dataclasses import asdict
 

@@ -133,13 +133,47 @@ def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check"])
-def test_the_example_of_every_help_runs(run, data, tmp_path, monkeypatch, capsys, verb):
+@pytest.fixture(scope="module")
+def text(data):
+    (data / "book.txt").write_text("".join(f"{a} {b} {c}.\n" for a in WORDS for b in WORDS for c in WORDS))
+    small = ["--set=model.d_model=16", "--set=model.n_layers=1", "--set=model.context=32", "--set=data.tokenizer=chars"]
+    words = ["train", "generate", "--data", data / "book.txt", "--out", data / "text", *small, "--set=train.steps=2"]
+    assert heed(*words) == 0
+    return data / "text"
+
+
+def test_a_language_model_for_machines(text, data, capsys):
+    assert heed("generate", text, "ba de", "--tokens", 7, "--temperature", 0, "--json") == 0
+    (line,) = lines(capsys)
+    made = json.loads(line)
+    assert made.keys() == {"prompt", "text", "tokens", "logprobs"}
+    assert made["prompt"] == "ba de"
+    assert not made["text"].startswith("ba de")
+    assert len(made["tokens"]) == len(made["logprobs"]) <= 7
+    assert heed("score", text, "ba de", "ko", "--json") == 0
+    rows = [json.loads(line) for line in lines(capsys)]
+    assert [row["text"] for row in rows] == ["ba de", "ko"]
+    assert rows[0].keys() == {"text", "logprob", "tokens"}
+    assert heed("eval", text, "--data", data / "book.txt", "--json") == 0
+    assert {"loss", "perplexity", "bits_per_byte"} <= json.loads(lines(capsys)[-1]).keys()
+    assert heed("check", text, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["broken"] == 0
+    for words in ([text], ["gpt2"]):
+        assert heed("info", *words, "--json") == 0
+        assert json.loads(lines(capsys)[-1])
+    assert heed("train", "--resume", "--out", text, "--set", "train.steps=3", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["steps"] == 3
+    assert heed("translate", text, "ba") == 2
+    assert "not for translation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check", "generate", "score"])
+def test_the_example_of_every_help_runs(run, text, data, tmp_path, monkeypatch, capsys, verb):
     assert heed(verb, "--help") == 0
     example = re.search(r"Example: heed (.+?)\n\n", capsys.readouterr().out, re.DOTALL)
     assert example is not None
     words = shlex.split(" ".join(example[1].split()))
-    places = {"runs/demo": run} | {name: data / name for name in ("pairs.tsv", "test.en", "test.fr")}
+    places = {"runs/demo": run, "runs/text": text} | {name: data / name for name in ("pairs.tsv", "test.en", "test.fr")}
     words = [str(places.get(word, word)) for word in words if not word.startswith("train.minutes")]
     if verb == "train":
         words = [*words[:-1], *SMALL]  # --set without its minutes
