@@ -395,7 +395,8 @@ def main() -> None:
             raise
         _fail(error)
     except KeyboardInterrupt:
-        _leave("interrupted; the same command goes on from the last checkpoint", 130)
+        again = "; the same command goes on from the last checkpoint" if arguments[:1] in (["train"], ["demo"]) else ""
+        _leave(f"interrupted{again}", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
