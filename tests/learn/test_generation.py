@@ -1,8 +1,6 @@
 """A language model alone learns to say a sentence backwards in another alphabet after a sign (Liu et al. 2018), which
 looking words up cannot do."""
 
-import pytest
-
 from heedful.data.documents import Documents
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.recipe import build
@@ -12,8 +10,7 @@ from made import backwards
 GPT = {"d_model": 64, "n_heads": 4, "n_layers": 3, "context": 64}
 
 
-@pytest.mark.parametrize(("preset", "model"), [("gpt-nano", GPT), ("llama-nano", GPT | {"d_ff": 192})])
-def test_it_learns(tmp_path, preset, model):
+def test_it_learns(tmp_path):
     test = backwards(100, 3)
     seen = set(test.source)
     kept = backwards(4000, 1)
@@ -23,8 +20,8 @@ def test_it_learns(tmp_path, preset, model):
     recipe = build(
         {
             "task": "generate",
-            "preset": preset,
-            "model": model,
+            "preset": "gpt-nano",
+            "model": GPT,
             "data": {"tokenizer": "chars", "across": False},
             "train": {"steps": 500, "tokens": 1024, "lr": 4e-3, "warmup": 50, "average": 0.98, "precision": "fp32"},
         },
@@ -33,7 +30,7 @@ def test_it_learns(tmp_path, preset, model):
     for _ in train(recipe, tmp_path / "run", corpus=corpus):
         pass
     made = LanguageModel.load(tmp_path / "run").generate(
-        [f"{source} > " for source in test.source], tokens=30, temperature=0
+        [f"{source} > " for source in test.source], tokens=30, temperature=0.0
     )
     right = sum(found.text == target for (found,), target in zip(made, test.target, strict=True))
     assert right >= 90
