@@ -1,6 +1,9 @@
 """Tatoeba, English to French: 160,000 short sentences.
 
 heed train recipes/tatoeba_en_fr.py --data PATH/TO/tatoeba_eng_fra --out runs/tatoeba_en_fr
+
+Cut to 5.5 minutes on one core (`--set train.minutes=5.5 --set train.warmup=300`), less than one epoch: 28.8 BLEU on the
+3,303 test sentences (sacreBLEU, cased, beam 5), one run. All eight epochs have not been measured.
 """
 
 from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe

@@ -358,7 +358,7 @@ import os, random, sys
 from pathlib import Path
 from heedful.store.checkpoint import clean, load_newest, rotate
 from heedful.store.lock import run_lock
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = [sys.argv[2], os.path.dirname(sys.argv[2])]
 from test_checkpoint import contents, newest, save
 run = Path(sys.argv[1])
 def saving():
