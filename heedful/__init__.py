@@ -22,7 +22,7 @@ def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel
 
     torch is imported only now.
     """
-    from heedful.tasks.models import load_model
+    from heedful.tasks.load import load_model
 
     return load_model(Path(run), device=device)
 

@@ -122,7 +122,7 @@ def evaluate(
 
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
-    from heedful.tasks.models import load_model
+    from heedful.tasks.load import load_model
     from heedful.tasks.translate import Translator
 
     model = load_model(run)

@@ -1,6 +1,7 @@
 """Running text to learn to go on with: documents, and their split into training, validation and tests."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from heedful.data.text import read_lines
 from heedful.errors import InputError, MissingError
 
-SPLITS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "dev": "valid", "test": "test"}
+SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
 SHARE = 10  # where nothing is given to validate on, one part in so many is held out
 
 
@@ -70,8 +71,9 @@ def _kind(file: Path) -> str:
 
 
 def _part(file: Path) -> str:
-    stem = file.name.split(".")[0].lower()
-    return next((part for word, part in SPLITS.items() if stem.startswith(word)), "train")
+    """By the first word of its name: "test_2016" is a test, and "testament" a text like any other."""
+    found = SPLITS.fullmatch(re.split(r"[^a-z]", file.name.lower())[0])
+    return found.lastgroup or "train" if found else "train"
 
 
 def _read(path: Path) -> list[str]:

@@ -22,7 +22,7 @@ from heedful.models.rnn import RNN
 from heedful.store.checkpoint import verify
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
-from heedful.tasks.models import load_model
+from heedful.tasks.load import load_model
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5

@@ -10,7 +10,7 @@ from heedful.core.config import unknown_key
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
 from heedful.store.files import read_json
-from heedful.tasks.models import load_model
+from heedful.tasks.load import load_model
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017

@@ -156,6 +156,8 @@ def test_text_is_read_from_files_lines_and_folders(tmp_path):
     assert (found.train, found.valid) == (["text of train.txt\n"], ["text of valid.txt\n"])
     assert found.tests == {"test_a": ["text of test_a.txt\n"]}
     assert read_text(folder) == ["text of test_a.txt\n"]
+    (folder / "testament.txt").write_text("in the beginning\n")
+    assert read_documents(folder).train == ["in the beginning\n", "text of train.txt\n"]
     (tmp_path / "bad.jsonl").write_text('{"text": "good"}\n{"txt": 1}\n')
     with pytest.raises(InputError, match=r'bad\.jsonl:2: no "text" that is a string'):
         read_documents(tmp_path / "bad.jsonl")
