@@ -66,12 +66,17 @@ def demo(
 
 @app.command()
 def train(
-    task: Annotated[str, typer.Argument(help="translate, generate, or a recipe file (.py, .yaml).")] = "translate",
+    task: Annotated[
+        str, typer.Argument(help="translate, generate, classify, or a recipe file (.py, .yaml).")
+    ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
     preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
+    start_from: Annotated[
+        str | None, typer.Option("--from", metavar="RUN", help="Begin with the model of this run.", show_default=False)
+    ] = None,
     settings: Settings = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that is in --out.")] = False,
     as_json: Json = False,
@@ -86,7 +91,13 @@ def train(
 
     recipe = read_recipe(task)
     out = out or Path("runs") / Path(task).stem
-    words = {"data.path": data, "data.source": source, "data.target": target, "preset": preset}
+    words = {
+        "data.path": data,
+        "data.source": source,
+        "data.target": target,
+        "preset": preset,
+        "start_from": start_from,
+    }
     if resume and data is None and (out / "recipe.yaml").is_file():
         recipe = saved_recipe(out)
     given = {key: value for key, value in words.items() if value is not None}
@@ -118,16 +129,20 @@ def evaluate(
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, or a text by its likelihood.
+    """Score translations by sacreBLEU's BLEU and chrF, a text by its likelihood, or answers by accuracy and the like.
 
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
+    from heedful.tasks.classify import TextClassifier
+    from heedful.tasks.generate import LanguageModel
     from heedful.tasks.load import load_model
-    from heedful.tasks.translate import Translator
 
     model = load_model(run)
-    if not isinstance(model, Translator):
+    if isinstance(model, LanguageModel):
         _evaluate_text(model, data, as_json=as_json)
+        return
+    if isinstance(model, TextClassifier):
+        _evaluate_classifier(model, data, as_json=as_json)
         return
     found = _evaluate_translations(
         model, source, target, data, beam=beam, length_penalty=length_penalty, bootstrap=bootstrap
@@ -182,6 +197,54 @@ def _evaluate_text(model: Any, data: str | None, *, as_json: bool) -> None:
     _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
     if as_json:
         print(json.dumps(scores | {"tokens": found.tokens}))
+
+
+def _evaluate_classifier(model: Any, data: str | None, *, as_json: bool) -> None:
+    from heedful.data.labelled import read_examples, read_labelled
+
+    if data is None:
+        raise InputError("nothing to score", fix="give --data PATH")
+    tests = read_labelled(data).tests if Path(data).is_dir() else {Path(data).name: read_examples(data)[1]}
+    if not tests:
+        raise MissingError("no file named test*", where=data, fix="give a file")
+    found = {name: model.evaluate(examples) for name, examples in tests.items()}
+    for name, scores in found.items():
+        _say(f"{name}: " + ", ".join(_shown(key, value) for key, value in scores.items()))
+    if as_json:
+        print(json.dumps(next(iter(found.values())) | ({"tests": found} if len(found) > 1 else {})))
+
+
+@app.command()
+def classify(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
+    choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say of texts what they are: the labels that the model has learnt, with their probabilities.
+
+    On standard input a second text follows a TAB.
+
+    Example: heed classify runs/classify "A fine film." --json
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.classify import TextClassifier
+
+    model = TextClassifier.load(run)
+    for lines in [texts] if texts else _lines():
+        rows = [sanitise(line) for line in lines]
+        split = [row.partition("\t") if texts is None else (row, "", "") for row in rows]
+        own, pairs = [text for text, _, _ in split], [second or pair or "" for _, _, second in split]
+        choices = [choice] * len(rows) if choice else ()
+        for text, second, found in zip(own, pairs, model.classify(own, pairs=pairs, choices=choices), strict=True):
+            if as_json:
+                record: dict[str, Any] = {"input": text, **({"pair": second} if second else {})}
+                record["labels"] = [{"label": label, "score": score} for label, score in found]
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                label, score = found[0]
+                print(f"{label}\t{score:.3f}\t{text}", flush=True)
 
 
 @app.command()

@@ -91,7 +91,7 @@ def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int) -> 
     for start in range(0, len(order), SORT_WINDOW):
         window = order[start : start + SORT_WINDOW]
         by_size = sorted(window, key=lambda index: (len(pairs[index][1]), len(pairs[index][0])))
-        batches += [_batch([[pairs[index]] for index in group]) for group in _groups(by_size, lengths, tokens)]
+        batches += [_batch([[pairs[index]] for index in group]) for group in grouped(by_size, lengths, tokens)]
     return batches
 
 
@@ -107,7 +107,7 @@ def by_length(sequences: Sequence[list[int]], tokens: int) -> list[list[int]]:
     A sequence that is longer than that stands alone.
     """
     lengths = [len(ids) + 1 for ids in sequences]
-    return _groups(sorted(range(len(lengths)), key=lambda index: -lengths[index]), lengths, tokens)
+    return grouped(sorted(range(len(lengths)), key=lambda index: -lengths[index]), lengths, tokens)
 
 
 def _length(pair: Pair) -> int:
@@ -121,7 +121,7 @@ def _check_lengths(pairs: Sequence[Pair], order: Sequence[int], limit: int, hold
             raise InputError(what, fix="leave such pairs out, or allow more tokens")
 
 
-def _groups(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
+def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Cut the order where one more would pass the budget of group size times longest."""
     groups: list[list[int]] = []
     longest = 0

@@ -1,12 +1,10 @@
 """Running text to learn to go on with: documents, and their split into training, validation and tests."""
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from heedful.data.text import read_lines
+from heedful.data.text import json_line, read_lines
 from heedful.errors import InputError, MissingError
 
 SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
@@ -37,13 +35,13 @@ def read_documents(path: str | Path) -> Documents:
         train, valid = _held_out(documents)
         note = f"{path}: the last tenth is held out for validation"
         return Documents(train, valid, {}, str(path), (path,), (note,))
-    files = sorted(file for file in path.iterdir() if file.is_file() and _kind(file) in (".txt", ".jsonl"))
+    files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
     if not files:
         raise MissingError("no .txt and no .jsonl file", where=str(path), fix="give a folder with text in it")
     parts: dict[str, list[str]] = {"train": [], "valid": []}
     tests: dict[str, list[str]] = {}
     for file in files:
-        part = _part(file)
+        part = part_of(file)
         if part == "test":
             tests[file.name.split(".")[0]] = _read(file)
         else:
@@ -66,28 +64,26 @@ def read_text(path: str | Path) -> list[str]:
     return [text for texts in found.tests.values() for text in texts] or [*found.train, *found.valid]
 
 
-def _kind(file: Path) -> str:
+def kind_of(file: Path) -> str:
+    """The suffix of what a file holds: that of "train.jsonl.gz" is ".jsonl"."""
     return Path(file.name.removesuffix(".gz")).suffix
 
 
-def _part(file: Path) -> str:
-    """By the first word of its name: "test_2016" is a test, and "testament" a text like any other."""
+def part_of(file: Path) -> str:
+    """ "train", "valid" or "test", by the first word of its name: "test_2016" is a test, and "testament" is not."""
     found = SPLITS.fullmatch(re.split(r"[^a-z]", file.name.lower())[0])
     return found.lastgroup or "train" if found else "train"
 
 
 def _read(path: Path) -> list[str]:
     lines = read_lines(path)
-    if _kind(path) != ".jsonl":
+    if kind_of(path) != ".jsonl":
         return ["\n".join(lines) + "\n"]
     return [_text_of(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _text_of(line: str, where: str) -> str:
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", where=where, fix='write {"text": "..."} on each line') from None
+    row = json_line(line, where=where)
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('no "text" that is a string', where=where, fix='write {"text": "..."} on each line')
     return row["text"]

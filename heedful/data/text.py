@@ -253,16 +253,18 @@ def _read_table(path: Path, source: str, target: str, columns: tuple[int, int] |
     lines = read_lines(path)
     if kind == "jsonl":
         return _pairs(str(path), _json_rows(path, lines, source, target))
-    cells = _csv_cells(path, lines) if kind == "csv" else _tsv_cells(lines)
+    cells = csv_cells(path, lines) if kind == "csv" else tsv_cells(lines)
     between = "comma" if kind == "csv" else "TAB"
     return _pairs(str(path), _column_rows(path, cells, source, target, columns, f"source {between} target"))
 
 
-def _tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line; a blank line has none."""
     return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
 
 
-def _csv_cells(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+def csv_cells(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number of the line where each record begins, and its cells. Raises InputError."""
     reader = csv.reader((line + "\n" for line in lines), strict=True)
     while True:
         number = reader.line_num + 1  # where the record begins: a quoted cell may go over several lines
@@ -310,17 +312,18 @@ def _column_rows(
 
 def _json_rows(path: Path, lines: list[str], source: str, target: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            yield "", ""
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-            why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(": line ")[0]
-            what = f"not JSON{at}: {why}"
-            raise InputError(what, where=f"{path}:{number}", fix="one JSON object a line") from None
-        yield _sides(row, f"{path}:{number}", source, target)
+        where = f"{path}:{number}"
+        yield _sides(json_line(line, where=where), where, source, target) if line.strip() else ("", "")
+
+
+def json_line(line: str, *, where: str) -> object:
+    """What a line of a .jsonl file holds. Raises InputError."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(": line ")[0]
+        raise InputError(f"not JSON{at}: {why}", where=where, fix="one JSON object a line") from None
 
 
 def _sides(row: object, where: str, source: str, target: str) -> tuple[str, str]:

@@ -132,6 +132,7 @@ def gpt3(n_layers: int, d_model: int, n_heads: int) -> Decoder:
 
 LANGUAGE_MODELS: dict[str, Decoder] = {
     "gpt-nano": Decoder(n_layers=4, d_model=128, n_heads=4, vocab_size=256, context=64),
+    "gpt-mini": Decoder(n_layers=4, d_model=256, n_heads=4, vocab_size=8000, context=256, dropout=0.1),
     "gpt-micro": Decoder(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256, dropout=0.1),
     "llama-nano": Decoder(
         style="llama", n_layers=4, d_model=128, n_heads=4, kv_heads=2, d_ff=352, vocab_size=256, context=64

@@ -10,10 +10,13 @@ from heedful.core.config import unknown_key
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
 from heedful.store.files import read_json
+from heedful.tasks.classify import TextClassifier
 from heedful.tasks.load import load_model
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017
+
+SCORES = ("bleu", "perplexity", "accuracy", "spearman", "micro_f1")  # those that are told
 
 
 def describe(name: str | None) -> dict[str, Any]:
@@ -40,13 +43,17 @@ def describe(name: str | None) -> dict[str, Any]:
             "vocabulary": served.target.size,
             "search": " ".join(f"{key}={value:g}" for key, value in served.about["decode"].items()),
         }
+    elif isinstance(served, TextClassifier):
+        says = served.says
+        what = ", ".join(says.labels) or says.answer
+        facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
     else:
         facts |= {"task": "generate", "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():
         scores = read_json(folder / "scores.json")
         facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}
-        key = "bleu" if "bleu" in next(iter(scores["scores"].values()), {}) else "perplexity"
-        facts |= {f"{key} on {test}": each[key] for test, each in scores["scores"].items()}
+        for test, each in scores["scores"].items():
+            facts |= {f"{key} on {test}": each[key] for key in SCORES if key in each}
     return facts
 
 

@@ -39,6 +39,9 @@ class Job(Protocol):
     def facts(self) -> dict[str, object]:
         """What data.json says."""
 
+    def begin(self, model: Any) -> None:
+        """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
+
     def task(self, model: Any) -> Trainable:
         """Batches and a loss."""
 

@@ -9,6 +9,7 @@ from heedful.core.config import from_json, to_json
 from heedful.data.documents import Documents, read_documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
+from heedful.models.lm import LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, Decoder, language_model
 from heedful.store import files
 from heedful.tasks.card import model_card
@@ -16,6 +17,7 @@ from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, w
 from heedful.tasks.generate import LanguageModel, LanguageTask, Likelihood
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
+from heedful.tasks.start import copy_weights, read_start
 
 ABOUT = {"task": "generate"}
 SHOWN = 200  # tokens of a sample
@@ -31,10 +33,18 @@ class LanguageJob:
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
         self.corpus = corpus = corpus or read_documents(data.path)
-        row = LANGUAGE_MODELS[recipe.preset]
-        row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-        known = None if begun is None else read_tokenizers(begun)
-        self.tokenizer = known[0] if known else train_tokenizer(corpus.train, kind=data.tokenizer, size=data.vocab_size)
+        self.start = read_start(recipe, begun, task="generate")
+        if self.start:
+            self.tokenizer = self.start.source
+            where = f"{recipe.start_from}/config.json"
+            self.config = from_json(LMConfig, self.start.model["model"], where=where)
+        else:
+            row = LANGUAGE_MODELS[recipe.preset]
+            row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            known = None if begun is None else read_tokenizers(begun)
+            kind, size = data.tokenizer, data.vocab_size
+            self.tokenizer = known[0] if known else train_tokenizer(corpus.train, kind=kind, size=size)
+            self.config = language_model(row, vocab_size=self.tokenizer.size)
         self.notes = list(corpus.notes)
         self.documents = self.tokenizer.encode_whole(corpus.train)
         digest = hashlib.sha256()
@@ -42,7 +52,6 @@ class LanguageJob:
             digest.update(text.encode() + b"\0")
         self.fingerprint = digest.hexdigest()
         self.tokenizer_hash = self.tokenizer.fingerprint
-        self.config = language_model(row, vocab_size=self.tokenizer.size)
 
     def describe(self) -> str:
         tokens = sum(map(len, self.documents))
@@ -61,7 +70,11 @@ class LanguageJob:
             "fingerprint": self.fingerprint,
             "vocabulary": self.tokenizer.size,
             "notes": self.notes,
-        }
+        } | (self.start.facts() if self.start else {})
+
+    def begin(self, model: Any) -> None:
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
 
     def task(self, model: Any) -> LanguageTask:
         context = self.config.embed.places.size
@@ -90,9 +103,10 @@ class LanguageJob:
         ]
         header = "| text | nats a token | perplexity | bits a byte | perplexity of words |"
         context = self.config.embed.places.size
+        origin = f"from the model in `{self.recipe.start_from}`" if self.start else "from scratch"
         return model_card(
             folder,
-            what=f"Goes on with a text. Trained from scratch by heedful on {len(self.corpus.train):,} documents, "
+            what=f"Goes on with a text. Trained {origin} by heedful on {len(self.corpus.train):,} documents, "
             f"{sum(map(len, self.documents)):,} tokens, from `{self.corpus.name}`.",
             table=[header, "|---|---|---|---|---|", *rows],
             how=f"Scored through a window of {context} tokens that moves by half of it.",

@@ -5,10 +5,11 @@ from typing import Any
 
 from heedful.errors import InputError, MissingError
 from heedful.store import files
+from heedful.tasks.classify import TextClassifier
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.translate import Translator
 
-SERVED: dict[str, Any] = {"translate": Translator, "generate": LanguageModel}
+SERVED: dict[str, Any] = {"translate": Translator, "generate": LanguageModel, "classify": TextClassifier}
 
 
 def task_of(run: Path) -> str:

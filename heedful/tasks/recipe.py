@@ -69,24 +69,46 @@ class DecodeRecipe(Section):
     length_penalty: float = Field(1.0, ge=0)
 
 
+class ClassifyRecipe(Section):
+    symmetric: bool = False  # pairs without an order, read in both
+    auxiliary: float = Field(0.5, ge=0)  # weight of going on with the texts, beside their answers
+
+
 class Recipe(Section):
-    task: Literal["translate", "generate"] = "translate"
+    task: Literal["translate", "generate", "classify"] = "translate"
     preset: str = ""  # of the task; "": its default
+    start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
     data: DataRecipe = DataRecipe()
     train: TrainRecipe = TrainRecipe()
     decode: DecodeRecipe = DecodeRecipe()
+    classify: ClassifyRecipe = ClassifyRecipe()
 
     @model_validator(mode="before")
     @classmethod
-    def _default_preset(cls, data: Any) -> Any:
-        if isinstance(data, dict) and not data.get("preset"):
-            return data | {"preset": DEFAULT.get(data.get("task", "translate"), "")}
-        return data
+    def _of_the_task(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        own = DEFAULT.get(data.get("task", "translate"), {})
+        train = data.get("train", {})
+        if isinstance(train, TrainRecipe):
+            train = train.model_dump(exclude_unset=True)
+        if isinstance(train, dict):
+            data = data | {"train": own.get("train", {}) | train}
+        return data if data.get("preset") else data | {"preset": own.get("preset", "")}
 
 
-PRESETS: dict[str, Mapping[str, Any]] = {"translate": TRANSLATORS, "generate": LANGUAGE_MODELS}
-DEFAULT = {"translate": "transformer-small", "generate": "gpt-nano"}
+PRESETS: dict[str, Mapping[str, Any]] = {
+    "translate": TRANSLATORS,
+    "generate": LANGUAGE_MODELS,
+    "classify": LANGUAGE_MODELS,
+}
+# What a task takes where a recipe says nothing.
+DEFAULT: dict[str, dict[str, Any]] = {
+    "translate": {"preset": "transformer-small"},
+    "generate": {"preset": "gpt-nano"},
+    "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
+}
 TASKS = tuple(PRESETS)
 
 

@@ -21,6 +21,7 @@ from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment
+from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
@@ -36,7 +37,11 @@ from heedful.train.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
-JOBS: dict[str, Callable[..., Job]] = {"translate": TranslationJob, "generate": LanguageJob}
+JOBS: dict[str, Callable[..., Job]] = {
+    "translate": TranslationJob,
+    "generate": LanguageJob,
+    "classify": ClassifyJob,
+}
 AGAIN = "the same command goes on from there"
 
 
@@ -147,7 +152,7 @@ class _Run:
             newest = self._newest()
         self.job: Job = job
         self.precision: Precision = precision
-        self.state = _state(recipe, job, self.device, precision)
+        self.state = _state(recipe, job, self.device, precision, begins=newest is None)
         self.progress = Progress()
         if newest is not None:
             self._go_back(newest)
@@ -338,10 +343,13 @@ def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) 
     return choose_precision(device)
 
 
-def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision) -> State:
+def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision, *, begins: bool) -> State:
     plan = recipe.train
     torch.manual_seed(plan.seed)
-    model = make_model(job.config).to(device)
+    model = make_model(job.config)
+    if begins:
+        job.begin(model)
+    model = model.to(device)
     average = Average(model, plan.average)
     optim = OptimConfig(
         optimizer=plan.optimizer,

@@ -77,6 +77,9 @@ class TranslationJob:
             "notes": self.notes,
         }
 
+    def begin(self, model: Any) -> None:
+        """Translators begin from scratch."""
+
     def task(self, model: Any) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
 

@@ -1,0 +1,192 @@
+"""Texts with what is to be said of them: a label, several, a number, or which of some choices is right."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from heedful.data.documents import kind_of, part_of
+from heedful.data.text import csv_cells, json_line, read_lines, tsv_cells
+from heedful.errors import InputError, MissingError
+
+Answer = Literal["label", "labels", "score", "choice"]
+TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
+COLUMNS = ("text", "pair", "label", "score")
+SHARE, MOST = 10, 2000  # where nothing is given to validate on, one example in so many is held out, and no more
+EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
+
+
+@dataclass(frozen=True)
+class Example:
+    """One of `label`, `labels`, `score` and `choice` (an index of `choices`) is the answer."""
+
+    text: str
+    pair: str = ""  # a second text; of a multiple choice, the question
+    label: str = ""
+    labels: tuple[str, ...] = ()
+    score: float = 0.0
+    choices: tuple[str, ...] = ()
+    choice: int = 0
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a classifier is trained and measured on. `notes` are lines that a person should see."""
+
+    answer: Answer
+    train: list[Example]
+    valid: list[Example]
+    tests: dict[str, list[Example]]
+    name: str
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_labelled(path: str | Path) -> Labelled:
+    """Reads a file, or a folder with files named train*, valid* (val, dev) and test*; any may be gzipped.
+
+    - .jsonl: objects with "text", perhaps a second text "pair", and one of "label", "labels" (a list), "score" (a
+      number), or "choices" (a list) with the index or the text of the right one as "label", and then perhaps a
+      "question".
+    - .tsv, .txt, .csv: columns text, label or text, pair, label; or others under a header of the names text, pair,
+      label, score.
+
+    Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text. Raises
+    InputError or MissingError.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        answer, examples = read_examples(path)
+        train, valid = _held_out(examples, path)
+        return Labelled(answer, train, valid, {}, str(path), (path,), (_note(path, valid),))
+    files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in TABLES)
+    read = {file: read_examples(file) for file in files}
+    parts: dict[str, list[Example]] = {"train": [], "valid": []}
+    tests = {}
+    for file, (_, examples) in read.items():
+        if part_of(file) == "test":
+            tests[file.name.split(".")[0]] = examples
+        else:
+            parts[part_of(file)] += examples
+    if not parts["train"]:
+        raise MissingError("no training file", where=str(path), fix="add train.jsonl, train.tsv or train.csv")
+    answers = {file: answer for file, (answer, _) in read.items()}
+    first = next(iter(answers))
+    for file, answer in answers.items():
+        if answer != answers[first]:
+            raise InputError(f"holds a {answer}, and {first.name} a {answers[first]}", where=str(file), fix=EXAMPLE)
+    notes: tuple[str, ...] = ()
+    if not parts["valid"]:
+        parts["train"], parts["valid"] = _held_out(parts["train"], path)
+        notes = (_note(path, parts["valid"]),)
+    return Labelled(answers[first], parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+
+
+def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
+    """What the examples of one file answer, the same for all, and the examples. Raises InputError or MissingError."""
+    path = Path(path)
+    kind, lines = kind_of(path), read_lines(path)
+    if kind not in TABLES:
+        raise InputError("not a kind of file that examples are read from", where=str(path), fix="give .tsv or .jsonl")
+    rows: Iterator[tuple[int, dict[str, object]]]
+    if kind == ".jsonl":
+        rows = _objects(path, lines)
+    else:
+        rows = _table(path, csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines))
+    answer: Answer | None = None
+    examples = []
+    for number, row in rows:
+        where = f"{path}:{number}"
+        found, example = _example(row, where)
+        if answer is not None and found != answer:
+            raise InputError(f"holds a {found}, and the lines above a {answer}", where=where, fix=EXAMPLE)
+        answer = found
+        examples.append(example)
+    if answer is None:
+        raise InputError("no example", where=str(path), fix=EXAMPLE)
+    return answer, examples
+
+
+def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, object]]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            row = json_line(line, where=f"{path}:{number}")
+            if not isinstance(row, dict):
+                raise InputError("not an object", where=f"{path}:{number}", fix=EXAMPLE)
+            yield number, row
+
+
+def _table(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, object]]]:
+    number, first = next((row for row in rows if row[1]), (1, []))
+    names = [cell.strip().lower() for cell in first]
+    if "text" in names and {"label", "score"} & set(names):
+        header = names
+    else:
+        header = {2: ["text", "label"], 3: ["text", "pair", "label"]}.get(len(first), [])
+        if not header:
+            what = f"{len(first)} column{'s' if len(first) > 1 else ''}, expected text, label or text, pair, label"
+            fix = f"or a first line that names the columns, among them {', '.join(COLUMNS)}"
+            raise InputError(what, where=f"{path}:{number}", fix=fix)
+        rows = chain([(number, first)], rows)
+    for number, cells in rows:
+        if cells and len(cells) != len(header):
+            raise InputError(f"{len(cells)} columns, expected {len(header)}", where=f"{path}:{number}")
+        if cells:
+            yield number, {name: cell for name, cell in zip(header, cells, strict=True) if name in COLUMNS}
+
+
+def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
+    text, pair = _text(row, "text", where), ""
+    if row.get("pair") or row.get("question"):
+        pair = _text(row, "pair" if row.get("pair") else "question", where)
+    if "choices" in row:
+        choices = tuple(_texts(row, "choices", where))
+        label = choices.index(row["label"]) if row.get("label") in choices else row.get("label")
+        if not isinstance(label, int) or not 0 <= label < len(choices):
+            what = f"the label {row.get('label')!r} is none of {len(choices)} choices"
+            raise InputError(what, where=where, fix="give the text of the right one, or its index from 0")
+        return "choice", Example(text, pair, choices=choices, choice=label)
+    if "labels" in row:
+        return "labels", Example(text, pair, labels=tuple(_texts(row, "labels", where)))
+    if "score" in row:
+        try:
+            return "score", Example(text, pair, score=float(row["score"]))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise InputError(f"the score {row['score']!r} is not a number", where=where) from None
+    label = row.get("label")
+    if not isinstance(label, str | int) or label == "":
+        raise InputError('no "label"', where=where, fix=EXAMPLE)
+    return "label", Example(text, pair, label=str(label))
+
+
+def _text(row: dict[str, object], key: str, where: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f'no "{key}" that is a text', where=where, fix=EXAMPLE)
+    return value
+
+
+def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
+    value = row[key]
+    if not isinstance(value, list) or not all(isinstance(item, str | int) for item in value):
+        raise InputError(f'"{key}" is not a list of texts', where=where, fix=f'write "{key}": ["...", "..."]')
+    if key == "choices" and len(value) < 2:
+        raise InputError("fewer than two choices", where=where, fix="give two or more")
+    return [str(item) for item in value]
+
+
+def _held_out(examples: list[Example], path: Path) -> tuple[list[Example], list[Example]]:
+    """What stays, and what is held out: the smallest hashes, so that each machine chooses the same."""
+    texts = sorted({one.text for one in examples}, key=lambda text: blake2b(text.encode(), digest_size=8).digest())
+    if len(texts) < 2:
+        what = "one text alone, expected at least two, as some are held out"
+        raise InputError(what, where=str(path), fix="give more, or a file to validate on")
+    held = set(texts[: min(MOST, max(1, len(texts) // SHARE))])
+    kept = [one for one in examples if one.text not in held]
+    return kept, [one for one in examples if one.text in held]
+
+
+def _note(path: Path, valid: list[Example]) -> str:
+    return f"{path}: {len(valid):,} examples held out for validation"

@@ -1,0 +1,165 @@
+"""Training a classifier of texts, from scratch or from a language model: from a recipe and its examples to a tokenizer,
+token ids and the model's configuration."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from heedful.core.config import from_json, to_json
+from heedful.data.labelled import Example, Labelled, read_labelled
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import InputError
+from heedful.models.classifier import ClassifierConfig
+from heedful.models.lm import LMConfig
+from heedful.models.presets import LANGUAGE_MODELS, Decoder, language_model
+from heedful.store import files
+from heedful.tasks.card import model_card
+from heedful.tasks.classify import About, ClassifyTask, Layout, TextClassifier
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.job import Measured, Scores
+from heedful.tasks.recipe import Recipe
+from heedful.tasks.start import Start, copy_weights, read_start
+
+RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
+SHOWN = 8  # examples of a sample
+GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # have a row a token
+
+
+class ClassifyJob:
+    """`corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizer. Raises InputError."""
+
+    def __init__(self, recipe: Recipe, corpus: Labelled | None = None, begun: Path | None = None) -> None:
+        self.recipe, data = recipe, recipe.data
+        if corpus is None and not data.path:
+            raise InputError("no data was given", fix="--data PATH: a .jsonl, .tsv or .csv file, or a folder of such")
+        self.corpus = corpus = corpus or read_labelled(data.path)
+        self.start = read_start(recipe, begun, task="generate")
+        self.tokenizer, body = _body(recipe, corpus, begun, self.start)
+        self.about = _about(corpus, symmetric=recipe.classify.symmetric)
+        answers = {"choice": None, "score": 1}.get(corpus.answer, len(self.about.labels))
+        layout = Layout(self.tokenizer, self.about, body.embed.places.size)
+        grown = replace(body, embed=replace(body.embed, vocab_size=layout.extract + 1))
+        self.config = ClassifierConfig(lm=grown, answers=answers)
+        self.examples = layout.encode(corpus.train)
+        self.notes = list(corpus.notes)
+        if layout.cut:
+            self.notes.append(f"{layout.cut:,} sequences of more than {layout.context} tokens lose the end of a text")
+        for examples in (corpus.valid, *corpus.tests.values()):
+            layout.encode(examples)  # refuses labels that are not learnt, before anything is trained
+        digest = hashlib.sha256()
+        for one in corpus.train:
+            digest.update(repr(one).encode() + b"\0")
+        self.fingerprint = digest.hexdigest()
+        self.tokenizer_hash = self.tokenizer.fingerprint
+        self.score_names: tuple[str, ...] = (RANKS[corpus.answer],)
+
+    def describe(self) -> str:
+        about = self.about
+        what = {"score": "scored", "choice": "with choices"}.get(about.answer, f"of {len(about.labels)} labels")
+        return f"{len(self.examples):,} examples {what}, {self.tokenizer.size:,} tokens in the vocabulary"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    def facts(self) -> dict[str, object]:
+        corpus = self.corpus
+        return {
+            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
+            "examples": {"train": len(corpus.train), "valid": len(corpus.valid)}
+            | {name: len(examples) for name, examples in corpus.tests.items()},
+            "answer": corpus.answer,
+            "labels": list(self.about.labels),
+            "fingerprint": self.fingerprint,
+            "vocabulary": self.tokenizer.size,
+            "notes": self.notes,
+        } | (self.start.facts() if self.start else {})
+
+    def begin(self, model: Any) -> None:
+        """The language model's weights; the two tokens that it did not have, and the answers, stay as they are."""
+        if self.start:
+            copy_weights(model.lm, self.recipe.start_from, grown=GROWN)
+
+    def task(self, model: Any) -> ClassifyTask:
+        auxiliary = self.recipe.classify.auxiliary
+        return ClassifyTask(self.examples, self.recipe.train, answer=self.about.answer, auxiliary=auxiliary)
+
+    def measure(self, model: Any) -> Measured:
+        classifier = TextClassifier(model, self.tokenizer, self._task())
+        scores = classifier.evaluate(self.corpus.valid)
+        loss = scores.pop("loss")
+        shown = self.corpus.valid[:SHOWN]
+        found = classifier.classify(
+            [one.text for one in shown],
+            pairs=[one.pair for one in shown],
+            choices=[one.choices for one in shown] if self.about.answer == "choice" else (),
+        )
+        lines = [
+            f"{one.text} {one.pair}\n    {label} {score:.3f}\n"
+            for one, ((label, score), *_) in zip(shown, found, strict=True)
+        ]
+        return Measured(loss, scores, scores[RANKS[self.about.answer]], "".join(lines))
+
+    def write(self, folder: Path, model: Any) -> None:
+        write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self._task())
+
+    def finish(self, folder: Path) -> Scores:
+        best = TextClassifier.load(folder)
+        sets = self.corpus.tests or {"valid": self.corpus.valid}
+        return {name: best.evaluate(examples) for name, examples in sets.items()}
+
+    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
+        names = list(next(iter(scores.values())))
+        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
+        header = f"| texts | {' | '.join(name.replace('_', ' ') for name in names)} |"
+        origin = f"from the language model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
+        rank = RANKS[self.about.answer]
+        ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.about.answer, "")
+        return model_card(
+            folder,
+            what=f"Classifies texts. Trained {origin} by heedful on {len(self.corpus.train):,} examples, from "
+            f"`{self.corpus.name}`." + (f" Labels: {', '.join(self.about.labels)}." if self.about.labels else ""),
+            table=[header, "|---|" + "---|" * len(names), *rows],
+            how=f"Texts are cut to {self.config.lm.embed.places.size} tokens.",
+            kept=f"step {best['step']:,}, the best on the validation examples ({rank} {best[rank]:.4f})",
+            minutes=minutes,
+            use=[f'heed classify {folder} "A text."{ask}', f"heed eval {folder} --data more.jsonl"],
+            limits="It has seen only the texts above: on others expect worse than the table says. Its probabilities "
+            "are not calibrated.",
+            notes=self.corpus.notes,
+        )
+
+    def _task(self) -> dict[str, object]:
+        return {"task": "classify", **to_json(self.about)}
+
+
+def _body(recipe: Recipe, corpus: Labelled, begun: Path | None, start: Start | None) -> tuple[Tokenizer, LMConfig]:
+    """The tokenizer, and the language model's configuration for it: of the run that is started from, or new ones."""
+    if start is not None:
+        return start.source, from_json(LMConfig, start.model["model"], where=f"{recipe.start_from}/config.json")
+    row = LANGUAGE_MODELS[recipe.preset]
+    row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+    known = None if begun is None else read_tokenizers(begun)
+    texts, data = _texts(corpus.train), recipe.data
+    tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
+    return tokenizer, language_model(row, vocab_size=tokenizer.size)
+
+
+def _texts(examples: Sequence[Example]) -> list[str]:
+    return [text for one in examples for text in (one.text, one.pair, *one.choices) if text]
+
+
+def _about(corpus: Labelled, *, symmetric: bool) -> About:
+    match corpus.answer:
+        case "label":
+            return About(answer="label", labels=tuple(sorted({one.label for one in corpus.train})), symmetric=symmetric)
+        case "labels":
+            labels = sorted({label for one in corpus.train for label in one.labels})
+            return About(answer="labels", labels=tuple(labels), symmetric=symmetric)
+        case "score":
+            scores = [one.score for one in corpus.train]
+            return About(answer="score", mean=fmean(scores), deviation=pstdev(scores) or 1.0, symmetric=symmetric)
+        case _:
+            return About(answer="choice")

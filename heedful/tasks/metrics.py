@@ -1,0 +1,48 @@
+"""Scores of answers, by their definitions in the field."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import sqrt
+
+
+def accuracy(found: Sequence[object], right: Sequence[object]) -> float:
+    return sum(a == b for a, b in zip(found, right, strict=True)) / len(right)
+
+
+def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """Macro and micro F1 of the labels of each example: the mean over the labels that occur in either, and that of all
+    decisions together. Of one label an example, micro F1 is the accuracy."""
+    hits, said, true = Counter[str](), Counter[str](), Counter[str]()
+    for ours, theirs in zip(found, right, strict=True):
+        said.update(ours)
+        true.update(theirs)
+        hits.update(set(ours) & set(theirs))
+    labels = said.keys() | true.keys()
+    each = [2 * hits[label] / (said[label] + true[label]) for label in labels]
+    total = said.total() + true.total()
+    return sum(each) / max(1, len(each)), 2 * hits.total() / max(1, total)
+
+
+def pearson(found: Sequence[float], right: Sequence[float]) -> float:
+    """The correlation of two series; 0 where one of them does not vary."""
+    ours, theirs = sum(found) / len(found), sum(right) / len(right)
+    together = sum((a - ours) * (b - theirs) for a, b in zip(found, right, strict=True))
+    each = sum((a - ours) ** 2 for a in found) * sum((b - theirs) ** 2 for b in right)
+    return together / sqrt(each) if each > 0 else 0.0
+
+
+def spearman(found: Sequence[float], right: Sequence[float]) -> float:
+    """The correlation of the ranks, equal values sharing the mean of theirs."""
+    return pearson(_ranks(found), _ranks(right))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or values[order[end]] != values[order[begin]]:
+            for index in order[begin:end]:
+                ranks[index] = (begin + end - 1) / 2
+            begin = end
+    return ranks

@@ -1,0 +1,62 @@
+"""Beginning a training with the model of another run: its tokenizer, its configuration, its weights."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.store import files
+from heedful.store.checkpoint import read_model
+from heedful.tasks.folder import check_weights, read_tokenizers
+from heedful.tasks.load import task_of
+from heedful.tasks.recipe import Recipe
+
+
+class Start(NamedTuple):
+    source: Tokenizer
+    target: Tokenizer  # the same object where the run has one for both sides
+    model: dict[str, Any]  # as `models.model_from` takes it
+
+    def facts(self) -> dict[str, Any]:
+        """What `read_start` finds again in a run's data.json."""
+        return {"start": self.model}
+
+
+def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None:
+    """The model of `recipe.start_from`, a run of `task`; None where it names none.
+
+    A run that has begun, in the folder `begun`, knows it by itself. Raises InputError or MissingError.
+    """
+    if not recipe.start_from:
+        return None
+    known = None if begun is None else read_tokenizers(begun)
+    if begun is not None and known is not None:
+        return Start(*known, files.read_json(begun / "data.json")["start"])
+    folder = Path(recipe.start_from)
+    if task_of(folder) != task:
+        raise InputError(f"not a model of heed train {task}", where=str(folder), fix="start from another run")
+    if recipe.model:
+        key = next(iter(recipe.model))
+        what = f"model.{key} cannot be chosen: the model is that of {folder}"
+        raise InputError(what, fix=f"leave out model.{key}, or start_from")
+    tokenizers = read_tokenizers(folder)
+    assert tokenizers is not None  # `task_of` found a whole model
+    return Start(*tokenizers, read_model(folder)[0])
+
+
+def copy_weights(module: nn.Module, folder: str, *, grown: Collection[str] = ()) -> None:
+    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more."""
+    where = Path(folder) / "model.safetensors"
+    _, tensors = read_model(Path(folder))
+    own = dict(module.named_parameters())
+    with torch.no_grad():
+        for name in grown:
+            if name in own and name in tensors:
+                tensors[name] = torch.cat([tensors[name], own[name][len(tensors[name]) :]])
+        check_weights(module, tensors, where=str(where))
+        for name, tensor in tensors.items():
+            own[name].copy_(tensor)
