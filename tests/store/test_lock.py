@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,7 +79,9 @@ def test_the_lock_ends_with_its_block_even_by_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fork", "program"])
-def test_the_lock_of_a_killed_trainer_is_taken_over_even_while_its_workers_live(kind: str, tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_trainer_is_taken_over_even_while_its_workers_live(
+    kind: str, tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
     with start(OWNER, tmp_path, kind) as process:
         assert process.stdout is not None
         worker = int(max((process.stdout.readline() for _ in range(2)), key=lambda line: line[:1].isdigit()))
@@ -91,6 +93,7 @@ def test_the_lock_of_a_killed_trainer_is_taken_over_even_while_its_workers_live(
             os.kill(worker, 0)  # the worker lives
             with run_lock(tmp_path):
                 assert f"pid {os.getpid()} " in (tmp_path / NAME).read_text()
+            tally("R11 two trainers on one run", 1)
         finally:
             os.kill(worker, signal.SIGKILL)
 
@@ -125,7 +128,9 @@ def test_a_lock_that_cannot_be_had_is_a_storage_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.full)])
-def test_of_trainers_that_start_at_once_one_gets_in(rounds: int, tmp_path: Path) -> None:
+def test_of_trainers_that_start_at_once_one_gets_in(
+    rounds: int, tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
     for _ in range(rounds):
         racers = [start(RACER, tmp_path) for _ in range(4)]
         for racer in racers:
@@ -136,3 +141,4 @@ def test_of_trainers_that_start_at_once_one_gets_in(rounds: int, tmp_path: Path)
         for racer in racers:
             racer.communicate()
         assert sorted(answers) == ["in\n", *["refused\n"] * 3]
+        tally("R11 two trainers on one run", 3)

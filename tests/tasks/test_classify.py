@@ -1,0 +1,221 @@
+"""A classifier from its examples to its answers; and a training that begins with the model of another run."""
+
+import json
+
+import pytest
+import torch
+
+import heedful
+from heedful.data.documents import Documents
+from heedful.data.labelled import Example, Labelled
+from heedful.data.tokenizer import BOS, train_tokenizer
+from heedful.errors import InputError
+from heedful.tasks.classify import About, ClassifyTask, Layout, answer_loss, batch_of
+from heedful.tasks.classify_job import ClassifyJob
+from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
+from heedful.tasks.run import Finished, Trained, train
+
+WORDS = ["ba", "de", "gi", "ko", "lu"]
+TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
+EXAMPLES = {
+    "label": [Example(text, label=text[:2]) for text in TEXTS],
+    "labels": [Example(text, labels=tuple(sorted(set(text.split())))) for text in TEXTS],
+    "score": [Example(text, TEXTS[0], score=float(text.count("a"))) for text in TEXTS],
+    "choice": [Example(text, "which", choices=(text[:2], "no"), choice=0) for text in TEXTS],
+}
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24}
+
+
+def corpus(answer):
+    made = EXAMPLES[answer]
+    return Labelled(answer, made, made[::5], {"test": made[:10]}, "made")
+
+
+def recipe(**changes):
+    base = {
+        "task": "classify",
+        "model": SMALL,
+        "data": {"tokenizer": "chars"},
+        "train": {"steps": 4, "tokens": 512, "precision": "fp32"},
+    }
+    return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
+
+
+def finished(events):
+    last = list(events)[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.fixture(scope="module", params=sorted(EXAMPLES))
+def run(request, tmp_path_factory):
+    out = tmp_path_factory.mktemp("classify") / request.param
+    return request.param, out, finished(train(recipe(), out, corpus=corpus(request.param)))
+
+
+def test_a_run_says_what_it_has_learnt(run):
+    answer, out, done = run
+    model = heedful.load(out)
+    names = {
+        "label": {"loss", "accuracy", "macro_f1"},
+        "labels": {"loss", "micro_f1", "macro_f1", "exact_sets"},
+        "score": {"loss", "pearson", "spearman", "squared_error"},
+        "choice": {"loss", "accuracy"},
+    }
+    assert done.scores["test"].keys() == names[answer]
+    assert model.evaluate(EXAMPLES[answer][:10]) == pytest.approx(done.scores["test"], abs=1e-5)
+    shown = EXAMPLES[answer][:7]
+    choices = [one.choices for one in shown] if answer == "choice" else ()
+    found = model.classify([one.text for one in shown], pairs=[one.pair for one in shown], choices=choices)
+    for one, labels in zip(shown, found, strict=True):
+        scores = [score for _, score in labels]
+        assert scores == sorted(scores, reverse=True)
+        expected = {"label": WORDS, "labels": WORDS, "score": ["score"], "choice": one.choices}[answer]
+        assert sorted(label for label, _ in labels) == sorted(expected)
+        if answer in ("label", "choice"):
+            assert sum(scores) == pytest.approx(1)
+    assert "Classifies texts" in (out / "README.md").read_text()
+
+
+def test_an_answer_does_not_depend_on_its_neighbours(run):
+    answer, out, _ = run
+    model = heedful.load(out)
+    shown = EXAMPLES[answer][:9]
+    together = model._logits(model.layout.encode(shown))
+    for one, logits in zip(shown, together, strict=True):
+        torch.testing.assert_close(model._logits(model.layout.encode([one]))[0], logits, atol=1e-5, rtol=1e-5)
+
+
+def test_going_on_is_as_if_nothing_had_happened(tmp_path):
+    """Cut off after five of six steps; then gone on with from the fourth."""
+    plan = recipe(**{"train.steps": 6, "train.save_every": 2})
+    whole = finished(train(plan, tmp_path / "whole", corpus=corpus("label")))
+    events = train(plan, tmp_path / "cut", corpus=corpus("label"))
+    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
+    events.close()
+    assert finished(train(plan, tmp_path / "cut", corpus=corpus("label"))).scores == whole.scores
+
+
+def test_layouts_of_gpt_1():
+    tokenizer = train_tokenizer(TEXTS, kind="chars", size=300)
+    ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
+    about = About(answer="label", labels=("x",))
+    delimiter, extract = tokenizer.size, tokenizer.size + 1
+
+    def sequences(one, about=about, context=24):
+        return Layout(tokenizer, about, context).encode([one])[0].sequences
+
+    assert sequences(Example("ba", label="x")) == [[BOS, *ba, extract]]
+    assert sequences(Example("ba", "de", label="x")) == [[BOS, *ba, delimiter, *de, extract]]
+    both = About(answer="label", labels=("x",), symmetric=True)
+    there, back = sequences(Example("ba", "de", label="x"), both)
+    assert (there, back) == ([BOS, *ba, delimiter, *de, extract], [BOS, *de, delimiter, *ba, extract])
+    chosen = Example("ba", "de", choices=("gi", "ba"), choice=1)
+    assert sequences(chosen, About(answer="choice")) == [
+        [BOS, *ba, *de, delimiter, *gi, extract],
+        [BOS, *ba, *de, delimiter, *ba, extract],
+    ]
+    layout = Layout(tokenizer, about, 10)
+    (long,) = layout.encode([Example("ba de gi ko lu", "de", label="x")])[0].sequences
+    assert layout.cut == 1
+    assert len(long) <= 10
+    assert long[-4:] == [*de, extract]
+    with pytest.raises(InputError, match="the label 'y' was not among those"):
+        layout.encode([Example("ba", label="y")])
+
+
+def test_losses_by_hand():
+    logits, target = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0]])
+    assert float(answer_loss(logits, target, "label")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
+    assert float(answer_loss(logits[:, :1], target, "score")) == 0
+    several = answer_loss(logits, torch.tensor([[1.0, 0.0]]), "labels")
+    assert float(several) == pytest.approx(-float(logits[0, 0].sigmoid().log() + (1 - logits[0, 1].sigmoid()).log()))
+    absent = torch.tensor([[1.0, 2.0, -torch.inf]])
+    assert float(answer_loss(absent, target, "choice")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
+
+
+def test_the_auxiliary_loss_is_that_of_the_language_model():
+    """One example in a batch: the difference is `auxiliary` times its mean nats a token."""
+    job = ClassifyJob(recipe(), corpus("label"))
+    model = heedful.models.make_model(job.config).eval()
+    examples = job.examples[:1]
+    plan = TrainRecipe()
+    (ids,) = examples[0].sequences
+    with torch.no_grad():
+        plain, more = (
+            ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, batch_of(examples)).total
+            for weight in (0.0, 0.5)
+        )
+        logits = model.lm(torch.tensor([ids[:-1]]))[0]
+    nats = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="sum")
+    assert float(more - plain) == pytest.approx(0.5 * float(nats) / len(ids), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("start") / "text"
+    base = {"task": "generate", "model": SMALL, "data": {"tokenizer": "chars"}, "train": {"steps": 2, "tokens": 240}}
+    documents = Documents([f"{text}\n" for text in TEXTS], TEXTS[:20], {}, "made", (), ())
+    finished(train(build(base, where="test"), out, corpus=documents))
+    return out
+
+
+def started(task, run, **changes):
+    base = {"task": task, "start_from": str(run), "data": {"tokenizer": "chars"}, "train": {"steps": 1, "tokens": 240}}
+    return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
+
+
+def test_a_classifier_begins_with_a_language_model(pretrained, tmp_path):
+    job = ClassifyJob(started("classify", pretrained), corpus("label"))
+    model, before = heedful.models.make_model(job.config), heedful.load(pretrained).model
+    job.begin(model)
+    own = dict(model.lm.named_parameters())
+    for name, tensor in before.named_parameters():
+        assert torch.equal(own[name][: len(tensor)], tensor), name
+    assert len(own["embed.tokens.weight"]) == len(before.embed.tokens.weight) + 2
+    assert job.tokenizer.fingerprint == heedful.load(pretrained).tokenizer.fingerprint
+    finished(train(started("classify", pretrained), tmp_path / "run", corpus=corpus("label")))
+    heedful.load(tmp_path / "run").classify(["ba de gi"])
+
+
+def test_it_goes_on_without_the_run_that_it_began_from(pretrained, tmp_path):
+    """Once begun, a run holds all that it needs."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in pretrained.iterdir():
+        if file.is_file():
+            (copy / file.name).write_bytes(file.read_bytes())
+    documents = Documents([f"{text}\n" for text in TEXTS], TEXTS[:20], {}, "made", (), ())
+    for task, text in (("classify", corpus("label")), ("generate", documents)):
+        finished(train(started(task, copy), tmp_path / task, corpus=text))
+    for file in copy.iterdir():
+        file.unlink()
+    for task, text in (("classify", corpus("label")), ("generate", documents)):
+        assert finished(train(started(task, copy, **{"train.steps": 2}), tmp_path / task, corpus=text)).steps == 2
+
+
+def test_what_cannot_be_begun_with(pretrained, run):
+    answer, out, _ = run
+    with pytest.raises(InputError, match="not a model of heed train generate"):
+        ClassifyJob(started("classify", out), corpus(answer))
+    with pytest.raises(InputError, match=r"model\.n_layers cannot be chosen"):
+        ClassifyJob(started("classify", pretrained, model={"n_layers": 3}), corpus(answer))
+
+
+def test_what_is_asked_must_fit_the_model(run):
+    answer, out, _ = run
+    model = heedful.load(out)
+    with pytest.raises(InputError, match="this model chooses" if answer == "choice" else "does not choose"):
+        model.classify(["ba"], choices=() if answer == "choice" else [("a", "b")])
+    with pytest.raises(InputError, match="an empty text"):
+        model.classify([" "], choices=[("a", "b")] if answer == "choice" else ())
+
+
+def test_defaults_are_those_of_the_task():
+    assert Recipe(task="classify").train.lr == 5e-4
+    assert Recipe(task="classify", train=TrainRecipe(lr=1e-3, steps=3)).train == TrainRecipe(
+        lr=1e-3, steps=3, warmup=100
+    )
+    assert Recipe(task="classify").preset == "gpt-mini"
+    assert Recipe().train == TrainRecipe()
+    assert json.loads(Recipe(task="classify").model_dump_json())["classify"] == {"symmetric": False, "auxiliary": 0.5}
