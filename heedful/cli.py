@@ -77,6 +77,10 @@ def train(
     start_from: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Begin with the model of this run.", show_default=False)
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
+    ] = None,
     settings: Settings = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that is in --out.")] = False,
     as_json: Json = False,
@@ -91,7 +95,7 @@ def train(
 
     recipe = read_recipe(task)
     out = out or Path("runs") / Path(task).stem
-    words = {
+    given: dict[str, Any] = {
         "data.path": data,
         "data.source": source,
         "data.target": target,
@@ -100,9 +104,18 @@ def train(
     }
     if resume and data is None and (out / "recipe.yaml").is_file():
         recipe = saved_recipe(out)
-    given = {key: value for key, value in words.items() if value is not None}
-    recipe = override(recipe, [*(f"{key}={json.dumps(value)}" for key, value in given.items()), *settings])
+    given = {key: value for key, value in given.items() if value is not None}
+    if minutes is not None:
+        given["train.minutes"] = minutes
+    recipe = override(recipe, [f"{key}={json.dumps(value)}" for key, value in given.items()])
     shown = _Progress()
+    chosen = (preset, start_from, *(setting for setting in settings if setting.startswith("model.")))
+    if minutes is not None and task == "generate" and not any(chosen):
+        from heedful.tasks.sizing import sized
+
+        recipe, why = sized(recipe, out)
+        shown.say(why)
+    recipe = override(recipe, settings)
     finished = shown.follow(run_training(recipe, out, resume=resume))
     if finished is None:  # one of several ranks, of which the first tells how it went
         return

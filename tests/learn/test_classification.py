@@ -32,7 +32,7 @@ def learnt(answer, make, out):
             "task": "classify",
             "model": {"n_layers": 2, "d_model": 64, "context": 32, "dropout": 0.0},
             "data": {"vocab_size": 400},
-            "train": {"steps": 120, "tokens": 1024, "lr": 2e-3, "warmup": 20, "eval_every": 60, "precision": "fp32"},
+            "train": {"steps": 160, "tokens": 1024, "lr": 3e-3, "warmup": 20, "eval_every": 80, "precision": "fp32"},
         },
         where="test",
     )
