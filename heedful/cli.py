@@ -176,7 +176,7 @@ def _evaluate_translations(
     chosen = {key: value for key, value in settings.items() if value is not None}
     found = {}
     for name, pairs in tests.items():
-        scores, _ = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
+        scores, made = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
         found[name] = {key: value for key, value in asdict(scores).items() if value is not None}
         margins = ["" if m is None else f" ± {m:.1f}" for m in (scores.bleu_margin, scores.chrf_margin)]
         _say(
@@ -184,6 +184,8 @@ def _evaluate_translations(
             f"{100 * scores.exact:.1f} % of {len(pairs):,} exactly right"
         )
         _say(f"  {scores.signature}\n  {scores.chrf_signature}")
+        if cut := sum(one.cut > 0 for one in made):
+            _say(f"  {cut:,} sources were too long, and read only so far as the model was trained to")
     return found
 
 
@@ -358,6 +360,8 @@ def translate(
         lines = [sanitise(line) for line in lines]
         forced = None if prefix is None else [prefix] * len(lines)
         for one in translator.search(lines, prefix=forced, **chosen):
+            if one.cut:
+                _say(f"too long: the last {one.cut:,} tokens of this source were not read")
             if as_json:
                 listed = [{"text": text, "score": score} for text, score in one.hypotheses]
                 record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}

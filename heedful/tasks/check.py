@@ -142,7 +142,7 @@ class Probe:
 class Translations(Probe):
     def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
         model: Any = translator.model
-        sentences = [ids for ids in translator.source.encode(list(texts)) if ids][:8]
+        sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
         sentences = sentences or random_sentences(translator.source.size)
         found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
         self.targets = [torch.tensor([BOS, *best[0].tokens]) for best in found]

@@ -36,7 +36,7 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
 
     `layers` chooses by name, such as "decoder.*.cross_attention". Raises InputError for an empty text.
     """
-    ids = translator.source.encode([text])[0]
+    ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
     if target is None:

@@ -32,6 +32,7 @@ class DataRecipe(Section):
     joint: bool = True  # one vocabulary for both sides
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
+    cut: bool = False  # but longer sources, documents to be summarised, are cut there, in training and in use
     across: bool = True  # a language model may look across the ends of documents that share a row
 
 

@@ -89,14 +89,21 @@ def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothin
     return linear_cross_entropy(hidden, model.head.weight, model.head.bias, following, smoothing=smoothing)
 
 
+def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
+    """The first `most` tokens of each (None: all), and how many there were beyond."""
+    kept = [ids[:most] for ids in sentences]
+    return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
+
+
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
-    divided by length ** length_penalty."""
+    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read."""
 
     source: str
     text: str
     score: float
     hypotheses: list[tuple[str, float]]
+    cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,15 +147,20 @@ class Translator:
     ) -> list[Translation]:
         """The translations of each text, with scores. `prefix`: how each one must begin."""
         decoding = self.decoding(**settings)
-        ids = self.source.encode(texts)
+        ids, beyond = self.encode(texts)
         forced = None if prefix is None else self.target.encode(prefix)
         found = self.hypotheses(ids, decoding, forced)
         made = []
-        for text, best in zip(texts, found, strict=True):
+        for text, best, cut in zip(texts, found, beyond, strict=True):
             read = self.target.decode_batch([hypothesis.tokens for hypothesis in best])
             listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
-            made.append(Translation(text, *listed[0], listed))
+            made.append(Translation(text, *listed[0], listed, cut))
         return made
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
+        """Each source's tokens, as many as were read in training where those were cut, and how many there are
+        beyond."""
+        return cut_at(self.source.encode(texts), self.about.get("longest_source"))
 
     def decoding(self, **settings: Any) -> Decoding:
         return Decoding(**{**self.about.get("decode", {}), **settings})
