@@ -28,15 +28,17 @@ class LMConfig:
 
 @dataclass(frozen=True)
 class LMState:
-    """A generation under way: what each block remembers, which of it is padding, and the place of the next token."""
+    """A generation under way: what each block remembers, which of it is padding, and the place of the next token, one
+    (b = 1) where all rows come from one."""
 
     caches: tuple[BlockCache, ...]
     valid: Bool[Tensor, "R S"] | None  # None: no row has padding
-    places: Int[Tensor, "R"]
+    places: Int[Tensor, "b"]
 
     def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
         valid = None if self.valid is None else self.valid[rows]
-        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, self.places[rows])
+        places = self.places if len(self.places) == 1 else self.places[rows]  # as `KV.pick`
+        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, places)
 
 
 class LM(nn.Module):

@@ -68,6 +68,7 @@ class TrainRecipe(Section):
 class DecodeRecipe(Section):
     beam: int = Field(5, ge=1, le=64)
     length_penalty: float = Field(1.0, ge=0)
+    longest: int | None = Field(None, ge=1)  # new tokens; None: twice the source's and 12 more
 
 
 class ClassifyRecipe(Section):

@@ -113,7 +113,7 @@ class Decoding:
     beam: int = 5
     length_penalty: float = 1.0
     n_best: int = 1
-    longest: int | None = None  # new tokens; None: twice the source and 10 more
+    longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
     samples: int = 0

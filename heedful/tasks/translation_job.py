@@ -139,7 +139,7 @@ class TranslationJob:
 
     def _about(self) -> dict[str, object]:
         """task.json: what the model is for, and how it searches unless told otherwise."""
-        decode, data = self.recipe.decode.model_dump(), self.recipe.data
+        decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about = {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
         return about | ({"longest_source": data.longest - 1} if data.cut else {})
 

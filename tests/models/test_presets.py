@@ -94,13 +94,15 @@ def test_a_decoder_alone_has_three_sevenths_of_the_weights(size: str) -> None:
     assert isinstance(other, Transformer)
     assert (row.n_layers, row.d_model) == (other.encoder_layers, other.d_model)
     words = 37_000
-    without = [count(f"{kind}-{size}", words, words, joint=True) - words * row.d_model for kind in ("decoder", "transformer")]
+    without = [
+        count(f"{kind}-{size}", words, words, joint=True) - words * row.d_model for kind in ("decoder", "transformer")
+    ]
     assert without[0] / without[1] == pytest.approx(3 / 7, abs=1e-3)
     assert round(without[0] / without[1], 2) == 0.43
 
 
 def test_a_decoder_alone_has_one_vocabulary() -> None:
-    with pytest.raises(InputError, match="data.joint = false: a decoder alone reads source and target with one"):
+    with pytest.raises(InputError, match=r"data\.joint = false: a decoder alone reads source and target with one"):
         translator(TRANSLATORS["decoder-tiny"], source_vocab=9, target_vocab=9, joint=False)
 
 

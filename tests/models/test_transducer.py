@@ -92,19 +92,24 @@ def test_step_by_step_is_all_at_once(style: tuple[str, str, str], more: dict[str
                     close(logits, full[:, t])
 
 
-def test_pick_commutes_with_step() -> None:
-    model = loud()
-    source, segments = padded(sentences(6, 4, 2), S)
+@pytest.mark.parametrize("size", [None, S + T])
+@pytest.mark.parametrize(
+    ("lengths", "rows"), [((6, 4, 2), (2, 0, 0, 1)), ((6, 4, 2), (1,)), ((6,), (0, 0)), ((4,), (0,))]
+)
+def test_pick_commutes_with_step(size: int | None, lengths: tuple[int, ...], rows: tuple[int, ...]) -> None:
+    model, chosen = loud(), torch.tensor(rows)
+    source, segments = padded(sentences(*lengths), S)
     with torch.no_grad():
-        for chosen in ([2, 0, 0, 1], [1], [0, 1, 2]):
-            rows = torch.tensor(chosen)
-            _, state = model.step(torch.full((B,), 2), model.start(source, segments))
-            picked = state.pick(rows)
+        for before in (0, 1):
+            state = model.start(source, segments, size)
+            for _ in range(before):
+                _, state = model.step(torch.randint(4, V, (len(lengths),)), state)
+            picked = state.pick(torch.tensor([*rows, *rows])).pick(torch.arange(len(rows)))
             for _ in range(3):
-                tokens = torch.randint(4, V, (B,))
+                tokens = torch.randint(4, V, (len(lengths),))
                 logits, state = model.step(tokens, state)
-                those, picked = model.step(tokens[rows], picked)
-                close(those, logits[rows])
+                those, picked = model.step(tokens[chosen], picked)
+                close(those, logits[chosen])
 
 
 @pytest.mark.parametrize("more", [{}, PREFIX])
