@@ -9,6 +9,7 @@ target's words on the validation pairs, in nats a token.
 """
 
 import argparse
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,16 @@ from heedful.tasks.translation_job import TranslationJob
 
 @dataclass(frozen=True)
 class Result:
-    """Parameters, those outside the embedding, the best validation loss, BLEU, and what an epoch costs."""
+    """Parameters, those outside the embedding, the best validation loss, BLEU, epochs made, and what one costs: by the
+    clock, and of processor time, which other programs change less."""
 
     parameters: int
     inside: int
     loss: float
     bleu: float
-    seconds: float  # an epoch
     epochs: float
+    seconds: float
+    processor: float
 
 
 def contestants(layers: int) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -49,24 +52,33 @@ def contestants(layers: int) -> dict[str, tuple[str, dict[str, Any]]]:
 def run(recipe: Recipe, corpus: Corpus, out: Path, test: str) -> Result:
     """Trains one and scores it."""
     job = TranslationJob(recipe, corpus)
-    steps = len(TranslationTask(job.pairs, recipe.train, packs=True).batches(0))
-    losses, seconds, epochs, bleu = [], 0.0, 0.0, 0.0
+    steps = len(TranslationTask(job.pairs, recipe.train, packs=True).batches(0))  # an epoch
+    losses: list[float] = []
+    made, seconds, timed, processor, bleu = 0, 0.0, 0, 0.0, 0.0
+    before = None  # the processor time after the last step, where nothing came in between
     for event in train(recipe, out, corpus=corpus):
         match event:
+            case Trained(step):
+                now = time.process_time()
+                made, seconds = step.step, step.seconds
+                if before is not None:
+                    timed, processor = timed + 1, processor + now - before
+                before = now
+                continue
             case Note(text):
                 print(f"  {text}", flush=True)
-            case Trained(step):
-                seconds = step.seconds / step.step * steps
-                epochs = step.step / steps
-            case Measured(step, loss, found):
+            case Measured(number, loss, found):
                 losses.append(loss)
-                print(f"  step {step:,}  valid loss {loss:.3f}  BLEU {found['bleu']:.1f} (greedy)", flush=True)
+                print(f"  step {number:,}  valid loss {loss:.3f}  BLEU {found['bleu']:.1f} (greedy)", flush=True)
             case Finished():
                 bleu = float(event.scores[test]["bleu"])
+        before = None
     named = dict(Translator.load(out).model.named_parameters())
     inside = sum(weight.numel() for name, weight in named.items() if not name.endswith("tokens.weight"))
     total = sum(weight.numel() for weight in named.values())
-    return Result(total, inside, min(losses), bleu, seconds, epochs)
+    return Result(
+        total, inside, min(losses), bleu, made / steps, seconds / made * steps, processor / max(1, timed) * steps
+    )
 
 
 def main() -> None:
@@ -101,12 +113,12 @@ def main() -> None:
         results[name] = run(recipe, corpus, chosen.out / name.replace(", ", "-").replace(" ", "_"), chosen.test)
     budget = f"{chosen.minutes:g} minutes each" if chosen.minutes else f"{chosen.epochs:g} epochs each"
     print(f"\n{chosen.size}, {chosen.layers} layers, {budget}, {torch.get_num_threads()} threads, {chosen.test}\n")
-    print("| model | parameters | without embeddings | valid loss | BLEU | seconds an epoch | epochs |")
-    print("|---|---|---|---|---|---|---|")
+    print("| model | parameters | without embeddings | valid loss | BLEU | epochs | seconds an epoch | of processor |")
+    print("|---|---|---|---|---|---|---|---|")
     for name, found in results.items():
         print(
             f"| {name} | {found.parameters:,} | {found.inside:,} | {found.loss:.3f} | {found.bleu:.1f} | "
-            f"{found.seconds:.0f} | {found.epochs:.1f} |"
+            f"{found.epochs:.1f} | {found.seconds:.0f} | {found.processor:.0f} |"
         )
 
 
