@@ -185,7 +185,7 @@ def _evaluate_translations(
         )
         _say(f"  {scores.signature}\n  {scores.chrf_signature}")
         if cut := sum(one.cut > 0 for one in made):
-            _say(f"  {cut:,} sources were too long, and read only so far as the model was trained to")
+            _say(f"  sources that were too long, their last tokens not read: {cut:,}")
     return found
 
 
@@ -343,7 +343,6 @@ def translate(
     translator = Translator.load(run)
     chosen: dict[str, Any] = {
         "n_best": n_best,
-        "longest": longest,
         "shortest": shortest,
         "no_repeat": no_repeat,
         "samples": samples,
@@ -356,6 +355,8 @@ def translate(
         chosen["beam"] = max(beam or translator.decoding().beam, n_best)
     if length_penalty is not None:
         chosen["length_penalty"] = length_penalty
+    if longest is not None:
+        chosen["longest"] = longest
     for lines in [texts] if texts else _lines():
         lines = [sanitise(line) for line in lines]
         forced = None if prefix is None else [prefix] * len(lines)
