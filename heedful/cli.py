@@ -189,7 +189,7 @@ def _evaluate_translations(
     chosen = {key: value for key, value in settings.items() if value is not None}
     found = {}
     for name, pairs in tests.items():
-        scores, _ = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
+        scores, made = translator.evaluate(pairs, bootstrap=bootstrap, **chosen)
         found[name] = {key: value for key, value in asdict(scores).items() if value is not None}
         margins = ["" if m is None else f" ± {m:.1f}" for m in (scores.bleu_margin, scores.chrf_margin)]
         _say(
@@ -197,6 +197,8 @@ def _evaluate_translations(
             f"{100 * scores.exact:.1f} % of {len(pairs):,} exactly right"
         )
         _say(f"  {scores.signature}\n  {scores.chrf_signature}")
+        if cut := sum(one.cut > 0 for one in made):
+            _say(f"  sources that were too long, their last tokens not read: {cut:,}")
     return found
 
 
@@ -354,7 +356,6 @@ def translate(
     translator = Translator.load(run)
     chosen: dict[str, Any] = {
         "n_best": n_best,
-        "longest": longest,
         "shortest": shortest,
         "no_repeat": no_repeat,
         "samples": samples,
@@ -367,10 +368,14 @@ def translate(
         chosen["beam"] = max(beam or translator.decoding().beam, n_best)
     if length_penalty is not None:
         chosen["length_penalty"] = length_penalty
+    if longest is not None:
+        chosen["longest"] = longest
     for lines in [texts] if texts else _lines():
         lines = [sanitise(line) for line in lines]
         forced = None if prefix is None else [prefix] * len(lines)
         for one in translator.search(lines, prefix=forced, **chosen):
+            if one.cut:
+                _say(f"too long: the last {one.cut:,} tokens of this source were not read")
             if as_json:
                 listed = [{"text": text, "score": score} for text, score in one.hypotheses]
                 record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}

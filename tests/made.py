@@ -13,6 +13,10 @@ TRANSFORMER: dict[str, Any] = {
     "data": {"vocab_size": 300},
     "train": {"steps": 12, "save_every": 4, "eval_every": 6, "eval_sentences": 20, "tokens": 512, "row": 32},
 }
+DECODER = TRANSFORMER | {
+    "preset": "decoder-tiny",
+    "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 2},
+}
 RECURRENT = TRANSFORMER | {"preset": "rnn-small", "model": dict.fromkeys(("d_embed", "d_align", "d_readout"), 16)}
 RECURRENT["model"]["d_hidden"] = 24
 

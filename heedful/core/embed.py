@@ -123,8 +123,12 @@ class Embed(nn.Module):
 
 
 def places_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-    """Where each token stands in its own sentence, for rows that hold several one after another."""
+    """Where each token stands in its own sentence, for rows that hold several, be it in several pieces. Padding, 0,
+    stands at 0."""
+    order = segments.argsort(dim=1, stable=True)  # brings the pieces of a sentence together
+    sorted_ = segments.gather(1, order)
     here = torch.arange(segments.shape[1], device=segments.device).expand_as(segments)
     begins = torch.ones_like(segments, dtype=torch.bool)
-    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
-    return here - torch.where(begins, here, 0).cummax(dim=1).values
+    begins[:, 1:] = sorted_[:, 1:] != sorted_[:, :-1]
+    places = here - torch.where(begins, here, 0).cummax(dim=1).values
+    return torch.zeros_like(segments).scatter(1, order, places) * (segments > 0)

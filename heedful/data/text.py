@@ -23,7 +23,7 @@ from pathlib import Path
 
 from heedful.errors import HeedError, InputError, MissingError
 
-LONGEST_LINE = 100_000  # characters; a longer one is a broken file, not a sentence
+LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 VALID = ("valid", "val", "dev", "validation")
 TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
@@ -145,7 +145,7 @@ def read_lines(path: str | Path) -> list[str]:
     if max(map(len, lines)) > LONGEST_LINE:
         number = next(number for number, text in enumerate(lines, 1) if len(text) > LONGEST_LINE)
         what = f"{len(lines[number - 1]):,} characters in one line, at most {LONGEST_LINE:,} are read"
-        raise InputError(what, where=f"{path}:{number}", fix="put one sentence on each line")
+        raise InputError(what, where=f"{path}:{number}", fix="put one sentence, or one document, on each line")
     return lines
 
 

@@ -65,8 +65,9 @@ def attention_view(
     `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these places (it
     ends with "</s>"); cross-attention is then shown beside what it helped to say. A layer's texts follow from its
     name: "encoder..." looks from source to source, "...cross_attention" and "attention" (the recurrent model's)
-    from target to source, all others from target to target. Tokens in `special` can be hidden. Raises InputError
-    when weights and tokens do not fit each other, and for more than 256 tokens a side; NonFiniteError for NaN.
+    from target to source, all others from target to target, or, with as many keys as both have tokens, to source
+    and target (a decoder alone). Tokens in `special` can be hidden. Raises InputError when weights and tokens do not
+    fit each other, and for more than 256 tokens a side; NonFiniteError for NaN.
     """
     texts = {"source": list(source), "target": list(target)}
     if produced is not None:
@@ -81,6 +82,8 @@ def attention_view(
             raise InputError(f"{len(tokens)} {name} tokens are too many to show", fix=f"show at most {LONGEST}")
     if not weights:
         raise InputError("there are no layers to show", fix="record at least one attention layer")
+    if source and any(layer.shape[2] == len(source) + len(target) for layer in weights.values()):
+        texts["both"] = [*source, *target]
     return View(
         title=title or "Attention",
         texts={name: [token_label(token) for token in tokens] for name, tokens in texts.items()},
@@ -90,10 +93,13 @@ def attention_view(
 
 
 def _layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Sequence[str]]) -> Layer:
+    said = "produced" if "produced" in texts else "target"
     if name.startswith("encoder"):
         kind, rows, columns = "encoder", "source", "source"
     elif name.split(".")[-1] in ("cross_attention", "attention"):
-        kind, rows, columns = "cross", "produced" if "produced" in texts else "target", "source"
+        kind, rows, columns = "cross", said, "source"
+    elif weights.shape[2] == len(texts.get("both", ())):
+        kind, rows, columns = "self", said, "both"
     else:
         kind, rows, columns = "decoder" if name.startswith("decoder") else "self", "target", "target"
     H, T, S = weights.shape
@@ -115,10 +121,10 @@ def _layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Seque
         heads=H,
         T=T,
         S=S,
-        causal=kind != "cross" and is_causal(weights),
+        causal=rows == columns and is_causal(weights),
         weights=base64.b64encode(half.contiguous().numpy().astype("<f2").tobytes()).decode(),
         labels=[
-            Label(name=label.name, score=round(label.score, 3)) for label in summary(weights, same=kind != "cross")
+            Label(name=label.name, score=round(label.score, 3)) for label in summary(weights, same=rows == columns)
         ],
     )
 

@@ -8,7 +8,7 @@ const MOST_LINES = 400;
 const ROW = 30; // pixels; page.css gives list items the same height
 const VIEWS = { flow: "Flow", heads: "Heads", matrix: "Matrix" };
 const KINDS = { cross: "Cross", encoder: "Encoder self", decoder: "Decoder self", self: "Self" };
-const TEXTS = { source: "Source", target: "Target", produced: "Output" };
+const TEXTS = { source: "Source", target: "Target", produced: "Output", both: "Source, then target" };
 
 const byId = (id) => document.getElementById(id);
 const make = (tag, properties = {}, ...children) => {

@@ -8,9 +8,10 @@ from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from heedful.models.transducer import Transducer, TransducerConfig
 
 # Models that read a source and write a target.
-EncoderDecoder = Seq2Seq | RNN
+TranslationModel = Seq2Seq | RNN | Transducer
 
 # What a `config.json` may say under "kind".
 KINDS: dict[str, tuple[type, Any]] = {
@@ -18,6 +19,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "rnn": (RNNConfig, RNN),
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
+    "transducer": (TransducerConfig, Transducer),
 }
 
 

@@ -3,6 +3,7 @@
 B batch, T tokens, V vocabulary, C model width, R rows of a generation under way.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -27,27 +28,33 @@ class LMConfig:
 
 @dataclass(frozen=True)
 class LMState:
-    """A generation under way: what each block remembers, which of it is padding, and the place of the next token."""
+    """A generation under way: what each block remembers, which of it is padding, and the place of the next token, one
+    (b = 1) where all rows come from one."""
 
     caches: tuple[BlockCache, ...]
     valid: Bool[Tensor, "R S"] | None  # None: no row has padding
-    places: Int[Tensor, "R"]
+    places: Int[Tensor, "b"]
 
     def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
         valid = None if self.valid is None else self.valid[rows]
-        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, self.places[rows])
+        places = self.places if len(self.places) == 1 else self.places[rows]  # as `KV.pick`
+        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, places)
 
 
 class LM(nn.Module):
     packs = True  # several documents may share a row: segments keep them apart
 
-    def __init__(self, config: LMConfig) -> None:
+    def __init__(self, config: LMConfig, init: Callable[[nn.Module], None] | None = None) -> None:
+        """The weights begin as `init` says; without it, as GPT-2's."""
         super().__init__()
         self.config = config
         self.embed = Embed(config.d_model, config.embed)
         self.stack = Stack(config.d_model, config.stack)
         self.head = nn.Linear(config.d_model, config.embed.vocab_size, bias=config.output_bias)
-        gpt2(self, n_layers=config.stack.n_layers)
+        if init is None:
+            gpt2(self, n_layers=config.stack.n_layers)
+        else:
+            init(self)
         if config.tied:
             self.head.weight = self.embed.tokens.weight
 
@@ -59,25 +66,39 @@ class LM(nn.Module):
         """
         return self.head(self.hidden(tokens, segments))
 
-    def hidden(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T C"]:
-        """What `head` turns into logits: a loss that never builds them all starts here."""
+    def hidden(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, prefix: int = 0
+    ) -> Float[Tensor, "B T C"]:
+        """What `head` turns into logits: a loss that never builds them all starts here.
+
+        The first `prefix` tokens of a row are seen by all of their document, those before them too.
+        """
+        first = torch.full((len(tokens),), prefix, device=tokens.device) if prefix else None
         if segments is None:
-            places, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], Mask(causal=True)
+            places, both = torch.arange(tokens.shape[1], device=tokens.device)[None], None
         else:
-            places, mask = places_in_segments(segments), Mask(causal=True, segments=(segments, segments))
+            places, both = places_in_segments(segments), (segments, segments)
+        mask = Mask(causal=True, prefix=first, segments=both)
         return self.stack(self.embed(tokens, places), Context(mask=mask, positions=places))[0]
 
     def start(
-        self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
+        self,
+        source: Int[Tensor, "B S"],
+        segments: Int[Tensor, "B S"] | None = None,
+        size: int | None = None,
+        *,
+        causal: bool = True,
     ) -> LMState:
         """Reads what comes before the first token that `step` gets; rows of unequal length are padded at their end,
-        where `segments` is 0. With `size`, room for that many tokens in all; without, the cache grows."""
+        where `segments` is 0. With `size`, room for that many tokens in all; without, the cache grows. What is not
+        read causally is a prefix, as in `hidden`."""
         B, S = source.shape
         valid = None if segments is None or bool((segments > 0).all()) else segments > 0
         caches = self.stack.start(Context(mask=EVERYONE), size)
         if S:
             places = torch.arange(S, device=source.device).expand(B, S)
-            context = Context(mask=Mask(causal=True), positions=places)  # padding comes after all that matters
+            mask = Mask(causal=True) if causal else Mask(valid=valid)  # padding comes after all that matters
+            context = Context(mask=mask, positions=places)
             _, caches = self.stack(self.embed(source, places), context, caches)
         lengths = torch.full((B,), S, device=source.device) if valid is None else valid.sum(1)
         return LMState(caches, valid, lengths)

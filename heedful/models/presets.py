@@ -11,9 +11,11 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PlacesConfig
 from heedful.core.position import PositionConfig
+from heedful.errors import InputError
 from heedful.models.lm import LMConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.transducer import TransducerConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,24 @@ class Transformer:
     norm: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderOnly:
+    """One stack for source and target (Liu et al. 2018, section 4.2.3), of the Transformer's own layers."""
+
+    d_model: int
+    n_heads: int
+    d_ff: int
+    n_layers: int
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    order: Literal["post", "pre", "sandwich"] = "post"
+    norm: Literal["layer", "rms"] = "layer"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    gated: bool = False
+    input_loss: float = 1.0
+    prefix: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +80,7 @@ class Decoder:
     tied: bool = True
 
 
-Row = Transformer | Recurrent
+Row = Transformer | DecoderOnly | Recurrent
 
 TRANSLATORS: dict[str, Row] = {
     "transformer-tiny": Transformer(d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"),
@@ -74,15 +94,26 @@ TRANSLATORS: dict[str, Row] = {
     "transformer-big": Transformer(
         d_model=1024, n_heads=16, d_ff=4096, encoder_layers=6, decoder_layers=6, dropout=0.3
     ),
+    "decoder-tiny": DecoderOnly(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
+    "decoder-small": DecoderOnly(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
+    "decoder-base": DecoderOnly(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
     "rnn-small": Recurrent(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
     "rnn-bahdanau": Recurrent(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
 }
 
 
-def translator(row: Row, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig | RNNConfig:
-    """The configuration of a translator of this size. `joint`: both sides share one vocabulary, and its matrix."""
+def translator(
+    row: Row, *, source_vocab: int, target_vocab: int, joint: bool
+) -> Seq2SeqConfig | TransducerConfig | RNNConfig:
+    """The configuration of a translator of this size. `joint`: both sides share one vocabulary, and its matrix; raises
+    InputError where it is False and one stack is to read both."""
     if isinstance(row, Transformer):
         return vaswani(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
+    if isinstance(row, DecoderOnly):
+        if not joint:
+            what = "a decoder alone reads source and target with one vocabulary"
+            raise InputError(what, where="data.joint = false", fix="--set data.joint=true")
+        return liu(row, vocab_size=source_vocab)
     return RNNConfig(
         source_vocab=source_vocab,
         target_vocab=target_vocab,
@@ -97,32 +128,39 @@ def translator(row: Row, *, source_vocab: int, target_vocab: int, joint: bool) -
 
 def vaswani(row: Transformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
     """Sinusoidal places, scaled embeddings that are also the output matrix, no biases in attention."""
-    attention = AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout)
-
-    def stack(n_layers: int, cross: AttentionConfig | None) -> StackConfig:
-        block = BlockConfig(
-            attention=attention,
-            cross=cross,
-            d_ff=row.d_ff,
-            order=row.order,
-            norm=row.norm,
-            activation=row.activation,
-            gated=row.gated,
-            dropout=row.dropout,
-        )
-        return StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post")
-
-    def embed(vocab_size: int) -> EmbedConfig:
-        return EmbedConfig(vocab_size=vocab_size, places=PlacesConfig(kind="sinusoidal"), dropout=row.dropout)
-
     return Seq2SeqConfig(
         d_model=row.d_model,
-        source=embed(source_vocab),
-        target=embed(target_vocab),
-        encoder=stack(row.encoder_layers, None),
-        decoder=stack(row.decoder_layers, attention),
+        source=_embed(row, source_vocab),
+        target=_embed(row, target_vocab),
+        encoder=_stack(row, row.encoder_layers),
+        decoder=_stack(row, row.decoder_layers, cross=True),
         tied="all" if joint else "output",
     )
+
+
+def liu(row: DecoderOnly, *, vocab_size: int) -> TransducerConfig:
+    """The same without an encoder."""
+    lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=_stack(row, row.n_layers))
+    return TransducerConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
+
+
+def _embed(row: Transformer | DecoderOnly, vocab_size: int) -> EmbedConfig:
+    return EmbedConfig(vocab_size=vocab_size, places=PlacesConfig(kind="sinusoidal"), dropout=row.dropout)
+
+
+def _stack(row: Transformer | DecoderOnly, n_layers: int, *, cross: bool = False) -> StackConfig:
+    attention = AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout)
+    block = BlockConfig(
+        attention=attention,
+        cross=attention if cross else None,
+        d_ff=row.d_ff,
+        order=row.order,
+        norm=row.norm,
+        activation=row.activation,
+        gated=row.gated,
+        dropout=row.dropout,
+    )
+    return StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post")
 
 
 def gpt3(n_layers: int, d_model: int, n_heads: int) -> Decoder:

@@ -18,7 +18,7 @@ from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
-from heedful.models.rnn import RNN
+from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
@@ -111,18 +111,17 @@ class Probe:
         made: list[Tensor] = []
 
         def keep(module: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            if arguments[0].shape == self.target.shape:
-                made.append(output.detach().requires_grad_())
-                return made[-1]
-            return output
+            made.append(output.detach().requires_grad_())
+            return made[-1]
 
         handle = self.embedding.register_forward_hook(keep)
         logits = self.model(*self.inputs)
         handle.remove()
-        worst = 0.0
-        for place in range(self.target.shape[1] - 1):
+        worst, T = 0.0, self.target.shape[1]
+        for place in range(T - 1):
             (gradient,) = torch.autograd.grad(logits[:, place].square().sum(), made[-1], retain_graph=True)
-            worst = max(worst, float(gradient[:, place + 1 :].abs().max()))
+            later = gradient[:, -T:][:, place + 1 :]  # the target comes last, be it alone or behind its source
+            worst = max(worst, float(later.abs().max()))
         return worst
 
     def explicit(self) -> Tensor:
@@ -143,14 +142,20 @@ class Probe:
 class Translations(Probe):
     def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
         model: Any = translator.model
-        sentences = [ids for ids in translator.source.encode(list(texts)) if ids][:8]
+        sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
         sentences = sentences or random_sentences(translator.source.size)
         found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
         self.targets = [torch.tensor([BOS, *best[0].tokens]) for best in found]
         self.source, self.segments = pad(sentences)
         target = pad_sequence(self.targets, batch_first=True, padding_value=PAD)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
-        embedding = model.target if isinstance(model.target, nn.Embedding) else model.target.tokens
+        match model:
+            case Transducer():
+                embedding = model.lm.embed.tokens
+            case RNN():
+                embedding = model.target
+            case _:
+                embedding = model.target.tokens
         inputs = (self.source, target, self.segments, segments)
         super().__init__(model, inputs, target, segments > 0, embedding)
 

@@ -12,6 +12,7 @@ from heedful.errors import InputError
 from heedful.look.draw import heatmap, overview, to_bytes
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
+from heedful.models import Transducer
 from heedful.tasks.translate import Translator
 
 
@@ -20,7 +21,7 @@ class Looked:
     """One translation, its tokens, and the weights (H, T, S) of each attention layer that was watched.
 
     `read` is what the decoder had read at each place, `said` what it said there; a row of cross-attention is what
-    it looked at to say `said`.
+    it looked at to say `said`, and so is a row of a decoder alone, which looks at the source and at what it has read.
     """
 
     text: str
@@ -35,7 +36,7 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
 
     `layers` chooses by name, such as "decoder.*.cross_attention". Raises InputError for an empty text.
     """
-    ids = translator.source.encode([text])[0]
+    ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
     if target is None:
@@ -45,7 +46,9 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
     device = translator.model.head.weight.device
     source, segments = (part.to(device) for part in pad([ids]))
     read = torch.tensor([[BOS, *said]], device=device)
-    with torch.inference_mode(), record(translator.model, layers) as recording:
+    alone = isinstance(translator.model, Transducer)
+    queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
+    with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
         translator.model(source, read, segments, torch.ones_like(read))
     return Looked(
         translator.target.decode(said),
@@ -69,21 +72,19 @@ def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 def draw(looked: Looked, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
     """The picture as the content of a .png, .svg or .html file.
 
-    The html has every layer. A png or svg shows one map: layers by heads, or one `head` large; of the cross-attention
-    unless layers were `chosen`. Raises InputError for a head that is not there.
+    The html has every layer. A png or svg shows one map: layers by heads, or one `head` large; of the cross-attention,
+    where there is any, unless layers were `chosen`. Raises InputError for a head that is not there.
     """
     if kind == "html":
         view = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=looked.text)
         return page(view).encode()
     layers = looked.weights
     if not chosen:
-        layers = {name: each for name, each in layers.items() if name.endswith(("cross_attention", "attention"))}
-        layers = {name: each for name, each in layers.items() if not name.endswith("self_attention")}
+        crossing = {name: each for name, each in layers.items() if not name.endswith("self_attention")}
+        layers = crossing or layers
     first = next(iter(layers))
-    inside = first.startswith("encoder")
-    same = first.endswith("self_attention")
-    columns = looked.source if inside or not same else looked.read
-    rows = columns if same else looked.said
+    rows, columns = _sides(looked, first)
+    same = rows is columns
     alike = {name: each for name, each in layers.items() if each.shape == layers[first].shape}
     if head is not None or sum(len(each) for each in alike.values()) == 1:
         number = head or 0
@@ -94,3 +95,14 @@ def draw(looked: Looked, kind: str, *, head: int | None = None, chosen: bool = F
     else:
         figure = overview(alike, rows, columns, same=same)
     return to_bytes(figure, "png" if kind == "png" else "svg")
+
+
+def _sides(looked: Looked, layer: str) -> tuple[list[str], list[str]]:
+    """The tokens of a layer's queries, and of its keys."""
+    if layer.startswith("encoder"):
+        return looked.source, looked.source
+    if not layer.endswith("self_attention"):
+        return looked.said, looked.source
+    if looked.weights[layer].shape[2] > len(looked.read):
+        return looked.said, [*looked.source, *looked.read]
+    return looked.read, looked.read

@@ -32,6 +32,7 @@ class DataRecipe(Section):
     joint: bool = True  # one vocabulary for both sides
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
+    cut: bool = False  # but longer sources, documents to be summarised, are cut there, in training and in use
     across: bool = True  # a language model may look across the ends of documents that share a row
 
 
@@ -67,6 +68,7 @@ class TrainRecipe(Section):
 class DecodeRecipe(Section):
     beam: int = Field(5, ge=1, le=64)
     length_penalty: float = Field(1.0, ge=0)
+    longest: int | None = Field(None, ge=1)  # new tokens; None: twice the source's and 12 more
 
 
 class ClassifyRecipe(Section):

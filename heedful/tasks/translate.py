@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import BOS, EOS, PAD, Tokenizer
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder
+from heedful.models import Transducer, TranslationModel
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
 from heedful.tasks.scores import Scores, score
@@ -29,6 +31,7 @@ SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the bea
 class TranslationTask:
     """Batches of sentence pairs, and the cross-entropy of the target's tokens.
 
+    A decoder alone also learns from the source's, which its loss does not count: the losses of all models compare.
     A model that can keep sentences apart gets rows packed with several of them, of one shape all along; one that
     cannot gets a sentence a row, sorted by length.
     """
@@ -53,30 +56,54 @@ class TranslationTask:
             self._kept = epoch, made
         return self._kept[1]
 
-    def loss(self, model: EncoderDecoder, batch: Batch) -> Loss:
+    def loss(self, model: TranslationModel, batch: Batch) -> Loss:
         smoothing = SMOOTHING if self.recipe.smoothing is None else self.recipe.smoothing
+        if isinstance(model, Transducer) and model.config.input_loss:
+            return whole_cross_entropy(model, batch, smoothing=smoothing)
         return cross_entropy(model, batch, smoothing=smoothing)
 
 
-def cross_entropy(model: EncoderDecoder, batch: Batch, *, smoothing: float = 0.0) -> Loss:
+def cross_entropy(model: TranslationModel, batch: Batch, *, smoothing: float = 0.0) -> Loss:
     """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
     device = model.head.weight.device
     source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
     hidden = model.hidden(source, target_in, source_segments, target_segments)
     real = target_segments > 0
-    head = model.head
-    total = linear_cross_entropy(hidden[real], head.weight, head.bias, target_out[real], smoothing=smoothing)
-    return Loss(total, int(real.sum()))
+    return Loss(_summed(model, hidden[real], target_out[real], smoothing), int(real.sum()))
+
+
+def whole_cross_entropy(model: Transducer, batch: Batch, *, smoothing: float = 0.0) -> Loss:
+    """The same in value; its gradient is also that of the source's tokens but the first, by the model's weight for
+    them (Liu et al. 2018, section 4.2.3)."""
+    device = model.head.weight.device
+    source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
+    hidden = model.whole(source, target_in, source_segments, target_segments)
+    S, real = source.shape[1], target_segments > 0
+    follows = (source_segments[:, 1:] == source_segments[:, :-1]) & (source_segments[:, 1:] > 0)
+    of_source = _summed(model, hidden[:, : S - 1][follows], source[:, 1:][follows], smoothing)
+    total = _summed(model, hidden[:, S:][real], target_out[real], smoothing)
+    return Loss(total + model.config.input_loss * (of_source - of_source.detach()), int(real.sum()))
+
+
+def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothing: float) -> Tensor:
+    return linear_cross_entropy(hidden, model.head.weight, model.head.bias, following, smoothing=smoothing)
+
+
+def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
+    """The first `most` tokens of each (None: all), and how many there were beyond."""
+    kept = [ids[:most] for ids in sentences]
+    return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
-    divided by length ** length_penalty."""
+    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read."""
 
     source: str
     text: str
     score: float
     hypotheses: list[tuple[str, float]]
+    cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +113,7 @@ class Decoding:
     beam: int = 5
     length_penalty: float = 1.0
     n_best: int = 1
-    longest: int | None = None  # new tokens; None: twice the source and 10 more
+    longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
     samples: int = 0
@@ -99,7 +126,7 @@ class Decoding:
 class Translator:
     """A trained model, its tokenizers, and how it searches unless told otherwise."""
 
-    def __init__(self, model: EncoderDecoder, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.source, self.target, self.about = source, target, about
 
@@ -120,15 +147,20 @@ class Translator:
     ) -> list[Translation]:
         """The translations of each text, with scores. `prefix`: how each one must begin."""
         decoding = self.decoding(**settings)
-        ids = self.source.encode(texts)
+        ids, beyond = self.encode(texts)
         forced = None if prefix is None else self.target.encode(prefix)
         found = self.hypotheses(ids, decoding, forced)
         made = []
-        for text, best in zip(texts, found, strict=True):
+        for text, best, cut in zip(texts, found, beyond, strict=True):
             read = self.target.decode_batch([hypothesis.tokens for hypothesis in best])
             listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
-            made.append(Translation(text, *listed[0], listed))
+            made.append(Translation(text, *listed[0], listed, cut))
         return made
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
+        """Each source's tokens, as many as were read in training where those were cut, and how many there are
+        beyond."""
+        return cut_at(self.source.encode(texts), self.about.get("longest_source"))
 
     def decoding(self, **settings: Any) -> Decoding:
         return Decoding(**{**self.about.get("decode", {}), **settings})

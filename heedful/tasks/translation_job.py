@@ -22,7 +22,7 @@ from heedful.tasks.card import model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
-from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
+from heedful.tasks.translate import TranslationTask, Translator, cross_entropy, cut_at
 
 
 class TranslationJob:
@@ -39,7 +39,10 @@ class TranslationJob:
         self.notes = list(corpus.notes)
         known = None if begun is None else read_tokenizers(begun)
         self.source, self.target = known or _train_tokenizers(recipe, corpus)
-        encoded = list(zip(self.source.encode(pairs.source), self.target.encode(pairs.target), strict=True))
+        sources, beyond = cut_at(self.source.encode(pairs.source), data.longest - 1 if data.cut else None)
+        if any(beyond):
+            self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {data.longest} tokens")
+        encoded = list(zip(sources, self.target.encode(pairs.target), strict=True))
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < data.longest]
         if len(self.pairs) < len(encoded):
             self.notes.append(
@@ -47,7 +50,8 @@ class TranslationJob:
             )
         if not self.pairs:
             what = f"every pair is longer than data.longest = {data.longest} tokens"
-            raise InputError(what, where=pairs.name, fix="--set data.longest=1000")
+            fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
+            raise InputError(what, where=pairs.name, fix=fix)
         digest = hashlib.sha256()
         for side in (*pairs.source, "", *pairs.target):
             digest.update(side.encode() + b"\n")
@@ -86,11 +90,13 @@ class TranslationJob:
     @torch.inference_mode()
     def measure(self, model: Any) -> Measured:
         """The loss, given the target's words; and BLEU and chrF of greedy translations, of which a few are shown."""
-        sides = self.source.encode(self.valid.source), self.target.encode(self.valid.target)
+        translator = self._translator(model)
+        sides = translator.encode(self.valid.source)[0], self.target.encode(self.valid.target)
         filled = [pair for pair in zip(*sides, strict=True) if all(pair)]
-        losses = [cross_entropy(model, batch) for batch in bucket_rows(filled, range(len(filled)), tokens=4096)]
+        tokens = max([4096, *(len(side) + 1 for pair in filled for side in pair)])
+        losses = [cross_entropy(model, batch) for batch in bucket_rows(filled, range(len(filled)), tokens=tokens)]
         loss = sum(float(each.total) for each in losses) / sum(each.count for each in losses)
-        scores, made = self._translator(model).evaluate(self.valid, beam=1)
+        scores, made = translator.evaluate(self.valid, beam=1)
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
         return Measured(loss, {"bleu": scores.bleu, "chrf": scores.chrf}, scores.bleu, "\n".join(lines))
@@ -133,8 +139,9 @@ class TranslationJob:
 
     def _about(self) -> dict[str, object]:
         """task.json: what the model is for, and how it searches unless told otherwise."""
-        decode = self.recipe.decode.model_dump()
-        return {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
+        decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
+        about = {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
+        return about | ({"longest_source": data.longest - 1} if data.cut else {})
 
 
 def _read(recipe: Recipe) -> Corpus:

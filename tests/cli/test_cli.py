@@ -133,6 +133,31 @@ def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch
     assert not (tmp_path / "never").exists()
 
 
+def test_a_decoder_alone_by_the_same_commands(data, tmp_path, capsys):
+    """And with documents for sources: they are cut, and whoever asks is told."""
+    out = tmp_path / "run"
+    settings = ["n_layers=1", "d_model=16", "n_heads=2", "d_ff=32"]
+    words = ["--preset", "decoder-tiny", "--data", data / "pairs.tsv", "--out", out]
+    words += [f"--set=model.{setting}" for setting in settings]
+    words += ["--set=data.vocab_size=300", "--set=data.longest=10", "--set=data.cut=true", "--set=decode.longest=4"]
+    assert heed("train", "translate", *words, "--set=train.steps=2", "--json") == 0
+    assert heed("train", "--resume", "--out", out, "--set", "train.steps=3", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["steps"] == 3
+    assert heed("translate", out, "ba de gi " * 9, "ko", "--json") == 0
+    said = capsys.readouterr()
+    assert re.fullmatch(r"too long: the last \d+ tokens of this source were not read\n", said.err)
+    assert [len(json.loads(line)["text"].split()) <= 4 for line in said.out.splitlines()] == [True, True]
+    (tmp_path / "long.en").write_text("ba de gi " * 9 + "\nko\n")
+    (tmp_path / "long.fr").write_text("GI\nKO\n")
+    assert heed("eval", out, "--source", tmp_path / "long.en", "--target", tmp_path / "long.fr") == 0
+    assert "sources that were too long, their last tokens not read: 1" in capsys.readouterr().err
+    assert heed("look", out, "ba de", "--out", tmp_path / "look.html") == 0
+    assert heed("check", out, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["broken"] == 0
+    assert heed("info", out, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["model"] == "Transducer"
+
+
 @pytest.fixture(scope="module")
 def text(data):
     (data / "book.txt").write_text("".join(f"{a} {b} {c}.\n" for a in WORDS for b in WORDS for c in WORDS))

@@ -61,7 +61,7 @@ def test_everything_is_written_down() -> None:
 
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
 def test_every_preset_there_and_back(name: str) -> None:
-    config = translator(TRANSLATORS[name], source_vocab=50, target_vocab=60, joint=False)
+    config = translator(TRANSLATORS[name], source_vocab=50, target_vocab=50, joint=True)
     assert from_json(type(config), json.loads(json.dumps(to_json(config)))) == config
 
 

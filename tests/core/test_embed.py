@@ -124,8 +124,13 @@ def test_the_sum_is_dropped_in_training_only() -> None:
 
 def test_places_in_a_row_of_several_sentences() -> None:
     segments = torch.tensor([[1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 3, 3]])
-    assert places_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 1], [0, 0, 1, 2, 3, 4, 0, 1]]
+    assert places_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 0], [0, 0, 1, 2, 3, 4, 0, 1]]
     assert places_in_segments(torch.ones(1, 4, dtype=torch.long)).tolist() == [[0, 1, 2, 3]]
+
+
+def test_places_in_a_sentence_of_several_pieces() -> None:
+    segments = torch.tensor([[1, 1, 2, 0, 0, 1, 2, 2, 1, 0], [2, 1, 2, 1, 2, 1, 0, 3, 0, 3]])
+    assert places_in_segments(segments).tolist() == [[0, 1, 0, 0, 0, 2, 1, 2, 3, 0], [0, 0, 1, 1, 2, 2, 0, 0, 0, 1]]
 
 
 def test_a_bf16_table_sums_its_gradient_in_float32() -> None:

@@ -309,7 +309,7 @@ FAULTS = {
     "a NUL": Fault({"p.tsv": GOOD + "a\0\tb\n"}, "p.tsv:31: a NUL byte, expected text"),
     "a very long line": Fault(
         {"p.tsv": GOOD + "a\t" + "b" * LONGEST_LINE},
-        "p.tsv:31: 100,002 characters in one line, at most 100,000 are read",
+        "p.tsv:31: 1,000,002 characters in one line, at most 1,000,000 are read",
     ),
     "not JSON": Fault(
         {"p.jsonl": '{"source": "a", "target": "b"}\n' * 9 + "{'source': 1}\n"},

@@ -1,4 +1,4 @@
-"""Both translators learn to say a sentence backwards in another alphabet, which a lookup of words cannot."""
+"""Every translator learns to say a sentence backwards in another alphabet, which a lookup of words cannot."""
 
 import pytest
 
@@ -8,11 +8,19 @@ from heedful.tasks.run import Finished, train
 from made import backwards
 
 TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+DECODER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0}
 RECURRENT = {"d_embed": 48, "d_hidden": 64, "d_align": 48, "d_readout": 48, "dropout": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("preset", "model", "lr"), [("transformer-tiny", TRANSFORMER, 4e-3), ("rnn-small", RECURRENT, 8e-3)]
+    ("preset", "model", "lr"),
+    [
+        ("transformer-tiny", TRANSFORMER, 4e-3),
+        ("decoder-tiny", DECODER, 4e-3),
+        ("decoder-tiny", DECODER | {"input_loss": 0.0, "prefix": True}, 4e-3),
+        ("rnn-small", RECURRENT, 8e-3),
+    ],
+    ids=["transformer", "decoder", "prefix", "rnn"],
 )
 def test_it_learns(tmp_path, preset, model, lr):
     test = backwards(100, 3)

@@ -96,6 +96,15 @@ def test_a_layers_name_tells_what_looks_at_what() -> None:
     assert attention_view(SOURCE, READ, layers)["layers"][2]["rows"] == "target"
 
 
+def test_a_decoder_alone_looks_at_both_texts() -> None:
+    layers = {"lm.stack.blocks.0.self_attention": soft(2, 4, 7)}
+    view = attention_view(SOURCE, READ, layers, produced=SAID)
+    assert view["texts"]["both"] == [*SOURCE, *READ]
+    (layer,) = view["layers"]
+    assert (layer["kind"], layer["rows"], layer["columns"], layer["causal"]) == ("self", "produced", "both", False)
+    assert "both" not in attention_view([], READ, {"blocks.0.self_attention": causal(2, 4)})["texts"]
+
+
 @pytest.mark.parametrize("text", [page(attention_view(SOURCE, READ, weights(), title="t")), hostile()])
 def test_nothing_leaves_and_nothing_foreign_runs(text: str) -> None:
     found = Page(text)

@@ -5,8 +5,18 @@ import dataclasses
 import pytest
 import torch
 
+from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, Recurrent, Transformer, language_model, translator
+from heedful.models.presets import (
+    LANGUAGE_MODELS,
+    TRANSLATORS,
+    DecoderOnly,
+    Recurrent,
+    Transformer,
+    language_model,
+    translator,
+)
+from heedful.tasks.info import describe
 
 
 def of_transformer(*, d: int, ff: int, layers: int, vocabularies: int, final_norms: int) -> int:
@@ -15,6 +25,12 @@ def of_transformer(*, d: int, ff: int, layers: int, vocabularies: int, final_nor
     encoder = layers * (attention + mlp + 2 * norm)
     decoder = layers * (2 * attention + mlp + 3 * norm)
     return vocabularies * d + encoder + decoder + final_norms * norm
+
+
+def of_decoder_only(*, d: int, ff: int, layers: int, vocabulary: int, final_norms: int) -> int:
+    """Liu et al. 2018: the same without the encoder and what looks at it."""
+    attention, mlp, norm = 4 * d * d, d * ff + ff + ff * d + d, 2 * d
+    return vocabulary * d + layers * (attention + mlp + 2 * norm) + final_norms * norm
 
 
 def of_recurrent(*, e: int, n: int, a: int, r: int, source: int, target: int, matrices: int) -> int:
@@ -55,6 +71,41 @@ def test_transformers(name: str) -> None:
     assert count(name, 900, 700, joint=False) == of_transformer(**sizes, vocabularies=1_600)
 
 
+ALONE = {  # with the same tokens
+    "decoder-tiny": ({"d": 128, "ff": 512, "layers": 2, "final_norms": 1}, 5_131_776),
+    "decoder-small": ({"d": 256, "ff": 1024, "layers": 3, "final_norms": 1}, 11_838_720),
+    "decoder-base": ({"d": 512, "ff": 2048, "layers": 6, "final_norms": 0}, 37_846_016),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_decoders_alone(name: str) -> None:
+    sizes, total = ALONE[name]
+    assert of_decoder_only(**sizes, vocabulary=37_000) == total
+    assert count(name, 37_000, 37_000, joint=True) == total == describe(name)["parameters"]
+
+
+@pytest.mark.parametrize("size", ["tiny", "small", "base"])
+def test_a_decoder_alone_has_three_sevenths_of_the_weights(size: str) -> None:
+    """An encoder's layer has 12 d^2 weights, a decoder's 16 d^2, a layer of the decoder alone 12 d^2: 12/28, without
+    the embeddings. The paper says "almost half" of the parameters are gone."""
+    row, other = TRANSLATORS[f"decoder-{size}"], TRANSLATORS[f"transformer-{size}"]
+    assert isinstance(row, DecoderOnly)
+    assert isinstance(other, Transformer)
+    assert (row.n_layers, row.d_model) == (other.encoder_layers, other.d_model)
+    words = 37_000
+    without = [
+        count(f"{kind}-{size}", words, words, joint=True) - words * row.d_model for kind in ("decoder", "transformer")
+    ]
+    assert without[0] / without[1] == pytest.approx(3 / 7, abs=1e-3)
+    assert round(without[0] / without[1], 2) == 0.43
+
+
+def test_a_decoder_alone_has_one_vocabulary() -> None:
+    with pytest.raises(InputError, match=r"data\.joint = false: a decoder alone reads source and target with one"):
+        translator(TRANSLATORS["decoder-tiny"], source_vocab=9, target_vocab=9, joint=False)
+
+
 RECURRENT = {
     "rnn-small": {"e": 256, "n": 256, "a": 256, "r": 256},
     "rnn-bahdanau": {"e": 620, "n": 1000, "a": 1000, "r": 500},
@@ -74,7 +125,7 @@ def test_bahdanau_with_the_papers_vocabularies() -> None:
 
 
 def test_every_row_is_guarded() -> None:
-    assert set(TRANSLATORS) == set(JOINT) | set(RECURRENT)
+    assert set(TRANSLATORS) == set(JOINT) | set(ALONE) | set(RECURRENT)
 
 
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
@@ -86,40 +137,56 @@ def test_what_a_row_says_arrives(name: str) -> None:
             assert getattr(config, key) == value
         assert config.tied
         return
-    assert (config.d_model, config.tied) == (row.d_model, "all")
-    for stack, layers in ((config.encoder, row.encoder_layers), (config.decoder, row.decoder_layers)):
+    if isinstance(row, DecoderOnly):
+        assert (config.lm.d_model, config.lm.tied) == (row.d_model, True)
+        assert (config.input_loss, config.prefix) == (1.0, False)
+        stacks, embeds = [(config.lm.stack, row.n_layers)], [config.lm.embed]
+        assert config.lm.stack.block.cross is None
+    else:
+        assert (config.d_model, config.tied) == (row.d_model, "all")
+        stacks, embeds = [(config.encoder, row.encoder_layers)], [config.source, config.target]
+        stacks.append((config.decoder, row.decoder_layers))
+        assert config.encoder.block.cross is None
+        assert config.decoder.block.cross == config.decoder.block.attention
+    for stack, layers in stacks:
         block = stack.block
         assert (stack.n_layers, stack.final_norm) == (layers, row.order != "post")
         assert (block.d_ff, block.order, block.dropout) == (row.d_ff, row.order, row.dropout)
         assert block.attention.n_heads == row.n_heads
-    assert config.encoder.block.cross is None
-    assert config.decoder.block.cross == config.decoder.block.attention
-    for embed in (config.source, config.target):
+    for embed in embeds:
         assert (embed.scaled, embed.places.kind, embed.dropout) == (True, "sinusoidal", row.dropout)
 
 
-def test_every_field_of_a_row_changes_the_model() -> None:
+ROW = TRANSLATORS["decoder-base"]
+LAYERS = {"encoder_layers": 1, "decoder_layers": 2}
+OTHER = {
+    "d_model": 64,
+    "n_heads": 2,
+    "d_ff": 32,
+    "dropout": 0.7,
+    "attention_dropout": 0.6,
+    "order": "pre",
+    "norm": "rms",
+    "activation": "silu",
+    "gated": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "other"),
+    [
+        (TRANSLATORS["transformer-base"], OTHER | LAYERS),
+        (dataclasses.replace(ROW, input_loss=0.0), OTHER | {"n_layers": 1, "input_loss": 0.5, "prefix": True}),
+    ],
+)
+def test_every_field_of_a_row_changes_the_model(row: Transformer | DecoderOnly, other: dict[str, object]) -> None:
     """A field that is not passed on is an option that is silently ignored."""
-    row = TRANSLATORS["transformer-base"]
-    assert isinstance(row, Transformer)
-    other = Transformer(
-        d_model=64,
-        n_heads=2,
-        d_ff=32,
-        encoder_layers=1,
-        decoder_layers=2,
-        dropout=0.7,
-        attention_dropout=0.6,
-        order="pre",
-        norm="rms",
-        activation="silu",
-        gated=True,
-    )
+    assert set(other) == {field.name for field in dataclasses.fields(row)}
     configs = {translator(row, source_vocab=9, target_vocab=9, joint=True)}
-    for field in dataclasses.fields(Transformer):
-        changed = dataclasses.replace(row, **{field.name: getattr(other, field.name)})
+    for name, value in other.items():
+        changed = dataclasses.replace(row, **{name: value})
         configs.add(translator(changed, source_vocab=9, target_vocab=9, joint=True))
-    assert len(configs) == 1 + len(dataclasses.fields(Transformer))
+    assert len(configs) == 1 + len(other)
 
 
 def of_decoder(*, d: int, layers: int, vocabulary: int, places: int, final_norm: bool) -> int:

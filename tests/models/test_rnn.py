@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from heedful.errors import InputError
 from heedful.models.rnn import RNN, AdditiveAttention, Keys, RNNConfig
+from rows import V, padded, sentences
 
-B, S, T, V = 3, 6, 5, 23
+B, S, T = 3, 6, 5
 E, N, A, R = 7, 10, 9, 4
 BOS = 2
 
@@ -18,17 +19,6 @@ def loud(**more: object) -> RNN:
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.4)
     return model
-
-
-def padded(parts: list[Tensor], places: int) -> tuple[Tensor, Tensor]:
-    tokens, segments = torch.randint(0, V, (len(parts), places)), torch.zeros(len(parts), places, dtype=torch.long)
-    for row, part in enumerate(parts):
-        tokens[row, : len(part)], segments[row, : len(part)] = part, 1
-    return tokens, segments
-
-
-def sentences(*lengths: int) -> list[Tensor]:
-    return [torch.randint(4, V, (length,)) for length in lengths]
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:

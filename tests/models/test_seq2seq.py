@@ -13,8 +13,9 @@ from heedful.core.embed import EmbedConfig, PlacesConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from rows import V, packed, padded, sentences
 
-B, S, T, V, C = 3, 6, 5, 23, 16
+B, S, T, C = 3, 6, 5, 16
 BOS = 2
 
 
@@ -37,27 +38,6 @@ def loud(order: str = "post", places: str = "sinusoidal", **more: object) -> Seq
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.4)
     return model
-
-
-def sentences(*lengths: int) -> list[Tensor]:
-    return [torch.randint(4, V, (length,)) for length in lengths]
-
-
-def padded(parts: list[Tensor], places: int) -> tuple[Tensor, Tensor]:
-    """Tokens and segments; the padding holds arbitrary tokens, so that a look at it is seen."""
-    tokens, segments = torch.randint(0, V, (len(parts), places)), torch.zeros(len(parts), places, dtype=torch.long)
-    for row, part in enumerate(parts):
-        tokens[row, : len(part)], segments[row, : len(part)] = part, 1
-    return tokens, segments
-
-
-def packed(parts: list[Tensor], places: int) -> tuple[Tensor, Tensor]:
-    tokens, segments = torch.randint(0, V, (1, places)), torch.zeros(1, places, dtype=torch.long)
-    start = 0
-    for number, part in enumerate(parts, 1):
-        tokens[0, start : start + len(part)], segments[0, start : start + len(part)] = part, number
-        start += len(part)
-    return tokens, segments
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:

@@ -15,7 +15,7 @@ from heedful.tasks.check import check
 from heedful.tasks.recipe import build, override
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Finished, Measured, Note, Saved, Trained, train
-from made import RECURRENT, TRANSFORMER, made_recipe
+from made import DECODER, RECURRENT, TRANSFORMER, made_recipe
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_same_command_again_changes_nothing(finished, corpus):
     assert (out / "model.safetensors").read_bytes() == before
 
 
-@pytest.mark.parametrize("recipe", [TRANSFORMER, RECURRENT], ids=["transformer", "rnn"])
+@pytest.mark.parametrize("recipe", [TRANSFORMER, DECODER, RECURRENT], ids=["transformer", "decoder", "rnn"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, corpus, recipe, precision):
     recipe = override(
@@ -115,13 +115,13 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path, corpus):
         next(train(made_recipe(), tmp_path / "none", corpus=corpus, resume=True))
 
 
-@pytest.mark.parametrize("recipe", [TRANSFORMER, RECURRENT], ids=["transformer", "rnn"])
+@pytest.mark.parametrize("recipe", [TRANSFORMER, DECODER, RECURRENT], ids=["transformer", "decoder", "rnn"])
 def test_a_trained_model_keeps_the_laws(tmp_path, corpus, recipe):
     out = tmp_path / "run"
     for _ in train(override(build(recipe, where="test"), ["train.steps=3"]), out, corpus=corpus):
         pass
     laws = list(check(out))
-    assert len(laws) == (9 if recipe is TRANSFORMER else 8)
+    assert len(laws) == (8 if recipe is RECURRENT else 9)
     assert [law.name for law in laws if not law.holds] == []
 
 
@@ -132,3 +132,43 @@ def test_separate_vocabularies(tmp_path, corpus):
     model = heedful.load(tmp_path / "run")
     assert model.source is not model.target
     assert len(model.translate(["ba de"], beam=2)) == 1
+
+
+def test_one_stack_reads_one_vocabulary(tmp_path, corpus):
+    recipe = override(build(DECODER, where="test"), ["data.joint=false"])
+    with pytest.raises(InputError, match=r"data\.joint = false: a decoder alone reads source and target with one"):
+        list(train(recipe, tmp_path / "run", corpus=corpus))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("base", [TRANSFORMER, DECODER], ids=["transformer", "decoder"])
+def test_long_sources_are_cut_in_training_and_in_use(tmp_path, base):
+    """Documents to be summarised: without `cut` their pairs are left out, with it their beginnings are read."""
+    documents = [f"{word} " * 40 for word in ("ba", "de", "gi")] * 20
+    pairs = heedful.data.text.Pairs([*documents, "ko lu"], [*(text[:2].upper() for text in documents), "KO"], "made")
+    corpus = heedful.data.text.Corpus(pairs, pairs, {"test": pairs}, "long", "short", (), ())
+    recipe = override(build(base, where="test"), ["train.steps=2", "data.longest=16", "decode.longest=5"])
+    (note,) = [
+        e.text for e in train(recipe, tmp_path / "left", corpus=corpus) if isinstance(e, Note) and "16 tok" in e.text
+    ]
+    assert note == "60 pairs of more than 16 tokens are left out"
+    assert heedful.load(tmp_path / "left").search(documents[:1])[0].cut == 0
+    recipe = override(recipe, ["data.cut=true"])
+    (note,) = [
+        e.text for e in train(recipe, tmp_path / "cut", corpus=corpus) if isinstance(e, Note) and "16 tok" in e.text
+    ]
+    assert note == "60 sources are cut after 16 tokens"
+    model = heedful.load(tmp_path / "cut")
+    ((ids,), (beyond,)) = model.encode(documents[:1])
+    assert (len(ids), len(model.source.encode(documents[:1])[0])) == (15, 15 + beyond)
+    found, short = model.search([documents[0], "ko"], beam=2)
+    assert (found.cut, short.cut) == (beyond, 0)
+    assert found.score == pytest.approx(model.search([model.source.decode(ids)], beam=2)[0].score, rel=1e-5)
+    assert [law.name for law in check(tmp_path / "cut", documents[:3]) if not law.holds] == []
+
+
+def test_a_validation_pair_of_any_length_is_measured(tmp_path, corpus):
+    long = heedful.data.text.Pairs(["ba de " * 3000], ["DE BA"], "long")
+    given = heedful.data.text.Corpus(corpus.train, long, {"test": corpus.valid}, "low", "high", (), ())
+    recipe = override(made_recipe(steps=1), ["decode.longest=3"])
+    assert any(isinstance(event, Measured) for event in train(recipe, tmp_path / "run", corpus=given))

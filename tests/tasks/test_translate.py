@@ -6,19 +6,29 @@ import torch
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
-from heedful.models.presets import Transformer, translator
+from heedful.models.presets import DecoderOnly, Transformer, translator
 from heedful.tasks.recipe import TrainRecipe
 from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
 
-ROW = Transformer(d_model=32, n_heads=2, d_ff=64, encoder_layers=1, decoder_layers=1, order="pre", dropout=0.0)
+ROWS = {
+    "transformer": Transformer(
+        d_model=32, n_heads=2, d_ff=64, encoder_layers=1, decoder_layers=1, order="pre", dropout=0.0
+    ),
+    "decoder": DecoderOnly(d_model=32, n_heads=2, d_ff=64, n_layers=2, order="pre", dropout=0.0),
+    "decoder, prefix": DecoderOnly(
+        d_model=32, n_heads=2, d_ff=64, n_layers=2, order="pre", dropout=0.0, input_loss=0.0, prefix=True
+    ),
+}
 TEXTS = ["ba de gi", "ko", "", "lu ma ne pi ro su ba", "de de de"]
 
 
-@pytest.fixture(scope="module")
-def model(corpus):
+@pytest.fixture(scope="module", params=sorted(ROWS))
+def model(corpus, request):
     tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
     torch.manual_seed(3)
-    net = make_model(translator(ROW, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    net = make_model(
+        translator(ROWS[request.param], source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
+    )
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "length_penalty": 1.0}}

@@ -1,0 +1,98 @@
+"""A language model that translates: source and target are one sequence (x, δ, y), read by one stack (Liu et al. 2018,
+section 4.2.3).
+
+There is no encoder and nothing looks at a memory, so that at equal width and depth fewer than half of the weights
+remain. δ is what stands between: the end of the source and the begin of the target.
+
+B batch, S source tokens, T target tokens, V vocabulary, C model width.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.init import xavier
+from heedful.errors import InputError
+from heedful.models.lm import LM, LMConfig, LMState
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransducerConfig:
+    lm: LMConfig
+    input_loss: float = 1.0  # how much predicting the source counts in training, beside the target (section 4.2.3)
+    prefix: bool = False  # the source sees all of itself, as in an encoder (Raffel et al. 2020, section 3.2.1)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.input_loss < float("inf"):
+            raise InputError(f"input_loss is {self.input_loss}", fix="give 0 or more")
+        if self.prefix and self.input_loss:
+            what = "a source that sees all of itself has nothing left to predict"
+            raise InputError(what, where="prefix", fix="input_loss = 0")
+
+
+class Transducer(nn.Module):
+    packs = True  # several sentences may share a row: segments keep them apart
+
+    def __init__(self, config: TransducerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.lm = LM(config.lm, xavier)
+
+    @property
+    def head(self) -> nn.Linear:
+        return self.lm.head
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        source_segments: Int[Tensor, "B S"] | None = None,
+        target_segments: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """The logits of the token that follows each target token.
+
+        Segments: 0 is padding, the sentences of a row are numbered from 1; None where each row is one whole sentence.
+        """
+        return self.head(self.hidden(source, target, source_segments, target_segments))
+
+    def hidden(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        source_segments: Int[Tensor, "B S"] | None = None,
+        target_segments: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """What `head` turns into logits."""
+        return self.whole(source, target, source_segments, target_segments)[:, source.shape[1] :]
+
+    def whole(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        source_segments: Int[Tensor, "B S"] | None = None,
+        target_segments: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B S+T C"]:
+        """As `hidden`, of the source too: `head` turns each into the logits of the token that follows.
+
+        All sources of a row stand before all of its targets, and a segment is one sequence in two pieces: its places
+        go on from the one into the other. Raises ValueError if one side alone has segments.
+        """
+        if (source_segments is None) != (target_segments is None):
+            raise ValueError("give segments for source and target, or for neither")
+        segments = None
+        if source_segments is not None and target_segments is not None:
+            segments = torch.cat([source_segments, target_segments], dim=1)
+        prefix = source.shape[1] if self.config.prefix else 0
+        return self.lm.hidden(torch.cat([source, target], dim=1), segments, prefix)
+
+    def start(
+        self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
+    ) -> LMState:
+        """Reads the source. With `size`, room for that many tokens, source and target; without, the cache grows."""
+        return self.lm.start(source, segments, size, causal=not self.config.prefix)
+
+    def step(self, tokens: Int[Tensor, "B"], state: LMState) -> tuple[Float[Tensor, "B V"], LMState]:
+        """The logits of what follows `tokens`, the newest of each row."""
+        return self.lm.step(tokens, state)

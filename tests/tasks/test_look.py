@@ -1,0 +1,70 @@
+"""Looking inside a translation: what each map's rows and columns are."""
+
+import html
+
+import pytest
+import torch
+
+from heedful.data.tokenizer import EOS, train_tokenizer
+from heedful.errors import InputError
+from heedful.look.page import attention_view
+from heedful.models import make_model
+from heedful.models.presets import DecoderOnly, Transformer, translator
+from heedful.tasks.look import draw, look
+from heedful.tasks.translate import Translator
+
+SIZES = {"d_model": 32, "n_heads": 2, "d_ff": 64, "order": "pre"}
+TEXT, TARGET = "ba de gi", "GI DE BA KO LU MA"
+
+
+def translating(row, corpus):
+    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+    net = make_model(translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 2, "length_penalty": 1.0}}
+    return Translator(net, tokenizer, tokenizer, about)
+
+
+@pytest.fixture(scope="module")
+def alone(corpus):
+    return translating(DecoderOnly(n_layers=3, **SIZES), corpus)
+
+
+def test_a_decoder_alone_looks_at_the_source_and_at_what_it_said(alone):
+    """A row a target token, a column a token of either: what is below the row in the target is not seen."""
+    looked = look(alone, TEXT, target=TARGET)
+    names = [f"lm.stack.blocks.{i}.self_attention" for i in range(3)]
+    S, T = len(looked.source), len(looked.said)
+    assert list(looked.weights) == names
+    assert looked.said[-1] == alone.target.pieces([EOS])[0]
+    for weights in looked.weights.values():
+        assert weights.shape == (2, T, S + T)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, T))
+        later = torch.ones(T, T).triu(1).bool()
+        assert (weights[:, :, S:][:, later] == 0).all()
+        assert (weights[:, :, S:][:, ~later] > 0).all()
+    layers = attention_view(looked.source, looked.read, looked.weights, produced=looked.said)["layers"]
+    assert {(layer["kind"], layer["rows"], layer["columns"], layer["causal"]) for layer in layers} == {
+        ("self", "produced", "both", False)
+    }
+    for kind in ("png", "svg", "html"):
+        assert len(draw(looked, kind)) > 2000
+    svg = draw(looked, "svg", head=1).decode()
+    assert all(f">{html.escape(piece)}<" in svg for piece in (*looked.source, *looked.read))
+
+
+def test_layers_are_chosen_by_name(alone):
+    assert list(look(alone, TEXT, layers="*.2.self_attention").weights) == ["lm.stack.blocks.2.self_attention"]
+    with pytest.raises(InputError, match="no attention layer matches 'decoder"):
+        look(alone, TEXT, layers="decoder.*")
+
+
+def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
+    looked = look(
+        translating(Transformer(encoder_layers=1, decoder_layers=2, **SIZES), corpus), "ba " * 9, target=TARGET
+    )
+    names = ["encoder.blocks.0.self_attention"]
+    names += [f"decoder.blocks.{i}.{kind}_attention" for i in range(2) for kind in ("self", "cross")]
+    assert list(looked.weights) == names
+    svg = draw(looked, "svg").decode()
+    assert "decoder.blocks.1.cross_attention" in svg
+    assert "self_attention" not in svg
