@@ -10,6 +10,7 @@ train.txt, valid.txt and test.txt; the vocabulary is the training text's, and te
 import argparse
 import math
 import time
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,8 +31,12 @@ def read_words(path: Path) -> list[str]:
 
 
 def numbered(texts: dict[str, list[str]]) -> tuple[dict[str, Int[ndarray, "T"]], int]:
-    """Each text as word numbers, and how many words there are in "train". EOS is 0. Raises InputError."""
-    number = {word: i for i, word in enumerate(dict.fromkeys([EOS, *texts["train"]]))}
+    """Each text as word numbers, and how many different words "train" has. Raises InputError.
+
+    EOS is 0, and the more frequent of two others comes first.
+    """
+    frequent = [word for word, _ in Counter(texts["train"]).most_common()]
+    number = {word: i for i, word in enumerate(dict.fromkeys([EOS, *frequent]))}
     unknown = {word for words in texts.values() for word in words} - number.keys()
     if unknown:
         what = f"{len(unknown):,} words that the training text has not, {sorted(unknown)[0]!r} among them"
@@ -73,7 +78,7 @@ class KneserNey:
             histories = len(seen[k - 1][0]) if k else 1
             self.levels.append(level(keys, count, keys // vocabulary, histories))
 
-    def _begun(self, text: Int[ndarray, "T"]) -> Int[ndarray, "T+K"]:
+    def _begun(self, text: Int[ndarray, "T"]) -> Int[ndarray, "W"]:
         """With a history for its first word: line ends."""
         return np.concatenate([np.zeros(self.order - 1, dtype=np.int64), text])
 
