@@ -108,7 +108,7 @@ def test_a_window_over_a_story() -> None:
     asked = Example(story, "What did Lion bring?", choices=("cake", "party", "drum", "nothing"), choice=2)
     assert window(asked, {"a", "the", "did", "of"}) == 2
     # Of choices equally dense, the one that stands closer to the question.
-    near = Example("one two three four five six", "three", choices=("five", "four"), choice=1)
+    near = Example("one two three four five six", "which is three again", choices=("five", "four"), choice=1)
     assert window(near, set()) == 1
     # A rare word counts more than a frequent one, and what the question asks with is no answer.
     rare = Example("tea tea tea cake tea", "when", choices=("tea", "cake"), choice=1)
