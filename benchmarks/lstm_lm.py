@@ -25,6 +25,7 @@ from heedful.train.loss import Loss
 from heedful.train.optim import Average, OptimConfig, Optimizer
 from heedful.train.precision import DTYPES, Precision
 
+CUTS = (2000, 10000)  # words above each of these share a smaller output
 SCORED = 4096  # words that are scored at a time
 SHOWN = 500  # steps between two lines
 Memory = list[tuple[Tensor, Tensor]]  # of each layer: what it puts out, and its cell
@@ -38,7 +39,7 @@ class LSTM(nn.Module):
         self.embed = nn.Embedding(vocabulary, width)
         self.layers = nn.ModuleList(nn.LSTM(width, width, batch_first=True) for _ in range(layers))
         self.drop = Dropout(dropout)
-        cuts = [cut for cut in (2000, 10000) if cut < vocabulary - 1]
+        cuts = [cut for cut in CUTS if cut < vocabulary] or [vocabulary // 2]
         self.out = nn.AdaptiveLogSoftmaxWithLoss(width, vocabulary, cuts, div_value=4.0)
         nn.init.normal_(self.embed.weight, std=0.1)
 
