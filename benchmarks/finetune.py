@@ -1,0 +1,90 @@
+"""Classifiers by GPT-1's transformations: from scratch, and from a language model, beside counting words.
+
+    python -m benchmarks.finetune --data PATH/TO/data --start runs/wikitext2
+
+`--start` is a run of `heed train generate`, such as that of recipes/wikitext2.py. For each set in the folder (see
+`benchmarks/datasets.py`) the same architecture is trained with new weights and a tokenizer of its own, and with weights
+and tokenizer of the run: as many epochs, each at the better of two learning rates on the validation part. Baselines:
+`benchmarks/baselines.py`.
+"""
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.datasets import copa, mctest, sick, sst2, trec, write
+from heedful.data.labelled import Labelled
+from heedful.tasks.recipe import Recipe, build
+from heedful.tasks.resume import saved_recipe
+from heedful.tasks.run import Finished, Measured, train
+
+RATES = (5e-4, 2e-3)
+
+
+class Set(NamedTuple):
+    folder: str
+    read: Callable[[Path], Labelled]
+    measure: str
+    epochs: int
+
+
+SETS = {
+    "SST-2": Set("sst", sst2, "accuracy", 4),
+    "TREC": Set("trec", trec, "accuracy", 8),
+    "SICK, entailment": Set("sick", lambda folder: sick(folder, "label"), "accuracy", 8),
+    "SICK, relatedness": Set("sick", lambda folder: sick(folder, "score"), "spearman", 8),
+    "COPA, balanced, one fold of five": Set("copa", lambda folder: copa(folder, fold=0), "accuracy", 8),
+    "MCTest-500": Set("mctest", lambda folder: mctest(folder, 500), "accuracy", 3),
+}
+
+
+def trained(data: Path, start: Path, epochs: int, measure: str, *, begun: bool, rate: float, seed: int) -> list[float]:
+    """The best of `measure` on the validation part, and that model's on the test."""
+    origin = saved_recipe(start)
+    model = {"start_from": str(start)} if begun else {"preset": origin.preset, "model": origin.model}
+    plan = {"epochs": epochs, "lr": rate, "warmup": 100, "seed": seed, "tokens": 1024, "average": 0.99}
+    recipe: Recipe = build({"task": "classify", "data": {"path": str(data)}, "train": plan, **model}, where="finetune")
+    with tempfile.TemporaryDirectory() as out:
+        events = list(train(recipe, Path(out) / "run"))
+    valid = max(event.scores[measure] for event in events if isinstance(event, Measured))
+    (finished,) = [event for event in events if isinstance(event, Finished)]
+    return [valid, float(finished.scores["test"][measure])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--start", required=True, type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=SETS, help="may be given again")
+    chosen = parser.parse_args()
+    print("| set | measure | from scratch | from the language model |\n|---|---|---|---|")
+    for name in chosen.only or SETS:
+        one = SETS[name]
+        if not (chosen.data / one.folder).is_dir():
+            print(f"| {name} | no folder {one.folder} | | |")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / "data"
+            write(data, one.read(chosen.data / one.folder))
+            cells = []
+            for begun in (False, True):
+                first = {
+                    rate: trained(data, chosen.start, one.epochs, one.measure, begun=begun, rate=rate, seed=1)
+                    for rate in RATES
+                }
+                rate = max(RATES, key=lambda rate: first[rate][0])
+                tests = [first[rate][1]] + [
+                    trained(data, chosen.start, one.epochs, one.measure, begun=begun, rate=rate, seed=seed)[1]
+                    for seed in range(2, chosen.seeds + 1)
+                ]
+                spread = f" ({min(tests):.3f} to {max(tests):.3f})" if len(tests) > 1 else ""
+                cells.append(f"{statistics.median(tests):.3f}{spread}, lr {rate:g}")
+            print(f"| {name} | {one.measure} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
