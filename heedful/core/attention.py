@@ -98,9 +98,9 @@ class KV(NamedTuple):
     positions: Int[Tensor, "b S"] | None = None
 
     def pick(self, rows: Int[Tensor, "R"]) -> "KV":
-        """The same for these rows of the batch; positions that all rows share (b = 1) stay shared."""
+        """The same for these rows of the batch; positions that many rows share (b = 1) stay shared."""
         positions = self.positions
-        if positions is not None and positions.shape[0] > 1:
+        if positions is not None and len(positions) == len(self.key):
             positions = positions[rows]
         return KV(self.key[rows], self.value[rows], positions)
 

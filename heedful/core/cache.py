@@ -35,7 +35,8 @@ class Growing:
             return Growing(newer)
         positions = None
         if past.positions is not None and newer.positions is not None:
-            positions = torch.cat([past.positions, newer.positions], dim=-1)
+            shared = newer.positions.expand(len(past.positions), -1)  # of one row, which is a row's own once picked
+            positions = torch.cat([past.positions, shared], dim=-1)
         return Growing(KV(torch.cat([past.key, newer.key], 2), torch.cat([past.value, newer.value], 2), positions))
 
     def pick(self, rows: Int[Tensor, "R"]) -> "Growing":
