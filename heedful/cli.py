@@ -140,19 +140,30 @@ def evaluate(
         float | None, typer.Option(help="Exponent of the length that scores are divided by.")
     ] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0,
+    shots: Annotated[int, typer.Option(min=0, help="Solved examples in each prompt.")] = 0,
+    shots_from: Annotated[str | None, typer.Option(help="A .jsonl file that they are taken from.")] = None,
+    delimiter: Annotated[str, typer.Option(help="Between an input and its answer.")] = " ",
+    separator: Annotated[str, typer.Option(help="After each answer; \\n is the end of a line.")] = "\\n",
+    by: Annotated[str, typer.Option(help="likelihood (of the choices), or match (what is generated).")] = "likelihood",
+    seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Score translations by sacreBLEU's BLEU and chrF, a text by its likelihood, or answers by accuracy and the like.
+
+    A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
+    with "choices": [...]. All other data is plain text to it.
 
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
     from heedful.tasks.classify import TextClassifier
     from heedful.tasks.generate import LanguageModel
+    from heedful.tasks.in_context import Asking
     from heedful.tasks.load import load_model
 
     model = load_model(run)
     if isinstance(model, LanguageModel):
-        _evaluate_text(model, data, as_json=as_json)
+        between = {"delimiter": _unescaped(delimiter), "separator": _unescaped(separator)}
+        _evaluate_text(model, data, Asking(shots=shots, by=by, seed=seed, **between), shots_from, as_json=as_json)
         return
     if isinstance(model, TextClassifier):
         _evaluate_classifier(model, data, as_json=as_json)
@@ -202,11 +213,20 @@ def _evaluate_translations(
     return found
 
 
-def _evaluate_text(model: Any, data: str | None, *, as_json: bool) -> None:
+def _evaluate_text(model: Any, data: str | None, asking: Any, shots_from: str | None, *, as_json: bool) -> None:
     from heedful.data.documents import read_text
+    from heedful.data.solved import holds_solved, read_solved
+    from heedful.tasks.in_context import evaluate as answer
 
     if data is None:
         raise InputError("nothing to score", fix="give --data FILE")
+    if asking.shots or shots_from or holds_solved(data):
+        pool = None if shots_from is None else read_solved(shots_from)
+        answers = answer(model, read_solved(data), asking, pool=pool)
+        _say("\n".join([*answers.notes, f"{data}: {answers}"]))
+        if as_json:
+            print(json.dumps(answers.facts()))
+        return
     found = model.evaluate(read_text(data))
     scores = {key: getattr(found, key) for key in ("loss", "perplexity", "bits_per_byte", "word_perplexity")}
     _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
@@ -306,9 +326,12 @@ def generate(
 def score(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    choice: Annotated[list[str] | None, typer.Option(help="A text that may follow; give it twice or more.")] = None,
     as_json: Json = False,
 ) -> None:
     """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
+
+    With choices, tell how likely each of them is after the text, the likeliest first.
 
     Example: heed score runs/text "Once upon a time"
     """
@@ -318,12 +341,26 @@ def score(
     model = LanguageModel.load(run)
     for lines in [texts] if texts else _lines():
         lines = [sanitise(line) for line in lines]
+        if choice:
+            _choose(model, lines, [sanitise(each) for each in choice], as_json=as_json)
+            continue
         for text, found in zip(lines, model.likelihood(lines), strict=True):
             if as_json:
                 row = {"text": text, "logprob": -found.nats, "tokens": found.tokens}
                 print(json.dumps(row, ensure_ascii=False), flush=True)
             else:
                 print(f"{-found.nats:.3f}\t{found.tokens}\t{text}", flush=True)
+
+
+def _choose(model: Any, contexts: list[str], choices: list[str], *, as_json: bool) -> None:
+    for context in contexts:
+        found = model.choose(context, choices)
+        if as_json:
+            row = {"text": context, "choices": [each._asdict() for each in found]}
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+        else:
+            for each in found:
+                print(f"{each.logprob:.3f}\t{each.tokens}\t{each.choice}", flush=True)
 
 
 @app.command()
@@ -498,6 +535,11 @@ def _leave(words: str, code: int) -> NoReturn:
 def _say(text: str) -> None:
     """What a person reads goes to standard error, so that standard output is the result alone."""
     print(text, file=sys.stderr, flush=True)
+
+
+def _unescaped(text: str) -> str:
+    r"""A shell hands \n and \t on as two characters each."""
+    return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _lines() -> Iterator[list[str]]:

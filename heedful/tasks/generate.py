@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.batches import shuffled
+from heedful.data.batches import by_length, shuffled
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from heedful.decode.forced import log_probabilities
 from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import Hypothesis, greedy, sample
 from heedful.errors import InputError
@@ -122,6 +124,14 @@ class Generated(NamedTuple):
     text: str
     tokens: list[int]
     logprobs: list[float]
+
+
+class Choice(NamedTuple):
+    """A way to go on with a context: the log-probability (nats) of its tokens, and how many they are."""
+
+    choice: str
+    logprob: float
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -251,6 +261,55 @@ class LanguageModel:
         each = self.likelihood(texts, stride=stride)
         return Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
 
+    def choose(self, context: str, choices: Sequence[str]) -> list[Choice]:
+        """The choices by their log-probability as what follows the context, the likeliest first.
+
+        What is scored are the tokens of context + choice, encoded as a whole and begun with BOS, from the first that
+        differs from the encoding of the context alone: where the choice changes the context's last tokens (the space
+        of "a " may become part of " b"), what they have become is the choice's. A text that outgrows the model's
+        context loses its beginning, as much for each choice. Raises InputError for a choice that adds no token, or
+        that is itself longer than the model's context.
+        """
+        return sorted(self.weigh([context], [choices])[0], key=lambda one: -one.logprob)
+
+    def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
+        """`choose` for many contexts, each with its own choices, which stay in the order given.
+
+        A context is read once for all its choices, in a batch with contexts of like length.
+        """
+        asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
+        device, width = self.model.head.weight.device, max(map(len, choices), default=1)
+        out: list[list[Choice]] = [[] for _ in asked]
+        for group in by_length([past for past, _, _ in asked], SCORED // max(1, width)):
+            past = [torch.tensor(asked[i][0], device=device) for i in group]
+            found = log_probabilities(
+                self.model,
+                pad_sequence([ids[:-1] for ids in past], batch_first=True),
+                pad_sequence([torch.ones_like(ids[:-1]) for ids in past], batch_first=True),
+                bos=torch.stack([ids[-1] for ids in past]),
+                continuations=[asked[i][1] for i in group],
+            )
+            for i, each in zip(group, found, strict=True):
+                for choice, logprobs, own in zip(choices[i], each, asked[i][2], strict=True):
+                    out[i].append(Choice(choice, sum(logprobs[-own:]), own))
+        return out
+
+    def _asked(self, context: str, choices: Sequence[str]) -> tuple[Ids, list[Ids], list[int]]:
+        """What is read once, how each choice goes on from there, and how many tokens at its end are the choice's."""
+        alone, *whole = self._ids([context, *(context + choice for choice in choices)])
+        alike = [_alike(alone, ids) for ids in whole]
+        for choice, ids, shared in zip(choices, whole, alike, strict=True):
+            if shared == len(ids):
+                raise InputError(f"the choice {choice!r} adds no token to its context", fix="give text to choose")
+        border = min(alike, default=len(alone))
+        rest = [ids[border:] for ids in whole]
+        longest = max(map(len, rest), default=0)
+        if longest > self.context:
+            what = f"a choice of {longest} tokens does not fit the model's context of {self.context}"
+            raise InputError(what, fix="give shorter choices")
+        past = [BOS, *alone[:border]][longest - self.context - 1 :]  # the last token is scored, and never read
+        return past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)]
+
     def _nats(self, ids: Ids, stride: int | None = None) -> Float[Tensor, "T"]:
         """The negative log-probability of each token."""
         context, device = self.context, self.model.head.weight.device
@@ -271,3 +330,9 @@ class LanguageModel:
             for (begin, fresh, end), row in zip(group, nats, strict=True):
                 found[fresh:end] = row[fresh - begin :]
         return found
+
+
+def _alike(one: Ids, other: Ids) -> int:
+    """How many tokens the two begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
