@@ -21,7 +21,7 @@ from heedful.tasks.recipe import Recipe, build
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Finished, Measured, train
 
-RATES = (5e-4, 2e-3)
+RATES = (1e-3, 3e-4)
 
 
 class Set(NamedTuple):
@@ -59,11 +59,14 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--start", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="half the epochs, one seed, one learning rate")
     parser.add_argument("--only", action="append", choices=SETS, help="may be given again")
     chosen = parser.parse_args()
+    rates, seeds, share = (RATES[:1], 1, 2) if chosen.quick else (RATES, chosen.seeds, 1)
     print("| set | measure | from scratch | from the language model |\n|---|---|---|---|")
     for name in chosen.only or SETS:
         one = SETS[name]
+        epochs = one.epochs // share
         if not (chosen.data / one.folder).is_dir():
             print(f"| {name} | no folder {one.folder} | | |")
             continue
@@ -73,13 +76,13 @@ def main() -> None:
             cells = []
             for begun in (False, True):
                 first = {
-                    rate: trained(data, chosen.start, one.epochs, one.measure, begun=begun, rate=rate, seed=1)
-                    for rate in RATES
+                    rate: trained(data, chosen.start, epochs, one.measure, begun=begun, rate=rate, seed=1)
+                    for rate in rates
                 }
-                rate = max(RATES, key=lambda rate: first[rate][0])
+                rate = max(rates, key=lambda rate: first[rate][0])
                 tests = [first[rate][1]] + [
-                    trained(data, chosen.start, one.epochs, one.measure, begun=begun, rate=rate, seed=seed)[1]
-                    for seed in range(2, chosen.seeds + 1)
+                    trained(data, chosen.start, epochs, one.measure, begun=begun, rate=rate, seed=seed)[1]
+                    for seed in range(2, seeds + 1)
                 ]
                 spread = f" ({min(tests):.3f} to {max(tests):.3f})" if len(tests) > 1 else ""
                 cells.append(f"{statistics.median(tests):.3f}{spread}, lr {rate:g}")
