@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -174,10 +173,9 @@ class Stack(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
         """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
         if self.shares_position:
-            past = None if cache is None else cache[0].past.positions
             keys = context.positions
-            if past is not None and keys is not None:
-                keys = torch.cat([past, keys], dim=-1)
+            if cache is not None and keys is not None:
+                keys = cache[0].past.positions_with(keys)
             context = replace(context, bias=self.position.bias(None, context.positions, keys))
         caches = []
         for i, block in enumerate(self.blocks):

@@ -52,6 +52,15 @@ class Tokenizer:
         """The text of ids that `encode_whole` gave, or that go on from such."""
         return self._inner.decode(list(ids))
 
+    def settled(self, ids: Sequence[int]) -> bool:
+        """Whether the text of these ids stays as it is, and apart, whatever ids come after them."""
+        ids = [index for index in ids if index >= len(SPECIALS)]
+        if isinstance(self._inner.model, models.BPE):
+            reader = codecs.getincrementaldecoder("utf-8")("replace")
+            reader.decode(b"".join(map(self._bytes, ids)))
+            return not reader.getstate()[0]
+        return not ids or ids[-1] >= SMALLEST  # bytes are read together, as far as they follow each other
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; control ids are left out, and bytes that are no UTF-8 read as U+FFFD."""
         return self._inner.decode(list(ids)).removeprefix(" ")

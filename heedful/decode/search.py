@@ -134,26 +134,13 @@ def sample(
         raise InputError(f"{len(seed)} seeds for {B} sentences", fix="give one seed, or one for each sentence")
     rows, steps = _rows(source, longest, prefix, eos)
     rules = (Forbid(forbidden), Shortest(shortest, eos), *rules)
-    filters: list[Rule] = [Temperature(temperature)] if temperature not in (0, 1) else []
-    filters += [TopK(top_k)] if top_k is not None else []
-    filters += [TopP(top_p)] if top_p != 1 else []
-    filters += [MinP(min_p)] if min_p != 0 else []
+    filters = sampling_filters(temperature, top_k, top_p, min_p)
     keys = [(seed, i) for i in range(B)] if isinstance(seed, int) else [(own, 0) for own in seed]
     streams = [random.Random(f"{own} {place} {copy}") for own, place in keys for copy in range(samples)]
     uniform = torch.tensor([[stream.random() for _ in range(steps)] for stream in streams]).to(device)
 
-    def draw(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
-        best = scores.argmax(-1, keepdim=True)
-        if temperature == 0:
-            return best.squeeze(1)
-        for rule in filters:
-            scores = rule(best[:, :0], scores)
-        probability = scores.softmax(-1)
-        below = probability.cumsum(-1)
-        point = uniform[:, t].index_select(0, index)[:, None] * below[:, -1:]
-        token = torch.searchsorted(below, point, right=True).clamp(max=scores.shape[1] - 1)
-        # rounding, or a parallel sum that is not monotonic, may point at a token that is not possible
-        return torch.where(probability.gather(1, token) > 0, token, best).squeeze(1)
+    def choose(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
+        return scores.argmax(-1) if temperature == 0 else draw(scores, filters, uniform[:, t].index_select(0, index))
 
     state = model.start(source, segments)
     if samples > 1:
@@ -161,8 +148,33 @@ def sample(
         state, rows = state.pick(copies), rows.pick(copies)
         rows = rows._replace(result=torch.arange(len(copies), device=device))
         bos = bos if isinstance(bos, int) else bos.index_select(0, copies)
-    drawn = _run(model, state, rows, steps, bos, eos, rules, length_penalty, draw)
+    drawn = _run(model, state, rows, steps, bos, eos, rules, length_penalty, choose)
     return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
+
+
+def sampling_filters(temperature: float, top_k: int | None, top_p: float, min_p: float) -> list[Rule]:
+    """What shapes a draw, in this order; nothing for what changes nothing."""
+    filters: list[Rule] = [Temperature(temperature)] if temperature not in (0, 1) else []
+    filters += [TopK(top_k)] if top_k is not None else []
+    filters += [TopP(top_p)] if top_p != 1 else []
+    return filters + ([MinP(min_p)] if min_p != 0 else [])
+
+
+def draw(scores: Float[Tensor, "R V"], filters: Sequence[Rule], uniform: Float[Tensor, "R"]) -> Int[Tensor, "R"]:
+    """A token a row by its probability after the filters: where a number in [0, 1) falls among their sums."""
+    best = scores.argmax(-1, keepdim=True)
+    for rule in filters:
+        scores = rule(best[:, :0], scores)
+    probability = scores.softmax(-1)
+    below = probability.cumsum(-1)
+    token = torch.searchsorted(below, uniform[:, None] * below[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
+    # rounding, or a parallel sum that is not monotonic, may point at a token that is not possible
+    return torch.where(probability.gather(1, token) > 0, token, best).squeeze(1)
+
+
+def log_normaliser(scores: Float[Tensor, "R V"]) -> Float[Tensor, "R"]:
+    """The log-sum-exp, by the kernel that fuses it: 0.6 of the time of torch.logsumexp on a CPU."""
+    return scores.amax(-1) - scores.log_softmax(-1).amax(-1)
 
 
 @torch.inference_mode()
@@ -229,7 +241,7 @@ def beam(
         over |= ~(total[:, 0] > NEVER)
 
         if torch.cat((closing, over[:, None]), dim=1).any():  # the one wait for the device in a step
-            _refuse_nan(score)
+            refuse_nan(score)
             index, origin = rows.result.tolist(), parent.flatten()
             words = torch.cat((history[:, :t].index_select(0, origin), token.view(-1, 1)), dim=1)
             chances = torch.cat((spoken[:, :t].index_select(0, origin), value.view(-1, 1)), dim=1)
@@ -325,7 +337,7 @@ def _run(
         end, stuck = tokens == eos, ~(value > NEVER)
         over = end | stuck | (rows.limit == t + 1)
         if over.any():  # the one wait for the device in a step
-            _refuse_nan(value)
+            refuse_nan(value)
             ends = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
             for which, length, sums, finished in (*ends, (over & ~end & ~stuck, t + 1, total, False)):
                 words, chances = history[which, :length], spoken[which, :length]
@@ -345,8 +357,7 @@ def _scores(
     """The logits that the rules leave, or the forced token's alone; and what to subtract for log-probabilities."""
     t, width = history.shape[1], len(logits) // len(rows.result)
     scores = logits.float()
-    # the log-sum-exp, by the kernel that fuses it: 0.6 of the time of torch.logsumexp on a CPU
-    normaliser = scores.amax(-1) - scores.log_softmax(-1).amax(-1)
+    normaliser = log_normaliser(scores)
     if t >= rows.prefix.shape[1]:
         for rule in rules:
             scores = rule(history, scores)
@@ -384,7 +395,7 @@ def _blank(R: int, steps: int, device: torch.device) -> tuple[Int[Tensor, "R T"]
     return torch.zeros(R, steps, dtype=torch.int64, device=device), torch.zeros(R, steps, device=device)
 
 
-def _refuse_nan(scores: Float[Tensor, "..."]) -> None:
+def refuse_nan(scores: Float[Tensor, "..."]) -> None:
     """Raise NonFiniteError if a score is NaN, which logits that are NaN or +inf lead to."""
     if scores.isnan().any():
         raise NonFiniteError("the model's logits are NaN or infinite", fix="take a checkpoint from before that")

@@ -1,13 +1,13 @@
 """A language model: one causal stack between an embedding and its output (Radford et al. 2018, figure 1).
 
-B batch, T tokens, V vocabulary, C model width, R rows of a generation under way.
+B batch, T tokens, V vocabulary, C model width, R rows of a generation under way, K of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.block import Context, Stack, StackConfig
@@ -28,17 +28,26 @@ class LMConfig:
 
 @dataclass(frozen=True)
 class LMState:
-    """A generation under way: what each block remembers, which of it is padding, and the place of the next token, one
-    (b = 1) where all rows come from one."""
+    """A generation under way: what each block remembers, and how many tokens of each row: the place of its next."""
 
     caches: tuple[BlockCache, ...]
-    valid: Bool[Tensor, "R S"] | None  # None: no row has padding
-    places: Int[Tensor, "b"]
+    lengths: Int[Tensor, "R"]
 
     def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
-        valid = None if self.valid is None else self.valid[rows]
-        places = self.places if len(self.places) == 1 else self.places[rows]  # as `KV.pick`
-        return LMState(tuple(cache.pick(rows) for cache in self.caches), valid, places)
+        return _state([replace(cache, past=cache.fixed.pick(rows)) for cache in self.caches], self.lengths[rows])
+
+    def put(self, rows: Int[Tensor, "K"], newer: "LMState") -> "LMState":
+        """The rows of another generation by the same model in place of these. Raises ValueError where none of this
+        one's rows has read a token."""
+        pairs = zip(self.caches, newer.caches, strict=True)
+        caches = [replace(own, past=own.fixed.put(rows, other.fixed)) for own, other in pairs]
+        return _state(caches, self.lengths.index_copy(0, rows, newer.lengths))
+
+
+def _state(caches: Iterable[BlockCache], lengths: Int[Tensor, "R"]) -> LMState:
+    most = int(lengths.max()) if len(lengths) else 0
+    each = None if bool((lengths == most).all()) else lengths
+    return LMState(tuple(replace(cache, past=cache.fixed.keep(most, each)) for cache in caches), lengths)
 
 
 class LM(nn.Module):
@@ -90,25 +99,21 @@ class LM(nn.Module):
         causal: bool = True,
     ) -> LMState:
         """Reads what comes before the first token that `step` gets; rows of unequal length are padded at their end,
-        where `segments` is 0. With `size`, room for that many tokens in all; without, the cache grows. What is not
-        read causally is a prefix, as in `hidden`."""
+        where `segments` is 0. There is room for `size` tokens a row in all (None: for the model's context). What is
+        not read causally is a prefix, as in `hidden`."""
         B, S = source.shape
-        valid = None if segments is None or bool((segments > 0).all()) else segments > 0
-        caches = self.stack.start(Context(mask=EVERYONE), size)
+        caches = self.stack.start(Context(mask=EVERYONE), size or self.config.embed.places.size)
         if S:
             places = torch.arange(S, device=source.device).expand(B, S)
-            mask = Mask(causal=True) if causal else Mask(valid=valid)  # padding comes after all that matters
+            mask = Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)  # padding comes after all that matters
             context = Context(mask=mask, positions=places)
             _, caches = self.stack(self.embed(source, places), context, caches)
-        lengths = torch.full((B,), S, device=source.device) if valid is None else valid.sum(1)
-        return LMState(caches, valid, lengths)
+        lengths = torch.full((B,), S, device=source.device) if segments is None else (segments > 0).sum(1)
+        return _state(caches, lengths)
 
     def step(self, tokens: Int[Tensor, "R"], state: LMState) -> tuple[Float[Tensor, "R V"], LMState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        valid = state.valid
-        if valid is not None:
-            valid = torch.cat([valid, torch.ones_like(valid[:, :1])], dim=1)
-        places = state.places[:, None]
+        valid, places = state.caches[0].fixed.valid(1), state.lengths[:, None]
         context = Context(mask=EVERYONE if valid is None else Mask(valid=valid), positions=places)
         x, caches = self.stack(self.embed(tokens[:, None], places), context, state.caches)
-        return self.head(x[:, 0]), replace(state, caches=caches, valid=valid, places=state.places + 1)
+        return self.head(x[:, 0]), LMState(caches, state.lengths + 1)

@@ -1,7 +1,7 @@
 """Going on with a text: `LanguageTask` is what the training loop needs, `LanguageModel` what a person uses."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batches import by_length, shuffled
+from heedful.data.reader import Reader
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from heedful.decode.continuous import Batch
 from heedful.decode.forced import log_probabilities
-from heedful.decode.rules import RepetitionPenalty
-from heedful.decode.search import Hypothesis, greedy, sample
+from heedful.decode.rules import NEVER, RepetitionPenalty
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.folder import read_run
@@ -118,7 +119,8 @@ class Likelihood:
 
 
 class Generated(NamedTuple):
-    """What a model makes of a prompt: `text` is without it. One log-probability (nats) a token."""
+    """What a model makes of a prompt: `text` is without it. One log-probability (nats) a token, of which the last may
+    be those of a stop string, which is not in the text."""
 
     prompt: str
     text: str
@@ -132,6 +134,13 @@ class Choice(NamedTuple):
     choice: str
     logprob: float
     tokens: int
+class Added(NamedTuple):
+    """What was added to the text of this number: `piece` (maybe nothing yet), by `token` (None: the text is over)."""
+
+    text: int
+    piece: str
+    token: int | None
+    logprob: float
 
 
 @dataclass(frozen=True)
@@ -176,72 +185,95 @@ class LanguageModel:
         stop: Sequence[str] = (),
         seed: int = 0,
         samples: int = 1,
+        batch: int = 32,
     ) -> list[list[Generated]]:
         """Goes on with each prompt for at most so many tokens, `samples` times; temperature 0 is greedy.
 
-        Prompts of unequal length share a batch and change nothing about each other. A text ends where the model ends
-        its document, or before the first of the strings in `stop`. Where prompt and text outgrow the model's context,
-        it goes on from their last half context, as if the text had begun there.
+        At most `batch` texts are made at a time: as one ends, the next enters. They change nothing about each other.
+        A text ends where the model ends its document, or before the first of the strings in `stop` that it comes to.
+        Where prompt and text outgrow the model's context, it goes on from their last half context, as if the text had
+        begun there.
         """
         settings = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         begun = [
             ([BOS, *ids], counter_seed(seed, i, j)) for i, ids in enumerate(self._ids(prompts)) for j in range(samples)
         ]
-        made: list[tuple[Ids, list[float]]] = [([], []) for _ in begun]
-        open_ = list(range(len(begun)))
-        while open_ and tokens > 0:
-            past = [[*begun[i][0], *made[i][0]] for i in open_]
-            past = [ids if len(ids) + 1 < self.context else ids[-max(1, self.context // 2) :] for ids in past]
-            room = min(tokens, self.context + 1 - max(map(len, past)))
-            seeds = [counter_seed(begun[i][1], len(made[i][0])) for i in open_]
-            going = []
-            for i, found in zip(open_, self._go_on(past, room, settings, seeds), strict=True):
-                made[i][0].extend(found.tokens)
-                made[i][1].extend(found.token_log_probabilities[: len(found.tokens)])
-                text = self.tokenizer.decode_whole(made[i][0]) if stop else ""
-                if not found.finished and len(found.tokens) == room and not any(word in text for word in stop):
-                    going.append(i)
-            open_, tokens = going, tokens - room
-        listed = [self._read(prompts[n // samples], *made[n], stop) for n in range(len(begun))]
-        return [listed[i : i + samples] for i in range(0, len(listed), samples)]
+        made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(samples)]
+        for number, piece, token, logprob in self._say(begun, settings, tokens, stop, batch):
+            if token is not None:
+                made[number].tokens.append(token)
+                made[number].logprobs.append(logprob)
+            made[number] = made[number]._replace(text=made[number].text + piece)
+        return [made[i : i + samples] for i in range(0, len(made), samples)]
+
+    def stream(
+        self,
+        prompt: str,
+        *,
+        tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+    ) -> Iterator[str]:
+        """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
+        settings = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+        begun = [([BOS, *ids], counter_seed(seed, 0, 0)) for ids in self._ids([prompt])]
+        for said in self._say(begun, settings, tokens, stop, 1):
+            if said.piece:
+                yield said.piece
 
     def _ids(self, texts: Sequence[str]) -> list[Ids]:
         return self.tokenizer.encode_whole(texts)
 
-    def _go_on(self, past: Sequence[Ids], tokens: int, settings: "Sampling", seeds: Sequence[int]) -> list[Hypothesis]:
-        """One search for all rows: each is read but for its last token, from which the search goes on."""
-        device, longest = self.model.head.weight.device, max(map(len, past)) - 1
-        rows = [ids[:-1] + [PAD] * (longest + 1 - len(ids)) for ids in past]
-        source = torch.tensor(rows, dtype=torch.int64, device=device).view(len(past), longest)
-        places = torch.arange(longest, device=device)
-        lengths = torch.tensor([len(ids) - 1 for ids in past], device=device)
-        common: dict[str, Any] = {
-            "bos": torch.tensor([ids[-1] for ids in past], device=device),
-            "eos": BOS,  # where the next document would begin
-            "longest": tokens,
-            "forbidden": (PAD, EOS, UNK),
-            "rules": [RepetitionPenalty(settings.repetition_penalty)] if settings.repetition_penalty != 1 else [],
-        }
-        segments = (places < lengths[:, None]).long()
-        if settings.temperature == 0:
-            return greedy(self.model, source, segments, **common)
-        found = sample(
+    def _say(
+        self, begun: Sequence[tuple[Ids, int]], settings: "Sampling", tokens: int, stop: Sequence[str], batch: int
+    ) -> Iterator["Added"]:
+        """Goes on with texts, each with its seed, and tells what is added to which, as it is made."""
+        if not begun or tokens < 1:
+            return
+        past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]
+        readers, full = [Reader(self.tokenizer, stop) for _ in begun], [0] * len(begun)
+        running = Batch(
             self.model,
-            source,
-            segments,
-            seed=seeds,
+            rows=batch,
+            size=min(self.context, max(map(len, past)) + tokens - 1),
+            device=self.model.embed.tokens.weight.device,
             temperature=settings.temperature,
             top_k=settings.top_k or None,
             top_p=settings.top_p,
             min_p=settings.min_p,
-            **common,
+            forbidden=(PAD, EOS, UNK),
+            rules=[RepetitionPenalty(settings.repetition_penalty)] if settings.repetition_penalty != 1 else [],
         )
-        return [one for one, *_ in found]
 
-    def _read(self, prompt: str, tokens: Ids, logprobs: list[float], stop: Sequence[str]) -> Generated:
-        text = self.tokenizer.decode_whole(tokens)
-        ends = [text.index(word) for word in stop if word and word in text]
-        return Generated(prompt, text[: min(ends)] if ends else text, tokens, logprobs)
+        def enter(number: int) -> None:
+            ids, seed = begun[number]
+            window = self._window([*ids, *made[number]])
+            full[number] = len(made[number]) + self.context + 1 - len(window)
+            running.add(number, window, counter_seed(seed, len(made[number])))
+
+        for number in range(len(begun)):
+            enter(number)
+        while len(running):
+            for number, token, logprob in running.step():
+                ended = token == BOS or logprob == NEVER  # BOS: where the next document would begin
+                if not ended:
+                    made[number].append(token)
+                    yield Added(number, readers[number].read(token), token, logprob)
+                if ended or readers[number].over or len(made[number]) == tokens:
+                    running.drop(number)
+                    yield Added(number, readers[number].rest(), None, 0.0)
+                elif len(made[number]) == full[number]:
+                    running.drop(number)
+                    enter(number)
+
+    def _window(self, ids: Ids) -> Ids:
+        """What the model is to look back at: all, or the last half of its context."""
+        return ids if len(ids) + 1 < self.context else ids[-max(1, self.context // 2) :]
 
     @torch.inference_mode()
     def likelihood(self, texts: Sequence[str], *, stride: int | None = None) -> list[Likelihood]:

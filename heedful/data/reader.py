@@ -1,0 +1,38 @@
+"""Text that is read as it is made, a token at a time."""
+
+from collections.abc import Sequence
+
+from heedful.data.tokenizer import Tokenizer
+
+
+class Reader:
+    """The text of ids that come one after another, up to the first of the strings in `stop` that comes.
+
+    What `read` and then `rest` hand out, joined, is `Tokenizer.decode_whole` of all the ids, cut before that string.
+    Handed out is only what no further id can change: a character is held back until its last byte is there, and what
+    could begin a stop string until it does not.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+        self.over = False  # whether a stop string has come: nothing more is to be read then
+        self._tokenizer, self._stop = tokenizer, [word for word in stop if word]
+        self._ids: list[int] = []  # not decoded yet
+        self._text = ""  # not handed out yet
+
+    def read(self, index: int) -> str:
+        """What this id settles."""
+        self._ids.append(index)
+        return self._hand_out(hold=True) if self._tokenizer.settled(self._ids) else ""
+
+    def rest(self) -> str:
+        """What is still held back, once no further id comes."""
+        return self._hand_out(hold=False)
+
+    def _hand_out(self, *, hold: bool) -> str:
+        text = self._text + self._tokenizer.decode_whole(self._ids)
+        ends = [text.index(word) for word in self._stop if word in text]
+        self.over |= bool(ends)
+        begun = [n for word in self._stop for n in range(1, len(word)) if text.endswith(word[:n])] if hold else []
+        end = min(ends) if ends else len(text) - max(begun, default=0)
+        self._ids, self._text = [], "" if ends else text[end:]
+        return text[:end]

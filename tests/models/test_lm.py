@@ -1,0 +1,157 @@
+"""The language model's state: rows of unequal length, that leave and are replaced, are what each is alone."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from heedful.core.attention import AttentionConfig
+from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.position import PositionConfig
+from heedful.models.lm import LM, LMConfig, LMState
+
+V, SIZE = 37, 16
+SCHEMES = ["learned", "none", "rotary", "alibi", "buckets", "shaw", "shared alibi", "shared buckets"]
+
+
+def loud(scheme: str, *, context: int = SIZE, n_layers: int = 2) -> LM:
+    kind = scheme.removeprefix("shared ").replace("learned", "none")
+    position = PositionConfig(kind=kind, buckets=8, furthest=6, two_sided=False)
+    shared, own = (position, PositionConfig()) if "shared" in scheme else (PositionConfig(), position)
+    attention = AttentionConfig(n_heads=4, kv_heads=2, position=own)
+    block = BlockConfig(attention=attention, d_ff=24, order="pre")
+    places = PlacesConfig(kind="learned" if scheme == "learned" else "none", size=context)
+    model = LM(
+        LMConfig(
+            d_model=16,
+            embed=EmbedConfig(vocab_size=V, scaled=False, places=places),
+            stack=StackConfig(n_layers=n_layers, block=block, final_norm=True, shared_position=shared),
+        )
+    )
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model.eval()
+
+
+def close(ours: Tensor, theirs: Tensor) -> None:
+    """To 1e-5 of the largest: logits of loud weights are in the tens."""
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.detach().abs().max()))
+
+
+def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:
+    longest = max(map(len, texts))
+    segments = (torch.arange(longest) < torch.tensor([len(text) for text in texts])[:, None]).long()
+    rows = [text + [0] * (longest - len(text)) for text in texts]
+    return torch.tensor(rows, dtype=torch.int64).view(len(texts), longest), segments
+
+
+def text(length: int) -> list[int]:
+    return torch.randint(1, V, (length,)).tolist()
+
+
+def step(model: LM, state: LMState, texts: list[list[int]]) -> LMState:
+    """A random token more in every row, whose logits are those of the row alone, without a cache."""
+    tokens = torch.randint(1, V, (len(texts),))
+    logits, state = model.step(tokens, state)
+    for row, (own, token) in enumerate(zip(texts, tokens.tolist(), strict=True)):
+        own.append(token)
+        close(logits[row], model(torch.tensor([own]))[0, -1])
+    return state
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("lengths", [(5, 2, 4), (3, 3), (0, 0), (0, 4), (2,)])
+def test_rows_come_and_go(scheme: str, lengths: tuple[int, ...]) -> None:
+    """Steps after ragged prompts; then rows leave and are repeated, and others are put in their place."""
+    model = loud(scheme)
+    texts = [text(length) for length in lengths]
+    with torch.inference_mode():
+        state = model.start(*padded(texts), SIZE)
+        for _ in range(2):
+            state = step(model, state, texts)
+        for chosen in ([len(texts) - 1, 0, 0], [1, 2, 0, 1]):
+            state, texts = state.pick(torch.tensor(chosen)), [list(texts[row]) for row in chosen]
+            state = step(model, state, texts)
+        for rows, sizes in (([1, 3], (6, 1)), ([0], (0,)), ([2, 0, 1], (4, 3, 2))):
+            newer = [text(length) for length in sizes]
+            state = state.put(torch.tensor(rows), model.start(*padded(newer), max(1, *sizes)))
+            for row, own in zip(rows, newer, strict=True):
+                texts[row] = own
+            for _ in range(2):
+                state = step(model, state, texts)
+        state, texts = state.pick(torch.tensor([3])), [texts[3]]
+        state = step(model, state, texts)
+
+
+def test_what_cannot_be() -> None:
+    model = loud("rotary")
+    with torch.inference_mode():
+        fresh, read = (
+            model.start(torch.zeros(2, 0, dtype=torch.int64)),
+            model.start(torch.ones(1, 3, dtype=torch.int64)),
+        )
+        with pytest.raises(ValueError, match="nothing was appended"):
+            fresh.put(torch.tensor([0]), read)
+        small = model.start(torch.ones(2, 1, dtype=torch.int64), None, 2)
+        with pytest.raises(ValueError, match="3 tokens do not fit a cache of 2"):
+            small.put(torch.tensor([0]), read)
+        _, small = model.step(torch.tensor([1, 1]), small)
+        with pytest.raises(ValueError, match="3 tokens do not fit a cache of 2"):
+            model.step(torch.tensor([1, 1]), small)
+
+
+class Largest(TorchDispatchMode):
+    """The bytes of the largest tensor that any operation allocates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        given = {one.untyped_storage().data_ptr() for one in args if isinstance(one, Tensor)}
+        out = func(*args, **(kwargs or {}))
+        for one in out if isinstance(out, tuple | list) else (out,):
+            if isinstance(one, Tensor) and one.untyped_storage().data_ptr() not in given:
+                self.bytes = max(self.bytes, one.untyped_storage().nbytes())
+        return out
+
+
+def largest_of(model: LM, rows: int, first: int, last: int) -> int:
+    """Of the step at which a row has `last` tokens, after a prompt of `first`. The caches stay where they were made."""
+    with torch.inference_mode():
+        state = model.start(*padded([text(first + row) for row in range(rows)]), 2048)
+        assert state.caches[0].fixed.buffer is not None
+        made = [part.data_ptr() for part in state.caches[0].fixed.buffer]
+        for _ in range(last - first):
+            _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
+        with Largest() as seen:
+            _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
+        past = state.caches[0].fixed
+        assert past.buffer is not None
+        assert [part.data_ptr() for part in past.buffer] == made
+        assert past.length == last + rows
+        assert seen.bytes < past.kv().key.untyped_storage().nbytes()
+    return seen.bytes
+
+
+@pytest.mark.parametrize("scheme", ["learned", "rotary", "shared buckets"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_long_text_takes_no_more_memory_a_token(scheme: str, rows: int) -> None:
+    """What a step allocates grows by nothing but what has a number for each head and key: the scores."""
+    model = loud(scheme, context=2048, n_layers=1)
+    growth = largest_of(model, rows, 1990, 2000) - largest_of(model, rows, 5, 15)
+    assert growth <= rows * 4 * (2000 - 15) * 4
+
+
+@pytest.mark.full
+def test_two_thousand_tokens_step_by_step() -> None:
+    model = loud("learned", context=2048, n_layers=1)
+    assert largest_of(model, 1, 5, 2005) - largest_of(model, 1, 5, 15) <= 4 * (2005 - 15) * 4
+
+
+def test_a_growing_cache_would_be_found_out() -> None:
+    kv = loud("learned", context=600, n_layers=1).start(torch.ones(1, 500, dtype=torch.int64)).caches[0].fixed.kv()
+    with Largest() as seen:
+        torch.cat([kv.key, kv.key[:, :, :1]], dim=2)
+    assert seen.bytes == 501 * 2 * 4 * 4
