@@ -67,7 +67,7 @@ def demo(
 @app.command()
 def train(
     task: Annotated[
-        str, typer.Argument(help="translate, generate, classify, or a recipe file (.py, .yaml).")
+        str, typer.Argument(help="translate, generate, classify, denoise, or a recipe file (.py, .yaml).")
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,
@@ -168,6 +168,9 @@ def evaluate(
     if isinstance(model, TextClassifier):
         _evaluate_classifier(model, data, as_json=as_json)
         return
+    if model.marked and source is None:
+        _evaluate_denoiser(model, data, as_json=as_json)
+        return
     found = _evaluate_translations(
         model, source, target, data, beam=beam, length_penalty=length_penalty, bootstrap=bootstrap
     )
@@ -229,6 +232,19 @@ def _evaluate_text(model: Any, data: str | None, asking: Any, shots_from: str | 
         return
     found = model.evaluate(read_text(data))
     scores = {key: getattr(found, key) for key in ("loss", "perplexity", "bits_per_byte", "word_perplexity")}
+    _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
+    if as_json:
+        print(json.dumps(scores | {"tokens": found.tokens}))
+
+
+def _evaluate_denoiser(model: Any, data: str | None, *, as_json: bool) -> None:
+    from heedful.data.documents import read_text
+    from heedful.tasks.denoise import evaluate
+
+    if data is None:
+        raise InputError("nothing to score", fix="give --data FILE")
+    found = evaluate(model, read_text(data))
+    scores = {"loss": found.loss, "perplexity": found.perplexity}
     _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
     if as_json:
         print(json.dumps(scores | {"tokens": found.tokens}))

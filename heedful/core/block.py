@@ -45,6 +45,7 @@ class BlockConfig:
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = False  # activation(gate(x)) * up(x) inside the MLP (Shazeer 2020)
     bias: bool = True  # in the MLP
+    mlp_dropout: float = 0.0  # between the maps of the MLP
     dropout: float = 0.0
 
 
@@ -73,11 +74,12 @@ class MLP(nn.Module):
         self.gate = nn.Linear(d_model, config.d_ff, bias=config.bias) if config.gated else None
         self.down = nn.Linear(config.d_ff, d_model, bias=config.bias)
         self.activation = ACTIVATIONS[config.activation]
+        self.dropout = Dropout(config.mlp_dropout)
 
     def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
         if self.gate is None:
-            return self.down(self.activation(self.up(x)))
-        return self.down(self.activation(self.gate(x)) * self.up(x))
+            return self.down(self.dropout(self.activation(self.up(x))))
+        return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
 
 
 class Residual(nn.Module):
@@ -147,6 +149,7 @@ class StackConfig:
     block: BlockConfig
     final_norm: bool = False  # pre-norm stacks end in one, post-norm stacks have it already
     shared_position: PositionConfig = PositionConfig()  # one bias for all blocks (T5)
+    dropout: float = 0.0  # of what comes out at the end
 
     def __post_init__(self) -> None:
         if self.n_layers > MOST_LAYERS:
@@ -159,6 +162,7 @@ class Stack(nn.Module):
         block, attention = config.block, config.block.attention
         self.blocks = nn.ModuleList(Block(d_model, block) for _ in range(config.n_layers))
         self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
+        self.dropout = Dropout(config.dropout)
         head_dim = attention.head_dim or d_model // attention.n_heads
         shared = config.shared_position.kind
         if shared not in ("none", "alibi", "buckets"):
@@ -181,7 +185,7 @@ class Stack(nn.Module):
         for i, block in enumerate(self.blocks):
             x, kept = block(x, context, None if cache is None else cache[i])
             caches.append(kept)
-        return self.norm(x), None if cache is None else tuple(caches)
+        return self.dropout(self.norm(x)), None if cache is None else tuple(caches)
 
     def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches that have looked at the memory already: growing, or with fixed room for `size` tokens."""

@@ -9,6 +9,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from heedful.core.attention import Attention
+from heedful.core.position import RelativeBuckets
+
 NORMS = (nn.LayerNorm, nn.RMSNorm)
 
 
@@ -30,6 +33,17 @@ def gpt2(model: nn.Module, *, n_layers: int, std: float = 0.02) -> None:
     for name, module in model.named_modules():
         if name.endswith(("self_attention.out", "mlp.down")) and isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=std / (2 * n_layers) ** 0.5)
+
+
+def t5(model: nn.Module, *, d_model: int) -> None:
+    """Linear maps with standard deviation (fan in)^-0.5, those of queries smaller by the root of the head's width, as
+    the scores are not scaled; embeddings with 1, position biases with d_model^-0.5 (Raffel et al. 2020; their code)."""
+    _each(model, lambda w: nn.init.normal_(w, std=w.shape[1] ** -0.5), lambda w: nn.init.normal_(w, std=1.0))
+    for module in model.modules():
+        if isinstance(module, Attention):
+            nn.init.normal_(module.query.weight, std=(d_model * module.head_dim) ** -0.5)
+        elif isinstance(module, RelativeBuckets):
+            nn.init.normal_(module.table.weight, std=d_model**-0.5)
 
 
 @torch.no_grad()

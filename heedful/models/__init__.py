@@ -28,15 +28,19 @@ def make_model(config: Any) -> Any:
     return next(model for kind, model in KINDS.values() if isinstance(config, kind))(config)
 
 
+def config_from(data: dict[str, Any], *, where: str = "config.json") -> Any:
+    """The configuration in the content of a `config.json`. Raises InputError for what it does not know."""
+    if data.get("kind") not in KINDS:
+        raise InputError(f"kind {data.get('kind')!r} is none of {', '.join(KINDS)}", where=where)
+    return from_json(KINDS[data["kind"]][0], data.get("model"), where=f"{where}: model")
+
+
 def model_from(data: dict[str, Any]) -> Any:
     """The model that the content of a `config.json` describes, on the current device ("meta" allocates nothing).
 
     Raises InputError for what it does not know.
     """
-    if data.get("kind") not in KINDS:
-        raise InputError(f"kind {data.get('kind')!r} is none of {', '.join(KINDS)}", where="config.json")
-    config_kind, model = KINDS[data["kind"]]
-    return model(from_json(config_kind, data.get("model"), where="config.json: model"))
+    return make_model(config_from(data))
 
 
 def config_of(model: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Each row is guarded by its parameter count (`tests/models/test_presets.py`). A r
 `--set model.KEY=VALUE`, where KEY is a field of the row.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from heedful.core.attention import AttentionConfig
@@ -54,6 +54,25 @@ class DecoderOnly:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FullTransformer:
+    """An encoder and a decoder of a later family: all but its size is its style's."""
+
+    style: Literal["marian", "bart", "t5", "t5-v1.1"]
+    d_model: int
+    n_heads: int
+    head_dim: int | None = None  # None: d_model / n_heads
+    d_ff: int
+    encoder_layers: int
+    decoder_layers: int
+    context: int | None = None  # bart: how many places there are; the others have no last one
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if (self.style == "bart") != (self.context is not None):
+            raise InputError(f"context is {self.context!r} of a model in the style of {self.style}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recurrent:
     """Appendix A.2.3 of Bahdanau et al. 2015."""
 
@@ -80,7 +99,36 @@ class Decoder:
     tied: bool = True
 
 
-Row = Transformer | DecoderOnly | Recurrent
+Row = Transformer | FullTransformer | DecoderOnly | Recurrent
+
+
+def bart(d_model: int, n_heads: int, d_ff: int, layers: int) -> FullTransformer:
+    """A size of Lewis et al. 2020."""
+    return FullTransformer(
+        style="bart",
+        d_model=d_model,
+        n_heads=n_heads,
+        d_ff=d_ff,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        context=1024,
+    )
+
+
+def t5(
+    d_model: int, n_heads: int, d_ff: int, layers: int, *, style: Literal["t5", "t5-v1.1"] = "t5"
+) -> FullTransformer:
+    """A size of Raffel et al. 2020."""
+    return FullTransformer(
+        style=style,
+        d_model=d_model,
+        n_heads=n_heads,
+        head_dim=64,
+        d_ff=d_ff,
+        encoder_layers=layers,
+        decoder_layers=layers,
+    )
+
 
 TRANSLATORS: dict[str, Row] = {
     "transformer-tiny": Transformer(d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"),
@@ -97,6 +145,17 @@ TRANSLATORS: dict[str, Row] = {
     "decoder-tiny": DecoderOnly(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
     "decoder-small": DecoderOnly(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
     "decoder-base": DecoderOnly(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
+    "marian": FullTransformer(  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
+        style="marian", d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6
+    ),
+    "bart-base": bart(768, 12, 3072, 6),
+    "bart-large": bart(1024, 16, 4096, 12),
+    "t5-small": t5(512, 8, 2048, 6),
+    "t5-base": t5(768, 12, 3072, 12),
+    "t5-large": t5(1024, 16, 4096, 24),
+    "t5-v1.1-small": t5(512, 6, 1024, 8, style="t5-v1.1"),
+    "t5-v1.1-base": t5(768, 12, 2048, 12, style="t5-v1.1"),
+    "t5-v1.1-large": t5(1024, 16, 2816, 24, style="t5-v1.1"),
     "rnn-small": Recurrent(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
     "rnn-bahdanau": Recurrent(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
 }
@@ -114,6 +173,9 @@ def translator(
             what = "a decoder alone reads source and target with one vocabulary"
             raise InputError(what, where="data.joint = false", fix="--set data.joint=true")
         return liu(row, vocab_size=source_vocab)
+    if isinstance(row, FullTransformer):
+        style = lewis if row.style in ("marian", "bart") else raffel
+        return style(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
     return RNNConfig(
         source_vocab=source_vocab,
         target_vocab=target_vocab,
@@ -161,6 +223,85 @@ def _stack(row: Transformer | DecoderOnly, n_layers: int, *, cross: bool = False
         dropout=row.dropout,
     )
     return StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post")
+
+
+def lewis(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
+    """Post-norm, with biases in attention and on the logits. "bart": learned places, a norm of the embeddings, GELU
+    (Lewis et al. 2020); "marian": scaled embeddings and sinusoidal places, sines first, SiLU (Junczys-Dowmunt et al.
+    2018)."""
+    bart = row.style == "bart"
+    dropout = row.dropout if bart else 0.0
+    attention = AttentionConfig(n_heads=row.n_heads, head_dim=row.head_dim, dropout=dropout)
+    block = BlockConfig(
+        attention=attention,
+        d_ff=row.d_ff,
+        activation="gelu" if bart else "silu",
+        mlp_dropout=dropout,
+        dropout=row.dropout,
+    )
+    embed = EmbedConfig(
+        vocab_size=source_vocab,
+        scaled=not bart,
+        places=PlacesConfig(kind="sinusoidal", halves=True)
+        if row.context is None
+        else PlacesConfig(kind="learned", size=row.context),
+        norm_eps=1e-5 if bart else None,
+        dropout=row.dropout,
+    )
+    return Seq2SeqConfig(
+        d_model=row.d_model,
+        source=embed,
+        target=replace(embed, vocab_size=target_vocab),
+        encoder=StackConfig(n_layers=row.encoder_layers, block=block),
+        decoder=StackConfig(n_layers=row.decoder_layers, block=replace(block, cross=attention)),
+        tied="all" if joint else "output",
+        output_bias=True,
+        init="normal" if bart else "xavier",
+    )
+
+
+def raffel(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
+    """Pre-norm with RMSNorm, no biases, no scale of the scores, relative positions that all layers share (Raffel et al.
+    2020). "t5": the output matrix is the embeddings', and what goes into it is scaled; "t5-v1.1": it is another, and
+    the MLP is gated, with GELU (Shazeer 2020)."""
+    newer = row.style == "t5-v1.1"
+    attention = AttentionConfig(n_heads=row.n_heads, head_dim=row.head_dim, scale=1.0, bias=False, dropout=row.dropout)
+    block = BlockConfig(
+        attention=attention,
+        d_ff=row.d_ff,
+        order="pre",
+        norm="rms",
+        norm_eps=1e-6,
+        activation="gelu_tanh" if newer else "relu",
+        gated=newer,
+        bias=False,
+        mlp_dropout=row.dropout,
+        dropout=row.dropout,
+    )
+    encoder = StackConfig(
+        n_layers=row.encoder_layers,
+        block=block,
+        final_norm=True,
+        shared_position=PositionConfig(kind="buckets"),
+        dropout=row.dropout,
+    )
+    decoder = replace(
+        encoder,
+        n_layers=row.decoder_layers,
+        block=replace(block, cross=attention),
+        shared_position=PositionConfig(kind="buckets", two_sided=False),
+    )
+    embed = EmbedConfig(vocab_size=source_vocab, scaled=False, places=PlacesConfig(kind="none"), dropout=row.dropout)
+    return Seq2SeqConfig(
+        d_model=row.d_model,
+        source=embed,
+        target=replace(embed, vocab_size=target_vocab),
+        encoder=encoder,
+        decoder=decoder,
+        tied=("inputs" if joint else "none") if newer else ("all" if joint else "output"),
+        scaled_output=not newer,
+        init="t5",
+    )
 
 
 def gpt3(n_layers: int, d_model: int, n_heads: int) -> Decoder:

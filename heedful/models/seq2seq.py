@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.embed import Embed, EmbedConfig, places_in_segments
-from heedful.core.init import xavier
+from heedful.core.init import normal, t5, xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
 
@@ -25,8 +25,11 @@ class Seq2SeqConfig:
     target: EmbedConfig
     encoder: StackConfig
     decoder: StackConfig
-    tied: Literal["all", "output", "none"] = "all"  # which matrices are one: source, target, output; or the last two
+    # Which of the three matrices are one: source, target and output; target and output; source and target.
+    tied: Literal["all", "output", "inputs", "none"] = "all"
     output_bias: bool = False
+    scaled_output: bool = False  # multiply by d_model^-0.5 what goes into the output matrix (Raffel et al. 2020)
+    init: Literal["xavier", "normal", "t5"] = "xavier"  # how weights begin
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,25 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
-        if config.tied == "all" and config.source.vocab_size != config.target.vocab_size:
+        joint = config.tied in ("all", "inputs")
+        if joint and config.source.vocab_size != config.target.vocab_size:
             sizes = f"{config.source.vocab_size} and {config.target.vocab_size} tokens"
             raise InputError(f"vocabularies of {sizes} cannot share a matrix", fix='tied = "output"')
         self.config = config
         self.source = Embed(config.d_model, config.source)
-        shared = self.source.tokens if config.tied == "all" else None
-        self.target = Embed(config.d_model, config.target, shared)
+        self.target = Embed(config.d_model, config.target, self.source.tokens if joint else None)
         self.encoder = Stack(config.d_model, config.encoder)
         self.decoder = Stack(config.d_model, config.decoder)
         self.head = nn.Linear(config.d_model, config.target.vocab_size, bias=config.output_bias)
-        xavier(self)
-        if config.tied != "none":
+        self.scale = config.d_model**-0.5 if config.scaled_output else 1.0
+        match config.init:
+            case "xavier":
+                xavier(self)
+            case "normal":
+                normal(self)
+            case "t5":
+                t5(self, d_model=config.d_model)
+        if config.tied in ("all", "output"):
             self.head.weight = self.target.tokens.weight
 
     def forward(
@@ -92,7 +102,7 @@ class Seq2Seq(nn.Module):
             memory_mask=Mask(segments=_both(target_segments, source_segments)),
             memory_positions=_places(source, source_segments),
         )
-        return self.decoder(self.target(target, places), context)[0]
+        return self.decoder(self.target(target, places), context)[0] * self.scale
 
     def encode(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None) -> Float[Tensor, "B S C"]:
         places = _places(source, segments)
@@ -115,13 +125,13 @@ class Seq2Seq(nn.Module):
         place = torch.full((1, 1), state.place, device=tokens.device)
         context = Context(mask=EVERYONE, positions=place, memory_mask=state.memory_mask)
         x, caches = self.decoder(self.target(tokens[:, None], place), context, state.caches)
-        return self.head(x[:, 0]), replace(state, caches=caches, place=state.place + 1)
+        return self.head(x[:, 0] * self.scale), replace(state, caches=caches, place=state.place + 1)
 
 
 def _places(tokens: Tensor, segments: Tensor | None) -> Int[Tensor, "b T"]:
     if segments is None:
         return torch.arange(tokens.shape[1], device=tokens.device)[None]
-    return places_in_segments(segments)
+    return places_in_segments(segments) * (segments > 0)  # padding may be longer than any text that has a place
 
 
 def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:

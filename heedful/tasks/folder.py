@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError
-from heedful.models import config_of, model_from
-from heedful.store.checkpoint import read_model, save_model
+from heedful.models import config_from, config_of, model_from
+from heedful.store.checkpoint import CONFIG, FORMAT, read_config, read_model, save_model
 from heedful.store.files import read_json
 
 ONE_RUN = "config.json and the weights must come from one run"
@@ -24,7 +24,18 @@ def write_run(
     about: dict[str, Any],
 ) -> None:
     """Saves `tensors` as the weights of `model`, with all that is needed to use it. `about` becomes task.json."""
-    save_model(folder, config_of(model), tensors, tokenizer_files(source, target) | {"task.json": about})
+    save_model(folder, _config_in(folder, model), tensors, tokenizer_files(source, target) | {"task.json": about})
+
+
+def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
+    """The model's configuration, in the words of an older heedful where the folder has them already: a run that is gone
+    on with keeps its files, whatever keys have been added since."""
+    config = config_of(model)
+    if not (folder / CONFIG).is_file():
+        return config
+    older = read_config(folder)
+    same = older.pop("format") == FORMAT and config_from(older) == model.config
+    return older if same else config
 
 
 def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, Any]:

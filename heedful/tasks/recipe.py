@@ -31,8 +31,11 @@ class DataRecipe(Section):
     tokenizer: Literal["bpe", "unigram", "chars", "bytes"] = "bpe"
     joint: bool = True  # one vocabulary for both sides
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
-    longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
+    longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out; a denoiser's texts are cut
     cut: bool = False  # but longer sources, documents to be summarised, are cut there, in training and in use
+    # What a denoiser puts right: spans of tokens behind numbered marks, or words behind masks and sentences in another
+    # order.
+    objective: Literal["spans", "infill"] = "spans"
     across: bool = True  # a language model may look across the ends of documents that share a row
 
 
@@ -77,7 +80,7 @@ class ClassifyRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify"] = "translate"
+    task: Literal["translate", "generate", "classify", "denoise"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -104,12 +107,14 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "translate": TRANSLATORS,
     "generate": LANGUAGE_MODELS,
     "classify": LANGUAGE_MODELS,
+    "denoise": TRANSLATORS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
     "translate": {"preset": "transformer-small"},
     "generate": {"preset": "gpt-nano"},
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
+    "denoise": {"preset": "transformer-small"},
 }
 TASKS = tuple(PRESETS)
 

@@ -17,6 +17,7 @@ from heedful.decode.rules import NoRepeat
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
 from heedful.models import Transducer, TranslationModel
+from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
 from heedful.tasks.scores import Scores, score
@@ -58,9 +59,14 @@ class TranslationTask:
 
     def loss(self, model: TranslationModel, batch: Batch) -> Loss:
         smoothing = SMOOTHING if self.recipe.smoothing is None else self.recipe.smoothing
-        if isinstance(model, Transducer) and model.config.input_loss:
-            return whole_cross_entropy(model, batch, smoothing=smoothing)
-        return cross_entropy(model, batch, smoothing=smoothing)
+        return training_loss(model, batch, smoothing=smoothing)
+
+
+def training_loss(model: TranslationModel, batch: Batch, *, smoothing: float) -> Loss:
+    """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them."""
+    if isinstance(model, Transducer) and model.config.input_loss:
+        return whole_cross_entropy(model, batch, smoothing=smoothing)
+    return cross_entropy(model, batch, smoothing=smoothing)
 
 
 def cross_entropy(model: TranslationModel, batch: Batch, *, smoothing: float = 0.0) -> Loss:
@@ -93,6 +99,12 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
     """The first `most` tokens of each (None: all), and how many there were beyond."""
     kept = [ids[:most] for ids in sentences]
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
+
+
+def most_places(config: object) -> int | None:
+    """How many tokens a source and a target may have, ends included; None where any number."""
+    sides = (config.source, config.target) if isinstance(config, Seq2SeqConfig) else ()
+    return min((side.places.size for side in sides if side.places.kind == "learned"), default=None)
 
 
 class Translation(NamedTuple):
@@ -152,7 +164,8 @@ class Translator:
         found = self.hypotheses(ids, decoding, forced)
         made = []
         for text, best, cut in zip(texts, found, beyond, strict=True):
-            read = self.target.decode_batch([hypothesis.tokens for hypothesis in best])
+            tokens = [hypothesis.tokens for hypothesis in best]
+            read = [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
             listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
             made.append(Translation(text, *listed[0], listed, cut))
         return made
@@ -160,7 +173,13 @@ class Translator:
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are
         beyond."""
-        return cut_at(self.source.encode(texts), self.about.get("longest_source"))
+        ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
+        return cut_at(ids, self.about.get("longest_source"))
+
+    @property
+    def marked(self) -> bool:
+        """Whether it reads and says "<mask>" and the like as the marks that they name: a denoiser does."""
+        return "noise" in self.about
 
     def decoding(self, **settings: Any) -> Decoding:
         return Decoding(**{**self.about.get("decode", {}), **settings})
@@ -187,6 +206,8 @@ class Translator:
         device = model.head.weight.device
         source, segments = (part.to(device) for part in pad(sentences))
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
+        places = most_places(model.config)
+        limits = limits if places is None else [min(limit, places) for limit in limits]
         rules = [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
         common: dict[str, Any] = {
             "bos": BOS,

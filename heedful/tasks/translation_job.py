@@ -16,13 +16,15 @@ from heedful.data.batches import bucket_rows
 from heedful.data.text import Corpus, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
+from heedful.models import config_from
 from heedful.models.presets import TRANSLATORS, translator
 from heedful.store import files
 from heedful.tasks.card import model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
-from heedful.tasks.translate import TranslationTask, Translator, cross_entropy, cut_at
+from heedful.tasks.start import copy_weights, read_start
+from heedful.tasks.translate import TranslationTask, Translator, cross_entropy, cut_at, most_places
 
 
 class TranslationJob:
@@ -33,23 +35,32 @@ class TranslationJob:
     def __init__(self, recipe: Recipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         self.recipe = recipe
         self.corpus = corpus = corpus or _read(recipe)
-        row = TRANSLATORS[recipe.preset]
-        row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
         data, pairs = recipe.data, corpus.train
         self.notes = list(corpus.notes)
-        known = None if begun is None else read_tokenizers(begun)
-        self.source, self.target = known or _train_tokenizers(recipe, corpus)
-        sources, beyond = cut_at(self.source.encode(pairs.source), data.longest - 1 if data.cut else None)
+        self.start = read_start(recipe, begun, task="translate")
+        if self.start:
+            self.source, self.target = self.start.source, self.start.target
+            self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
+        else:
+            row = TRANSLATORS[recipe.preset]
+            row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            known = None if begun is None else read_tokenizers(begun)
+            self.source, self.target = known or _train_tokenizers(recipe, corpus)
+            sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
+            self.config = translator(row, **sizes, joint=data.joint)
+        places = most_places(self.config)
+        self.longest = data.longest if places is None else min(data.longest, places)
+        sources, beyond = cut_at(self.source.encode(pairs.source), self.longest - 1 if data.cut else None)
         if any(beyond):
-            self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {data.longest} tokens")
+            self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
         encoded = list(zip(sources, self.target.encode(pairs.target), strict=True))
-        self.pairs = [pair for pair in encoded if max(map(len, pair)) < data.longest]
+        self.pairs = [pair for pair in encoded if max(map(len, pair)) < self.longest]
         if len(self.pairs) < len(encoded):
             self.notes.append(
-                f"{len(encoded) - len(self.pairs):,} pairs of more than {data.longest} tokens are left out"
+                f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             )
         if not self.pairs:
-            what = f"every pair is longer than data.longest = {data.longest} tokens"
+            what = f"every pair is longer than data.longest = {self.longest} tokens"
             fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
             raise InputError(what, where=pairs.name, fix=fix)
         digest = hashlib.sha256()
@@ -57,7 +68,8 @@ class TranslationJob:
             digest.update(side.encode() + b"\n")
         self.fingerprint = digest.hexdigest()
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
-        self.config = translator(row, source_vocab=self.source.size, target_vocab=self.target.size, joint=data.joint)
+        if places is not None:
+            self._check_lengths(places)
         self.valid = corpus.valid.rows(range(min(recipe.train.eval_sentences, len(corpus.valid))))
 
     def describe(self) -> str:
@@ -77,12 +89,17 @@ class TranslationJob:
             | {name: len(pairs) for name, pairs in corpus.tests.items()},
             "trained_on": len(self.pairs),
             "fingerprint": self.fingerprint,
-            "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": self.recipe.data.joint},
+            "vocabulary": {
+                "source": self.source.size,
+                "target": self.target.size,
+                "joint": self.source is self.target,
+            },
             "notes": self.notes,
-        }
+        } | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
-        """Translators begin from scratch."""
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
 
     def task(self, model: Any) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
@@ -111,6 +128,7 @@ class TranslationJob:
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         corpus, decode, first = self.corpus, self.recipe.decode, next(iter(scores.values()))
+        origin = f"from the model in `{self.recipe.start_from}`" if self.start else "from scratch"
         rows = [
             f"| {name} | {len(corpus.tests[name]):,} | {each['bleu']:.1f} | {each['chrf']:.1f} | "
             f"{100 * float(each['exact']):.1f} % |"
@@ -118,7 +136,7 @@ class TranslationJob:
         ]
         return model_card(
             folder,
-            what=f"Translates {corpus.source} to {corpus.target}. Trained from scratch by heedful on "
+            what=f"Translates {corpus.source} to {corpus.target}. Trained {origin} by heedful on "
             f"{len(corpus.train):,} sentence pairs, from `{corpus.train.name}`.",
             table=["| test set | pairs | BLEU | chrF | exactly right |", "|---|---|---|---|---|", *rows],
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. "
@@ -134,6 +152,16 @@ class TranslationJob:
             notes=corpus.notes,
         )
 
+    def _check_lengths(self, places: int) -> None:
+        """Raises InputError where there is a text to be measured on that the model cannot read."""
+        cut = self.longest - 1 if self.recipe.data.cut else None
+        for pairs in (self.corpus.valid, *self.corpus.tests.values()):
+            for ids in (cut_at(self.source.encode(pairs.source), cut)[0], self.target.encode(pairs.target)):
+                most = max(map(len, ids), default=0) + 1
+                if most > places:
+                    what = f"a text of {most} tokens, but the model has {places} places"
+                    raise InputError(what, where=pairs.name, fix="leave it out, or take a model with more places")
+
     def _translator(self, model: Any) -> Translator:
         return Translator(model, self.source, self.target, self._about())
 
@@ -141,7 +169,7 @@ class TranslationJob:
         """task.json: what the model is for, and how it searches unless told otherwise."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about = {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
-        return about | ({"longest_source": data.longest - 1} if data.cut else {})
+        return about | ({"longest_source": self.longest - 1} if data.cut else {})
 
 
 def _read(recipe: Recipe) -> Corpus:

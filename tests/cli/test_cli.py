@@ -192,6 +192,29 @@ def test_a_language_model_for_machines(text, data, capsys):
     assert "not for translation" in capsys.readouterr().err
 
 
+def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
+    book, start = data / "book.txt", tmp_path / "noise"
+    words = ["train", "denoise", "--data", book, "--out", start, *SMALL, "--set", "data.objective=infill", "--json"]
+    assert heed(*words) == 0
+    assert json.loads(lines(capsys)[-1])["scores"]["valid"].keys() == {"loss", "perplexity"}
+    assert heed("eval", start, "--data", book, "--json") == 0
+    assert json.loads(lines(capsys)[-1]).keys() == {"loss", "perplexity", "tokens"}
+    assert heed("eval", start) == 2
+    assert "fix: give --data FILE" in capsys.readouterr().err
+    assert heed("translate", start, "ba <mask> gi.", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["source"] == "ba <mask> gi."
+    for verb in ("check", "info"):
+        assert heed(verb, start, "--json") == 0
+    words = ["train", "translate", "--data", data / "pairs.tsv", "--from", start, "--out", tmp_path / "tuned"]
+    assert heed(*words, "--set=train.steps=1", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["steps"] == 1
+    assert heed(*words[:-1], tmp_path / "never", "--set", "model.d_model=8") == 2
+    assert "model.d_model cannot be chosen: the model is that of" in capsys.readouterr().err
+    assert heed("train", "denoise", "--data", book, "--out", tmp_path / "never", "--set", "data.objective=span") == 2
+    assert "data.objective = 'span'" in capsys.readouterr().err
+    assert not (tmp_path / "never").exists()
+
+
 @pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check", "generate", "score"])
 def test_the_example_of_every_help_runs(run, text, data, tmp_path, monkeypatch, capsys, verb):
     assert heed(verb, "--help") == 0

@@ -218,6 +218,27 @@ def test_dropout_of_a_branch_is_for_training() -> None:
     torch.testing.assert_close(residual.eval()(x, torch.ones_like), x + 1)
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_dropout_inside_the_mlp_is_before_its_last_map(gated: bool) -> None:
+    mlp, x = loud(MLP(C, config(mlp_dropout=0.5, gated=gated))), torch.randn(B, T, C)
+    inner: list[Tensor] = []
+    mlp.down.register_forward_hook(lambda module, inputs, out: inner.append(inputs[0]))
+    mlp.eval()(x)
+    mlp.train()(x)
+    plain, dropped = inner
+    kept = dropped != 0
+    assert 0.2 < ((plain != 0) & ~kept).float().mean() / (plain != 0).float().mean() < 0.8
+    torch.testing.assert_close(dropped[kept], 2 * plain[kept])
+
+
+def test_dropout_of_a_stack_is_after_its_norm() -> None:
+    layers = loud(Stack(C, StackConfig(n_layers=1, block=config(), final_norm=True, dropout=0.5)))
+    x, context = torch.randn(B, T, C), Context(mask=EVERYONE)
+    plain, dropped = layers.eval()(x, context)[0], layers.train()(x, context)[0]
+    assert 0.2 < (dropped == 0).float().mean() < 0.8
+    torch.testing.assert_close(dropped, torch.where(dropped == 0, dropped, 2 * plain))
+
+
 def test_activations_are_those_of_torch() -> None:
     x = torch.linspace(-4, 4, 99)
     named = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": nn.GELU("tanh"), "silu": F.silu}

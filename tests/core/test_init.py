@@ -9,17 +9,19 @@ from torch import nn
 from heedful.core import init
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Stack, StackConfig
+from heedful.core.position import PositionConfig
 
 C, LAYERS, V = 64, 3, 500
 
 
 class Model(nn.Module):
-    def __init__(self, norm: str) -> None:
+    def __init__(self, norm: str, shared: PositionConfig | None = None) -> None:
         super().__init__()
         self.tokens = nn.Embedding(V, C)
         attention = AttentionConfig(n_heads=4)
         block = BlockConfig(attention=attention, cross=attention, d_ff=4 * C, norm=norm, order="pre")
-        self.stack = Stack(C, StackConfig(n_layers=LAYERS, block=block, final_norm=True))
+        position = shared or PositionConfig()
+        self.stack = Stack(C, StackConfig(n_layers=LAYERS, block=block, final_norm=True, shared_position=position))
         for weight in self.parameters():
             nn.init.constant_(weight, 77.0)  # what no scheme leaves behind
 
@@ -65,6 +67,18 @@ def test_gpt2_makes_what_ends_a_branch_smaller() -> None:
     init.gpt2(model, n_layers=LAYERS)
     small = 0.02 / math.sqrt(2 * LAYERS)
     check(model, {"self_attention.out": small, "mlp.down": small, "": 0.02}, 0.02)
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_t5(norm: str) -> None:
+    """A linear map keeps the size of what goes in, and the product of a query and a key is of size 1."""
+    model = Model(norm, shared=PositionConfig(kind="buckets"))
+    init.t5(model, d_model=C)
+    check(model, {"attention.query": (C * 16) ** -0.5, "mlp.down": (4 * C) ** -0.5, "": C**-0.5}, 1.0)
+    assert float(model.stack.position.table.weight.detach().std()) == pytest.approx(C**-0.5, rel=0.1)
+    attention, x = model.stack.blocks[0].self_attention, torch.randn(4, 200, C)
+    query, key = (part(x).unflatten(-1, (4, 16)).transpose(1, 2) for part in (attention.query, attention.key))
+    assert float((query @ key.mT).detach().std()) == pytest.approx(1.0, rel=0.1)
 
 
 def test_a_matrix_without_bias_or_weight() -> None:

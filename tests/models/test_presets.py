@@ -1,9 +1,20 @@
-"""Every row of the presets is guarded by its parameter count, from a formula written without the code."""
+"""Every row of the presets is guarded by its parameter count: from a formula written without the code, and where
+Hugging Face has the family, by theirs."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -11,6 +22,7 @@ from heedful.models.presets import (
     LANGUAGE_MODELS,
     TRANSLATORS,
     DecoderOnly,
+    FullTransformer,
     Recurrent,
     Transformer,
     language_model,
@@ -124,8 +136,61 @@ def test_bahdanau_with_the_papers_vocabularies() -> None:
     assert count("rnn-bahdanau", 30_000, 30_000, joint=False) == total == 80_452_000
 
 
+def of(layers: int, heads: int, ff: int, width: int) -> dict[str, Any]:
+    """Sizes in the words of BartConfig and MarianConfig."""
+    sizes = {"layers": layers, "attention_heads": heads, "ffn_dim": ff}
+    both = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sizes.items()}
+    return both | {"d_model": width}
+
+
+def of_t5(layers: int, heads: int, ff: int, width: int) -> dict[str, Any]:
+    return {"num_layers": layers, "num_heads": heads, "d_ff": ff, "d_model": width}
+
+
+# Sizes, and how many parameters the published models have; a bias on the logits is no parameter there, and one here.
+PUBLISHED: dict[str, tuple[str, dict[str, Any], int]] = {
+    "marian": ("marian", of(6, 8, 2048, 512), 73_886_208),
+    "bart-base": ("bart", of(6, 12, 3072, 768), 139_420_416),
+    "bart-large": ("bart", of(12, 16, 4096, 1024), 406_291_456),
+    "t5-small": ("t5", of_t5(6, 8, 2048, 512), 60_506_624),
+    "t5-base": ("t5", of_t5(12, 12, 3072, 768), 222_903_552),
+    "t5-large": ("t5", of_t5(24, 16, 4096, 1024), 737_668_096),
+    "t5-v1.1-small": ("t5", of_t5(8, 6, 1024, 512), 76_961_152),
+    "t5-v1.1-base": ("t5", of_t5(12, 12, 2048, 768), 247_577_856),
+    "t5-v1.1-large": ("t5", of_t5(24, 16, 2816, 1024), 783_150_080),
+}
+
+
+NEWER = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+
+
+def theirs_of(family: str, sizes: dict[str, Any], *, newer: bool) -> nn.Module:
+    with torch.device("meta"):
+        match family:
+            case "marian":
+                return MarianMTModel(MarianConfig(**sizes, vocab_size=58101, pad_token_id=58100))
+            case "bart":
+                return BartForConditionalGeneration(BartConfig(**sizes))
+            case _:
+                theirs = T5ForConditionalGeneration(T5Config(**sizes, **(NEWER if newer else {})))
+                if newer:  # which their class parts only when it reads a file
+                    theirs.lm_head = nn.Linear(sizes["d_model"], 32128, bias=False)
+                return theirs
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_families_of_the_hub(name: str) -> None:
+    family, sizes, total = PUBLISHED[name]
+    vocabulary = {"marian": 58101, "bart": 50265, "t5": 32128}[family]
+    theirs = theirs_of(family, sizes, newer="v1.1" in name)
+    learned = [part for part in theirs.parameters() if part.requires_grad]  # sines are not
+    assert sum(part.numel() for part in learned) == total
+    bias = 0 if family == "t5" else vocabulary
+    assert count(name, vocabulary, vocabulary, joint=True) == total + bias
+
+
 def test_every_row_is_guarded() -> None:
-    assert set(TRANSLATORS) == set(JOINT) | set(ALONE) | set(RECURRENT)
+    assert set(TRANSLATORS) == set(JOINT) | set(ALONE) | set(RECURRENT) | set(PUBLISHED)
 
 
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
@@ -136,6 +201,8 @@ def test_what_a_row_says_arrives(name: str) -> None:
         for key, value in dataclasses.asdict(row).items():
             assert getattr(config, key) == value
         assert config.tied
+        return
+    if isinstance(row, FullTransformer):
         return
     if isinstance(row, DecoderOnly):
         assert (config.lm.d_model, config.lm.tied) == (row.d_model, True)
@@ -155,6 +222,31 @@ def test_what_a_row_says_arrives(name: str) -> None:
         assert block.attention.n_heads == row.n_heads
     for embed in embeds:
         assert (embed.scaled, embed.places.kind, embed.dropout) == (True, "sinusoidal", row.dropout)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_vocabularies_of_their_own(name: str) -> None:
+    """Then the target's matrix is the output's, or none is another's."""
+    config = translator(TRANSLATORS[name], source_vocab=9, target_vocab=8, joint=False)
+    assert (config.source.vocab_size, config.target.vocab_size) == (9, 8)
+    assert config.tied == ("none" if "v1.1" in name else "output")
+
+
+@pytest.mark.parametrize("name", ["bart-base", "t5-small"])
+def test_every_field_of_a_later_row_changes_the_model(name: str) -> None:
+    row = TRANSLATORS[name]
+    assert isinstance(row, FullTransformer)
+    other = {"d_model": 96, "n_heads": 4, "head_dim": 5, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 2}
+    other |= {"dropout": 0.7, **({"context": 7} if row.style == "bart" else {"style": "t5-v1.1"})}
+    rows = [row, *(dataclasses.replace(row, **{key: value}) for key, value in other.items())]
+    configs = {translator(each, source_vocab=9, target_vocab=9, joint=True) for each in rows}
+    assert len(configs) == 1 + len(other)
+
+
+def test_only_learned_places_have_a_last_one() -> None:
+    for name, context in (("t5-small", 7), ("marian", 7), ("bart-base", None)):
+        with pytest.raises(InputError, match=f"context is {context} of a model in the style of"):
+            dataclasses.replace(TRANSLATORS[name], context=context)
 
 
 ROW = TRANSLATORS["decoder-base"]

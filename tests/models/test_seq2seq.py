@@ -83,6 +83,14 @@ def test_a_batch_is_one_by_one(order: str, places: str) -> None:
         close(row[:8], torch.cat(alone))
 
 
+def test_padding_may_be_longer_than_there_are_places() -> None:
+    model, source, target = loud("pre", "learned"), sentences(12), sentences(12)
+    (x, x_segments), (y, y_segments) = packed(source, 30), packed(target, 40)
+    close(model(x, y, x_segments, y_segments)[0, :12], model(source[0][None], target[0][None])[0])
+    with pytest.raises(InputError, match="13 tokens, but the model has 12 places"):
+        model.encode(sentences(13)[0][None])
+
+
 def test_segments_of_whole_rows_are_no_segments() -> None:
     model, source, target = loud(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     close(model(source, target, torch.ones_like(source), torch.ones_like(target)), model(source, target))
@@ -170,7 +178,33 @@ def test_it_is_made_of_its_parts() -> None:
     assert ran == ["source", "encoder", "target", "decoder", "head"]
 
 
-@pytest.mark.parametrize(("tied", "matrices"), [("all", 1), ("output", 2), ("none", 3)])
+def test_what_goes_into_the_head_can_be_scaled() -> None:
+    """In training and in decoding alike."""
+    model, source, target = loud(scaled_output=True), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
+    plain = Seq2Seq(config()).eval()
+    plain.load_state_dict(model.state_dict())
+    close(model.hidden(source, target), plain.hidden(source, target) / C**0.5)
+    logits, _ = model.step(target[:, 0], model.start(source))
+    close(logits, plain.step(target[:, 0], plain.start(source))[0] / C**0.5)
+
+
+@pytest.mark.parametrize(
+    ("init", "map_", "table"), [("xavier", 2 / 32, 1 / 16), ("normal", 4e-4, 4e-4), ("t5", 1 / 16, 1)]
+)
+def test_how_weights_begin(init: str, map_: float, table: float) -> None:
+    """The variances of a square map and of the embeddings."""
+    wide = dataclasses.replace(
+        config(init=init), source=EmbedConfig(vocab_size=900), target=EmbedConfig(vocab_size=900)
+    )
+    model = Seq2Seq(wide)
+    assert float(model.source.tokens.weight.detach().var()) == pytest.approx(table, rel=0.1)
+    maps = torch.cat(
+        [block.self_attention.out.weight.detach() for block in (*model.encoder.blocks, *model.decoder.blocks)]
+    )
+    assert float(maps.var()) == pytest.approx(map_, rel=0.2)
+
+
+@pytest.mark.parametrize(("tied", "matrices"), [("all", 1), ("output", 2), ("inputs", 2), ("none", 3)])
 def test_which_matrices_are_one(tied: str, matrices: int) -> None:
     """And a matrix that is tied begins as an embedding, not as a linear map."""
     words = 600
@@ -178,9 +212,11 @@ def test_which_matrices_are_one(tied: str, matrices: int) -> None:
     model = Seq2Seq(dataclasses.replace(config(tied=tied), source=embed, target=embed))
     weights = [model.source.tokens.weight, model.target.tokens.weight, model.head.weight]
     assert len({id(weight) for weight in weights}) == matrices
-    assert (model.head.weight is model.target.tokens.weight) == (tied != "none")
+    assert (model.head.weight is model.target.tokens.weight) == (tied in ("all", "output"))
+    assert (model.source.tokens.weight is model.target.tokens.weight) == (tied in ("all", "inputs"))
     embedded, mapped = C**-0.5, (2 / (C + words)) ** 0.5
-    for weight, std in zip(weights, (embedded, embedded, mapped if tied == "none" else embedded), strict=True):
+    own_head = tied in ("inputs", "none")
+    for weight, std in zip(weights, (embedded, embedded, mapped if own_head else embedded), strict=True):
         assert float(weight.detach().std()) == pytest.approx(std, rel=0.05)
 
 
@@ -188,20 +224,26 @@ def test_vocabularies_of_two_sizes() -> None:
     other = dataclasses.replace(config(), target=EmbedConfig(vocab_size=V + 1), tied="output")
     logits = Seq2Seq(other)(torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T)))
     assert logits.shape == (B, T, V + 1)
-    with pytest.raises(InputError, match="23 and 24 tokens cannot share a matrix"):
-        Seq2Seq(dataclasses.replace(other, tied="all"))
+    for tied in ("all", "inputs"):
+        with pytest.raises(InputError, match="23 and 24 tokens cannot share a matrix"):
+            Seq2Seq(dataclasses.replace(other, tied=tied))
 
 
-@pytest.mark.parametrize("kind", ["rotary", "alibi", "buckets", "shaw"])
-def test_relative_positions_go_step_by_step_and_row_by_row(kind: str) -> None:
-    attention = AttentionConfig(n_heads=4, position=PositionConfig(kind=kind, furthest=20))
+@pytest.mark.parametrize(
+    ("kind", "shared"),
+    [("rotary", False), ("alibi", False), ("alibi", True), ("buckets", False), ("buckets", True), ("shaw", False)],
+)
+def test_relative_positions_go_step_by_step_and_row_by_row(kind: str, shared: bool) -> None:
+    """Whether each attention has its own, or all blocks share one."""
+    position, none = PositionConfig(kind=kind, furthest=20), PositionConfig()
+    attention = AttentionConfig(n_heads=4, position=none if shared else position)
     block = BlockConfig(attention=attention, d_ff=24)
     cross = dataclasses.replace(block, cross=AttentionConfig(n_heads=4))
     model = Seq2Seq(
         dataclasses.replace(
             config(places="none"),
-            encoder=StackConfig(n_layers=2, block=block),
-            decoder=StackConfig(n_layers=2, block=cross),
+            encoder=StackConfig(n_layers=2, block=block, shared_position=position if shared else none),
+            decoder=StackConfig(n_layers=2, block=cross, shared_position=position if shared else none),
         )
     ).eval()
     for weight in model.parameters():

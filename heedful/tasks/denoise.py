@@ -1,0 +1,130 @@
+"""Denoising: from plain text to pairs of worse text and what is to be made of it, anew in every epoch.
+
+A model that has learnt to put text right is a translator from marked text, and a start for other translators.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import torch
+
+from heedful.data.batches import Batch, bucket_rows
+from heedful.data.noise import drawing, hide_spans, infill, passages, permuted, sentences_of, words_of
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models import TranslationModel
+from heedful.tasks.recipe import TrainRecipe
+from heedful.tasks.translate import TranslationTask, Translator, cross_entropy, training_loss
+from heedful.train.loss import Loss
+
+Ids = list[int]
+Passage = list[Ids]  # sentences that stand together
+LONGEST_WORD = 24  # tokens, on average: more tells of a text that does not part its words
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is done to a passage. "spans": the source has sentinels where the target says what was there (Raffel et al.
+    2020). "infill": the source has its sentences in another order and masks for spans of words, and the target is the
+    whole text (Lewis et al. 2020)."""
+
+    objective: Literal["spans", "infill"]
+    sentinels: Sequence[int]
+    mask: int
+    begins: frozenset[int]  # tokens that begin a word
+
+    def pair(self, passage: Passage, *key: object) -> tuple[Ids, Ids]:
+        """(source, target) of a passage, drawn from this key alone."""
+        draw, text = drawing(*key), [token for sentence in passage for token in sentence]
+        if self.objective == "spans":
+            return hide_spans(text, self.sentinels, draw)
+        shuffled = [token for sentence in permuted(passage, draw) for token in sentence]
+        return infill(words_of(shuffled, self.begins), self.mask, draw), text
+
+
+def make_noise(objective: Literal["spans", "infill"], tokenizer: Tokenizer, *, where: str = "") -> Noise:
+    """Raises InputError for a vocabulary without the marks of this objective."""
+    mask, sentinels = tokenizer.mask, tokenizer.sentinels
+    if len(sentinels) < 2 if objective == "spans" else mask is None:
+        what = f"its vocabulary has no marks for data.objective = {objective}"
+        raise InputError(what, where=where, fix="choose another objective, or another model to start from")
+    begins = frozenset(i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.size))) if piece.startswith("▁"))
+    return Noise(objective, sentinels, -1 if mask is None else mask, begins)
+
+
+def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> list[Passage]:
+    """The texts in passages of whole sentences, at most `longest` tokens each."""
+    split = [sentences_of(text) for text in texts]
+    encoded = iter(tokenizer.encode([sentence for own in split for sentence in own]))
+    return [passage for own in split for passage in passages(islice(encoded, len(own)), longest)]
+
+
+class DenoisingTask:
+    """`TranslationTask` of pairs that noise makes of the passages, other ones in every epoch."""
+
+    def __init__(self, passages: Sequence[Passage], noise: Noise, recipe: TrainRecipe, *, packs: bool) -> None:
+        self.passages, self.noise, self.recipe, self.packs = passages, noise, recipe, packs
+        self._kept: tuple[int, list[Batch]] | None = None
+
+    def batches(self, epoch: int) -> list[Batch]:
+        if self._kept is None or self._kept[0] != epoch:
+            seed, pair = self.recipe.seed, self.noise.pair
+            pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(self.passages)]
+            self._kept = epoch, TranslationTask(pairs, self.recipe, packs=self.packs).batches(epoch)
+        return self._kept[1]
+
+    def loss(self, model: TranslationModel, batch: Batch) -> Loss:
+        return training_loss(model, batch, smoothing=self.recipe.smoothing or 0.0)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Targets of noised texts, and how likely a model finds them: nats summed, over tokens and ends of targets."""
+
+    nats: float
+    tokens: int
+
+    @property
+    def loss(self) -> float:
+        """Nats a token."""
+        return self.nats / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+
+def evaluate(translator: Translator, texts: Iterable[str], *, most: int | None = None) -> Restored:
+    """On texts that are noised as the model's were in training, and alike each time: the first `most` passages."""
+    about: dict[str, Any] = translator.about["noise"]
+    noise = make_noise(about["objective"], translator.source)
+    found = read_passages(texts, translator.source, about["longest"])[:most]
+    return restored(translator.model, fixed(found, noise))
+
+
+def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
+    """The pairs of passages that are to be measured on: the same ones each time."""
+    return [noise.pair(passage, "measure", i) for i, passage in enumerate(passages)]
+
+
+@torch.inference_mode()
+def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]]) -> Restored:
+    """Raises InputError for no pairs."""
+    if not pairs:
+        raise InputError("no text to put right", fix="give some text")
+    longest = max(len(side) + 1 for pair in pairs for side in pair)
+    batches = bucket_rows(pairs, range(len(pairs)), tokens=max(4096, longest))
+    losses = [cross_entropy(model, batch) for batch in batches]
+    return Restored(sum(float(each.total) for each in losses), sum(each.count for each in losses))
+
+
+def check_words(passages: Sequence[Passage], noise: Noise) -> None:
+    """Raises InputError for texts that do not part their words, of which whole sentences would be hidden."""
+    texts = [[token for sentence in passage for token in sentence] for passage in passages[:1000]]
+    tokens, words = sum(map(len, texts)), sum(len(words_of(text, noise.begins)) for text in texts)
+    if noise.objective == "infill" and tokens > LONGEST_WORD * words:
+        what = f"{tokens / words:.0f} tokens stand between two spaces, so that there are no words to hide"
+        raise InputError(what, where="data.objective = infill", fix="--set data.objective=spans")
