@@ -3,8 +3,8 @@
     pip install transformers ctranslate2
     chrt -f 10 python -m benchmarks.decode_lm --threads 2        # chrt: the other programs of the machine wait
 
-GPT-2 of 124 million random weights, the same for all, and a prompt of 128 tokens, then 128 new ones, greedily; the prompt
-is part of the time. The contestants take turns: A B C A B C ... The float32 ones must say the same tokens.
+GPT-2 of 124 million random weights, the same for all: a prompt of 128 tokens, and 128 new ones, greedily. The prompt is
+part of the time. The contestants take turns, A B C A B C ..., and those of float32 must say the same.
 """
 
 import argparse

@@ -41,7 +41,7 @@ class Float32Linear(nn.Module):
         half = (N + 1) // 2  # of an odd number, both halves have the row in the middle
         halves = self.weight.as_strided((2, half, K), ((N - half) * K, K, 1))
         out = torch.bmm(halves, x.reshape(1, K).t().expand(2, K, 1)).flatten()
-        out = out if N == 2 * half else torch.cat([out[:half], out[half + 1 :]])
+        out = out if 2 * half == N else torch.cat([out[:half], out[half + 1 :]])
         return (out if self.bias is None else out.add_(self.bias)).view(*x.shape[:-1], N)
 
 

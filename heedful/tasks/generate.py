@@ -135,6 +135,8 @@ class Choice(NamedTuple):
     choice: str
     logprob: float
     tokens: int
+
+
 class Added(NamedTuple):
     """What was added to the text of this number: `piece` (maybe nothing yet), by `token` (None: the text is over)."""
 

@@ -22,12 +22,13 @@ def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
     return made
 
 
-@pytest.mark.parametrize("shape", [(1, 20), (7, 20), (2, 3, 20), (0, 20)])
+@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,)])
+@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_thirty_two_bits(shape: tuple[int, ...], bias: bool) -> None:
+def test_thirty_two_bits(shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
     """The same in value and in gradient, by the same parameters."""
-    full = linear(20, 37, bias)
-    made, x = Float32Linear(full), torch.randn(*shape)
+    full = linear(K, N, bias)
+    made, x = Float32Linear(full), torch.randn(*shape, K)
     with torch.inference_mode():
         torch.testing.assert_close(made(x), full(x), rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(made(x.mT.contiguous().mT), full(x), rtol=1e-5, atol=1e-5)
@@ -38,12 +39,15 @@ def test_thirty_two_bits(shape: tuple[int, ...], bias: bool) -> None:
     assert torch.equal(one, other)
 
 
-def test_the_kernel_of_thirty_two_bits_is_another() -> None:
+@pytest.mark.parametrize(("rows", "kernel"), [(1, "aten::bmm"), (2, "mkldnn::_linear_pointwise")])
+def test_the_kernel_of_thirty_two_bits_is_another(rows: int, kernel: str) -> None:
     """Else the swap would be for nothing."""
-    made = Float32Linear(linear(20, 37))
+    made = Float32Linear(linear(400, 500))
     with torch.profiler.profile() as seen, torch.no_grad():
-        made(torch.randn(1, 20))
-    assert "mkldnn::_linear_pointwise" in {event.key for event in seen.key_averages()}
+        made(torch.randn(rows, 400))
+    names = {event.key for event in seen.key_averages()}
+    assert kernel in names
+    assert "aten::linear" not in names
 
 
 @pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True), (20, 3, True)])
