@@ -1,6 +1,7 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -311,6 +312,12 @@ def generate(
     repetition_penalty: Annotated[float, typer.Option(min=1.0)] = 1.0,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
+    weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a text.
@@ -319,19 +326,18 @@ def generate(
     """
     from heedful.tasks.generate import LanguageModel
 
-    made = LanguageModel.load(run).generate(
-        prompts or [""],
-        tokens=tokens,
-        samples=samples,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        stop=stop or [],
-        seed=seed,
-    )
-    for each in (each for own in made for each in own):
+    chosen: dict[str, Any] = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    chosen |= {"min_p": min_p, "repetition_penalty": repetition_penalty, "stop": stop or [], "seed": seed}
+    texts = prompts or [""]
+    alone = len(texts) == samples == 1 and not as_json
+    if stream and not alone:
+        raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
+    model = LanguageModel.load(run, weights=weights)
+    if alone and (sys.stdout.isatty() if stream is None else stream):
+        for piece in itertools.chain(texts, model.stream(texts[0], **chosen), "\n"):
+            print(piece, end="", flush=True)
+        return
+    for each in (each for own in model.generate(texts, samples=samples, batch=batch, **chosen) for each in own):
         if as_json:
             print(json.dumps(each._asdict(), ensure_ascii=False), flush=True)
         else:

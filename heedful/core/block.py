@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.core.attention import KV, Attention, AttentionConfig
-from heedful.core.cache import BlockCache, Fixed, Growing
+from heedful.core.cache import BlockCache, Past
 from heedful.core.dropout import Dropout
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig, make_position
@@ -188,6 +188,6 @@ class Stack(nn.Module):
         return self.dropout(self.norm(x)), None if cache is None else tuple(caches)
 
     def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
-        """Empty caches that have looked at the memory already: growing, or with fixed room for `size` tokens."""
-        past = Growing() if size is None else Fixed(size)
+        """Empty caches that have looked at the memory already, with room for `size` tokens a row (None: for any)."""
+        past = Past(size)
         return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]

@@ -1,12 +1,15 @@
 """What a block remembers between decoding steps.
 
-A cache is a value: `append` and `pick` hand a new one back, and nobody keeps the old one. `Growing` joins
-tensors and suits outputs up to about 2,000 tokens, in rows that are equally long. `Fixed` writes into a buffer made
-once, so that a long output costs the same memory at every step, and its rows may differ in length and be replaced.
+Keys and values are written into a buffer, which is made once where it is said how long a row may become, and else
+twice as large whenever it is full. Rows may differ in length, leave, and be replaced by others.
+
+A cache is a value: every verb hands a new one back. But the buffer is shared with the old one, so only the newest may
+be used.
 
 B batch, R rows, S tokens so far (of the longest row), T new tokens, U = S + T, G key heads, D head width.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,47 +18,18 @@ from torch import Tensor
 
 from heedful.core.attention import KV
 
-
-@dataclass(frozen=True)
-class Growing:
-    past: KV | None = None
-
-    @property
-    def positions(self) -> Int[Tensor, "b S"] | None:
-        return None if self.past is None else self.past.positions
-
-    def positions_with(self, newer: Int[Tensor, "b T"]) -> Int[Tensor, "b U"]:
-        """`positions`, once tokens at these are appended."""
-        return newer if self.positions is None else torch.cat([self.positions, newer], dim=-1)
-
-    def kv(self) -> KV:
-        if self.past is None:
-            raise ValueError("nothing was appended yet")
-        return self.past
-
-    def append(self, newer: KV) -> "Growing":
-        past = self.past
-        if past is None:
-            return Growing(newer)
-        positions = None
-        if past.positions is not None and newer.positions is not None:
-            positions = self.positions_with(newer.positions)
-        return Growing(KV(torch.cat([past.key, newer.key], 2), torch.cat([past.value, newer.value], 2), positions))
-
-    def pick(self, rows: Int[Tensor, "R"]) -> "Growing":
-        return Growing(None if self.past is None else self.past.pick(rows))
+LEAST = 16  # tokens that a buffer has room for, where nobody says how long a row may become
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """Room for `size` tokens a row, made at the first append. A row's next token goes behind its own last one.
+class Past:
+    """The tokens before this one, at most `size` a row (None: any number). A row's next goes behind its own last.
 
     `kv` shows every row up to the end of the longest, without a copy: what stands there behind a shorter row is to be
-    masked (`valid`). `append` and `put` write into the buffer that the old value shares, so only the newest may be
-    used. Raises ValueError when the room is used up.
+    masked (`valid`), and is finite. Raises ValueError where the room is used up.
     """
 
-    size: int
+    size: int | None = None
     buffer: KV | None = None
     length: int = 0  # of the longest row
     lengths: Int[Tensor, "B"] | None = None  # of each row; None: all are equally long
@@ -68,7 +42,7 @@ class Fixed:
         """`positions`, once tokens at these are appended: any number behind the end of a row."""
         if self.positions is None:
             return newer
-        both = torch.cat([self.positions, newer], dim=-1)
+        both = torch.cat([self.positions, newer.expand(len(self.positions), -1)], dim=-1)
         return both if self.lengths is None else both.index_put_(self._behind(newer.shape[1]), newer)
 
     def valid(self, more: int) -> Bool[Tensor, "B U"] | None:
@@ -80,51 +54,59 @@ class Fixed:
     def kv(self) -> KV:
         if self.buffer is None:
             raise ValueError("nothing was appended yet")
-        key, value, positions = self.buffer
-        places = None if positions is None else positions[:, : self.length]
-        return KV(key[:, :, : self.length], value[:, :, : self.length], places)
+        return _first(self.buffer, self.length)
 
-    def append(self, newer: KV) -> "Fixed":
+    def append(self, newer: KV) -> "Past":
         T = newer.key.shape[2]
-        end = self.length + T
-        if end > self.size:
-            raise ValueError(f"{end} tokens do not fit a cache of {self.size}")
-        buffer = self.buffer or self._room(newer, len(newer.key))
-        for own, part in zip(buffer, newer, strict=True):
-            if own is None or part is None:
-                continue
+        buffer, end = self._room(self.length + T, newer), self.length + T
+        for own, part in _pairs(buffer, newer):
+            room = own.narrow(_places(own), self.length, T)
             if self.lengths is None:
-                own.narrow(_places(own), self.length, T).copy_(part)
+                room.copy_(part)
             else:
+                room.zero_()
                 own.movedim(_places(own), 1)[self._behind(T)] = part.movedim(_places(part), 1)
         return replace(self, buffer=buffer, length=end, lengths=None if self.lengths is None else self.lengths + T)
 
-    def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "Fixed":
+    def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "Past":
         """The first `lengths` tokens of each row (None: `length` of every row), of which `length` are the most."""
         return replace(self, length=length, lengths=lengths)
 
-    def pick(self, rows: Int[Tensor, "R"]) -> "Fixed":
+    def pick(self, rows: Int[Tensor, "R"]) -> "Past":
         lengths = None if self.lengths is None else self.lengths[rows]
         if self.buffer is None:
             return replace(self, lengths=lengths)
-        picked = self._room(self.buffer, len(rows))
-        for made, part in zip(picked, self.kv().pick(rows), strict=True):
-            if made is not None and part is not None:
-                made.narrow(_places(made), 0, self.length).copy_(part)
+        picked = _like(self.buffer, len(rows), self.buffer.key.shape[2])
+        for made, part in _pairs(_first(picked, self.length), self.kv().pick(rows)):
+            made.copy_(part)
         return replace(self, buffer=picked, lengths=lengths)
 
-    def put(self, rows: Int[Tensor, "R"], newer: "Fixed") -> "Fixed":
+    def put(self, rows: Int[Tensor, "R"], newer: "Past") -> "Past":
         """The rows of `newer` in place of these. How long each row then is, `keep` is to be told."""
         if self.buffer is None:
             raise ValueError("nothing was appended yet")
-        if newer.length > self.size:
-            raise ValueError(f"{newer.length} tokens do not fit a cache of {self.size}")
         if newer.buffer is None:
             return self
-        for own, part in zip(self.buffer, newer.buffer, strict=True):
-            if own is not None and part is not None:
-                own.narrow(_places(own), 0, newer.length)[rows] = part.narrow(_places(part), 0, newer.length)
-        return self
+        buffer = self._room(newer.length, newer.buffer)
+        for own, part in _pairs(_first(buffer, newer.length), newer.kv()):
+            if newer.length > self.length:
+                own.narrow(_places(own), self.length, newer.length - self.length).zero_()
+            own[rows] = part
+        return replace(self, buffer=buffer)
+
+    def _room(self, size: int, like: KV) -> KV:
+        """The buffer, or a larger one, with room for so many tokens."""
+        if self.size is not None and size > self.size:
+            raise ValueError(f"{size} tokens do not fit a cache of {self.size}")
+        old = self.buffer
+        if old is not None and size <= old.key.shape[2]:
+            return old
+        like = like if old is None else old
+        buffer = _like(like, len(like.key), self.size or max(2 * size, LEAST))
+        if old is not None:
+            for made, part in _pairs(_first(buffer, self.length), self.kv()):
+                made.copy_(part)
+        return buffer
 
     def _behind(self, T: int) -> tuple[Int[Tensor, "B 1"], Int[Tensor, "B T"]]:
         """The row and the place of the next T tokens of each row."""
@@ -132,38 +114,36 @@ class Fixed:
         rows, more = (torch.arange(n, device=self.lengths.device) for n in (len(self.lengths), T))
         return rows[:, None], self.lengths[:, None] + more
 
-    def _room(self, like: KV, rows: int) -> KV:
-        """Zeros: what is masked must be finite all the same. Positions that many rows share stay one row."""
-
-        def room(part: Tensor, rows: int) -> Tensor:
-            size = [rows, *part.shape[1:]]
-            size[_places(part)] = self.size
-            return part.new_zeros(size)
-
-        places = like.positions
-        if places is not None:
-            places = room(places, 1 if len(places) < len(like.key) else rows)
-        return KV(room(like.key, rows), room(like.value, rows), places)
-
 
 def _places(part: Tensor) -> int:
     """The dimension of keys, values or positions along which the tokens are."""
     return 1 if part.dim() == 2 else 2
 
 
+def _pairs(one: KV, other: KV) -> Iterator[tuple[Tensor, Tensor]]:
+    return ((own, part) for own, part in zip(one, other, strict=True) if own is not None and part is not None)
+
+
+def _first(kv: KV, length: int) -> KV:
+    key, value, positions = kv
+    return KV(key[:, :, :length], value[:, :, :length], None if positions is None else positions[:, :length])
+
+
+def _like(kv: KV, rows: int, size: int) -> KV:
+    """Room for so many rows and tokens. Positions that many rows share stay one row."""
+    key, value, positions = kv
+    if positions is not None:
+        positions = positions.new_empty(rows if len(positions) == len(key) else 1, size)
+    key, value = (part.new_empty(rows, part.shape[1], size, part.shape[3]) for part in (key, value))
+    return KV(key, value, positions)
+
+
 @dataclass(frozen=True)
 class BlockCache:
     """One block's memory: its own past, and the keys and values of the encoder's output, projected once."""
 
-    past: Growing | Fixed
+    past: Past
     memory: KV | None = None
-
-    @property
-    def fixed(self) -> Fixed:
-        """`past`, whose rows may differ in length. Raises ValueError where it grows."""
-        if isinstance(self.past, Growing):
-            raise ValueError("rows of a growing cache are equally long: start with a size")
-        return self.past
 
     def append(self, newer: KV) -> "BlockCache":
         return replace(self, past=self.past.append(newer))

@@ -8,34 +8,33 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.decode.rules import Forbid, Rule
-from heedful.decode.search import draw, log_normaliser, refuse_nan, sampling_filters
+from heedful.decode.search import State, draw, log_normaliser, refuse_nan, sampling_filters
 from heedful.errors import InputError
 
-StateType = TypeVar("StateType", bound="State")
+StateType = TypeVar("StateType", bound="RowsState")
 
 
-class State(Protocol):
+@runtime_checkable
+class RowsState(State, Protocol):
     """What a model remembers between steps, of rows that may differ in length."""
-
-    def pick(self: StateType, rows: Int[Tensor, "K"]) -> StateType:
-        """A state whose row i is the old row `rows[i]`: repeats and drops rows."""
 
     def put(self: StateType, rows: Int[Tensor, "K"], newer: StateType) -> StateType:
         """The rows of another state in place of these."""
 
 
-class Generator(Protocol[StateType]):
-    """A model that reads prompts, padded at their ends, and then gives the logits of one token after another."""
+@runtime_checkable
+class RowsModel(Protocol[StateType]):
+    """A model that reads prompts and then gives the logits of one token after another."""
 
-    def start(self, source: Int[Tensor, "K S"], segments: Int[Tensor, "K S"], size: int) -> StateType:
-        """Read prompts, with room for `size` tokens a row in all; `segments` is 0 where there is padding."""
+    def start(self, source: Int[Tensor, "K S"], segments: Int[Tensor, "K S"] | None, size: int) -> StateType:
+        """Read prompts, padded at their ends, where `segments` is 0; with room for `size` tokens a row in all."""
 
     def step(self, tokens: Int[Tensor, "R"], state: StateType) -> tuple[Float[Tensor, "R V"], StateType]:
         """Logits of the next token, given the last `tokens`; the batch may overwrite them."""
@@ -68,7 +67,7 @@ class Batch(Generic[StateType]):
 
     def __init__(
         self,
-        model: Generator[StateType],
+        model: RowsModel[StateType],
         *,
         rows: int,
         size: int,

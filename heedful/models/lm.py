@@ -34,20 +34,20 @@ class LMState:
     lengths: Int[Tensor, "R"]
 
     def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
-        return _state([replace(cache, past=cache.fixed.pick(rows)) for cache in self.caches], self.lengths[rows])
+        return _state([replace(cache, past=cache.past.pick(rows)) for cache in self.caches], self.lengths[rows])
 
     def put(self, rows: Int[Tensor, "K"], newer: "LMState") -> "LMState":
         """The rows of another generation by the same model in place of these. Raises ValueError where none of this
         one's rows has read a token."""
         pairs = zip(self.caches, newer.caches, strict=True)
-        caches = [replace(own, past=own.fixed.put(rows, other.fixed)) for own, other in pairs]
+        caches = [replace(own, past=own.past.put(rows, other.past)) for own, other in pairs]
         return _state(caches, self.lengths.index_copy(0, rows, newer.lengths))
 
 
 def _state(caches: Iterable[BlockCache], lengths: Int[Tensor, "R"]) -> LMState:
     most = int(lengths.max()) if len(lengths) else 0
     each = None if bool((lengths == most).all()) else lengths
-    return LMState(tuple(replace(cache, past=cache.fixed.keep(most, each)) for cache in caches), lengths)
+    return LMState(tuple(replace(cache, past=cache.past.keep(most, each)) for cache in caches), lengths)
 
 
 class LM(nn.Module):
@@ -99,13 +99,15 @@ class LM(nn.Module):
         causal: bool = True,
     ) -> LMState:
         """Reads what comes before the first token that `step` gets; rows of unequal length are padded at their end,
-        where `segments` is 0. There is room for `size` tokens a row in all (None: for the model's context). What is
-        not read causally is a prefix, as in `hidden`."""
+        where `segments` is 0. With `size`, room for so many tokens a row is made at once; without, whenever it is
+        used up. What is not read causally is a prefix, as in `hidden`."""
         B, S = source.shape
-        caches = self.stack.start(Context(mask=EVERYONE), size or self.config.embed.places.size)
+        caches = self.stack.start(Context(mask=EVERYONE), size)
         if S:
             places = torch.arange(S, device=source.device).expand(B, S)
-            mask = Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)  # padding comes after all that matters
+            mask = (
+                Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)
+            )  # padding comes after all that matters
             context = Context(mask=mask, positions=places)
             _, caches = self.stack(self.embed(source, places), context, caches)
         lengths = torch.full((B,), S, device=source.device) if segments is None else (segments > 0).sum(1)
@@ -113,7 +115,7 @@ class LM(nn.Module):
 
     def step(self, tokens: Int[Tensor, "R"], state: LMState) -> tuple[Float[Tensor, "R V"], LMState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        valid, places = state.caches[0].fixed.valid(1), state.lengths[:, None]
+        valid, places = state.caches[0].past.valid(1), state.lengths[:, None]
         context = Context(mask=EVERYONE if valid is None else Mask(valid=valid), positions=places)
         x, caches = self.stack(self.embed(tokens[:, None], places), context, state.caches)
         return self.head(x[:, 0]), LMState(caches, state.lengths + 1)

@@ -113,7 +113,7 @@ class Seq2Seq(nn.Module):
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
     ) -> Seq2SeqState:
         """Encodes once, and projects the memory once for every block. With `size`, room for that many tokens is made
-        at the first step; without, the cache grows."""
+        at the first step; without, whenever it is used up."""
         memory_mask = EVERYONE if segments is None else Mask(valid=segments > 0)
         context = Context(
             mask=EVERYONE, memory=self.encode(source, segments), memory_positions=_places(source, segments)

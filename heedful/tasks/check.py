@@ -202,9 +202,9 @@ class Texts(Probe):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        """Prompts of unequal length in one batch, and each alone."""
+        """Prompts of unequal length in a batch that is too small for all, so that they come and go, and each alone."""
         prompts = [self.language_model.tokenizer.decode_whole(ids.tolist()[1:]) for ids in self.rows]
-        together = self.language_model.generate(prompts, tokens=20, temperature=0.0)
+        together = self.language_model.generate(prompts, tokens=20, temperature=0.0, batch=max(2, len(prompts) // 2))
         unequal = 0
         for prompt, (one,) in zip(prompts, together, strict=True):
             ((other,),) = self.language_model.generate([prompt], tokens=20, temperature=0.0)

@@ -18,6 +18,7 @@ from heedful.decode.continuous import Batch
 from heedful.decode.forced import log_probabilities
 from heedful.decode.rules import NEVER, RepetitionPenalty
 from heedful.errors import InputError
+from heedful.models.inference import for_inference
 from heedful.models.lm import LM
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
@@ -134,6 +135,8 @@ class Choice(NamedTuple):
     choice: str
     logprob: float
     tokens: int
+
+
 class Added(NamedTuple):
     """What was added to the text of this number: `piece` (maybe nothing yet), by `token` (None: the text is over)."""
 
@@ -160,12 +163,17 @@ class LanguageModel:
         self.tokenizer, self.about = tokenizer, about
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu") -> "LanguageModel":
-        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+    def load(cls, run: str | Path, *, device: str = "cpu", weights: str = "float32") -> "LanguageModel":
+        """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
+        the same (`heedful.models.inference`). Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "generate":
             raise InputError(f"a model for {about.get('task')!r}, not for going on with a text", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device), weights), tokenizer, about)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.embed.tokens.weight.device
 
     @property
     def context(self) -> int:
@@ -241,7 +249,7 @@ class LanguageModel:
             self.model,
             rows=batch,
             size=min(self.context, max(map(len, past)) + tokens - 1),
-            device=self.model.embed.tokens.weight.device,
+            device=self.device,
             temperature=settings.temperature,
             top_k=settings.top_k or None,
             top_p=settings.top_p,
@@ -344,7 +352,7 @@ class LanguageModel:
 
     def _nats(self, ids: Ids, stride: int | None = None) -> Float[Tensor, "T"]:
         """The negative log-probability of each token."""
-        context, device = self.context, self.model.head.weight.device
+        context, device = self.context, self.device
         step = stride or max(1, context // 2)
         if not 1 <= step <= context:
             raise InputError(f"a stride of {step} is not between 1 and the context, {context}")

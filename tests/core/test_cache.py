@@ -6,7 +6,7 @@ from torch import Tensor
 
 from heedful.core.attention import KV, AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
-from heedful.core.cache import BlockCache, Fixed, Growing
+from heedful.core.cache import BlockCache, Past
 from heedful.core.mask import Mask
 from heedful.core.position import PositionConfig
 
@@ -92,8 +92,8 @@ def kv(tokens: int, rows: int = 2) -> KV:
     return KV(torch.randn(rows, 2, tokens, 4), torch.randn(rows, 2, tokens, 6), torch.randint(9, (rows, tokens)))
 
 
-@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
-def test_what_was_appended_is_there_in_order(empty: Growing | Fixed) -> None:
+@pytest.mark.parametrize("empty", [Past(), Past(9)])
+def test_what_was_appended_is_there_in_order(empty: Past) -> None:
     parts = [kv(3), kv(1), kv(2)]
     cache = empty
     for newer in parts:
@@ -106,23 +106,23 @@ def test_what_was_appended_is_there_in_order(empty: Growing | Fixed) -> None:
         assert torch.equal(picked, whole[rows])
 
 
-@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
-def test_an_empty_cache(empty: Growing | Fixed) -> None:
+@pytest.mark.parametrize("empty", [Past(), Past(9)])
+def test_an_empty_cache(empty: Past) -> None:
     assert empty.positions is None
     assert empty.pick(torch.tensor([0])) == empty
     with pytest.raises(ValueError, match="nothing was appended"):
         empty.kv()
 
 
-@pytest.mark.parametrize("empty", [Growing(), Fixed(9)])
-def test_without_positions(empty: Growing | Fixed) -> None:
+@pytest.mark.parametrize("empty", [Past(), Past(9)])
+def test_without_positions(empty: Past) -> None:
     cache = empty.append(kv(2)._replace(positions=None)).append(kv(1)._replace(positions=None))
     assert cache.kv().positions is None
     assert cache.kv().key.shape[2] == 3
 
 
-def test_fixed_room_is_made_once_and_ends() -> None:
-    cache = Fixed(4).append(kv(3))
+def test_room_of_a_size_is_made_once_and_ends() -> None:
+    cache = Past(4).append(kv(3))
     place = cache.kv().key.data_ptr()
     cache = cache.append(kv(1))
     assert cache.kv().key.data_ptr() == place
@@ -130,16 +130,59 @@ def test_fixed_room_is_made_once_and_ends() -> None:
         cache.append(kv(1))
 
 
-def test_growing_keeps_the_old_value() -> None:
-    old = Growing().append(kv(2))
-    before = [part.clone() for part in old.kv()]
-    old.append(kv(1))
-    assert all(torch.equal(one, other) for one, other in zip(old.kv(), before, strict=True))
+def test_without_a_size_room_is_made_ever_more_rarely() -> None:
+    cache, places = Past(), []
+    parts = [kv(1) for _ in range(200)]
+    for part in parts:
+        cache = cache.append(part)
+        places.append(cache.kv().key.data_ptr())
+    assert len(set(places)) <= 5
+    for i, dim in ((0, 2), (1, 2), (2, 1)):
+        assert torch.equal(cache.kv()[i], torch.cat([one[i] for one in parts], dim))
+
+
+def row_of(kv: KV, row: int, length: int) -> list[Tensor]:
+    """The first tokens of one row: keys, values and positions."""
+    return [part[row].narrow(min(1, part.dim() - 2), 0, length) for part in kv]
+
+
+@pytest.mark.parametrize("size", [None, 30])
+def test_rows_of_unequal_length(size: int | None) -> None:
+    """Whatever is appended, kept, picked and put, a row has what was given to it, and what is behind it is finite."""
+    first = kv(4, 3)
+    rows = [row_of(first, row, length) for row, length in enumerate((4, 1, 2))]
+    cache = Past(size).append(first)
+
+    def kept(cache: Past) -> Past:
+        lengths = torch.tensor([len(places) for _, _, places in rows])
+        cache = cache.keep(int(lengths.max()), lengths)
+        assert torch.equal(cache.valid(2), torch.arange(cache.length + 2) < lengths[:, None] + 2)
+        for row, (length, parts) in enumerate(zip(lengths.tolist(), rows, strict=True)):
+            for found, expected in zip(row_of(cache.kv(), row, length), parts, strict=True):
+                assert torch.equal(found, expected)
+        assert all(part.isfinite().all() for part in cache.kv())
+        return cache
+
+    cache = kept(cache)
+    for tokens in (1, 2, 1):
+        newer = kv(tokens, 3)
+        for row, parts in enumerate(rows):
+            more = row_of(newer, row, tokens)
+            rows[row] = [torch.cat(pair, min(1, pair[0].dim() - 1)) for pair in zip(parts, more, strict=True)]
+        positions = cache.positions_with(newer.positions)
+        cache = kept(cache.append(newer))
+        for row, (_, _, places) in enumerate(rows):
+            assert torch.equal(positions[row, : len(places)], places)
+    rows = [rows[row] for row in (2, 0, 0, 1)]
+    cache = kept(cache.pick(torch.tensor([2, 0, 0, 1])))
+    newer = kv(12, 2)
+    rows[1], rows[3] = row_of(newer, 0, 12), row_of(newer, 1, 3)
+    kept(cache.put(torch.tensor([1, 3]), Past().append(newer)))
 
 
 def test_the_memory_is_projected_once_and_picked_along() -> None:
     memory = kv(S)
-    cache = BlockCache(Growing(), memory).append(kv(1))
+    cache = BlockCache(Past(), memory).append(kv(1))
     assert cache.memory is memory
     picked = cache.pick(torch.tensor([1]))
     assert torch.equal(picked.memory.key, memory.key[1:])

@@ -121,13 +121,13 @@ def largest_of(model: LM, rows: int, first: int, last: int) -> int:
     """Of the step at which a row has `last` tokens, after a prompt of `first`. The caches stay where they were made."""
     with torch.inference_mode():
         state = model.start(*padded([text(first + row) for row in range(rows)]), 2048)
-        assert state.caches[0].fixed.buffer is not None
-        made = [part.data_ptr() for part in state.caches[0].fixed.buffer]
+        assert state.caches[0].past.buffer is not None
+        made = [part.data_ptr() for part in state.caches[0].past.buffer]
         for _ in range(last - first):
             _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
         with Largest() as seen:
             _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
-        past = state.caches[0].fixed
+        past = state.caches[0].past
         assert past.buffer is not None
         assert [part.data_ptr() for part in past.buffer] == made
         assert past.length == last + rows
@@ -151,7 +151,7 @@ def test_two_thousand_tokens_step_by_step() -> None:
 
 
 def test_a_growing_cache_would_be_found_out() -> None:
-    kv = loud("learned", context=600, n_layers=1).start(torch.ones(1, 500, dtype=torch.int64)).caches[0].fixed.kv()
+    kv = loud("learned", context=600, n_layers=1).start(torch.ones(1, 500, dtype=torch.int64)).caches[0].past.kv()
     with Largest() as seen:
         torch.cat([kv.key, kv.key[:, :, :1]], dim=2)
     assert seen.bytes == 501 * 2 * 4 * 4

@@ -1,0 +1,128 @@
+"""Linear maps for inference: the same numbers by another kernel; in fewer bits as near as their steps allow, alone as
+together, and swapped everywhere but in embeddings."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.errors import InputError
+from heedful.models.inference import Float32Linear, Int4Linear, Int8Linear, for_inference
+from heedful.models.lm import LM
+from heedful.models.presets import Decoder, language_model
+
+GPT = Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
+LLAMA = Decoder(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
+
+
+def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
+    made = nn.Linear(K, N, bias=bias)
+    nn.init.normal_(made.weight, std=0.4)
+    return made
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,)])
+@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_thirty_two_bits(shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
+    """The same in value and in gradient, by the same parameters."""
+    full = linear(K, N, bias)
+    made, x = Float32Linear(full), torch.randn(*shape, K)
+    with torch.inference_mode():
+        torch.testing.assert_close(made(x), full(x), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(made(x.mT.contiguous().mT), full(x), rtol=1e-5, atol=1e-5)
+    assert torch.equal(made(x), full(x))
+    assert made.weight is full.weight
+    assert made.bias is full.bias
+    (one,), (other,) = (torch.autograd.grad(m(x).square().sum(), m.weight) for m in (made, full))
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("rows", "kernel"), [(1, "aten::bmm"), (2, "mkldnn::_linear_pointwise")])
+def test_the_kernel_of_thirty_two_bits_is_another(rows: int, kernel: str) -> None:
+    """Else the swap would be for nothing."""
+    made = Float32Linear(linear(400, 500))
+    with torch.profiler.profile() as seen, torch.no_grad():
+        made(torch.randn(rows, 400))
+    names = {event.key for event in seen.key_averages()}
+    assert kernel in names
+    assert "aten::linear" not in names
+
+
+@pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True), (20, 3, True)])
+def test_eight_bits(K: int, N: int, bias: bool) -> None:
+    """What comes out is the product of the rounded numbers, and these are within half a step."""
+    full = linear(K, N, bias)
+    made, x = Int8Linear(full), torch.randn(5, 3, K)
+    x[0, 0] = 0
+    assert made.weight.abs().amax(0).eq(127).all(), "all of the range is used"
+    step = made.scale[:, None] * 127
+    weight = made.weight.t() * step
+    assert ((weight - full.weight).abs() <= step * 0.501).all()
+    peak = x.abs().amax(-1, keepdim=True).clamp(min=1e-12)
+    rounded = (x / peak * 127).round() * peak / 127
+    expected = nn.functional.linear(
+        rounded.double(), weight.double(), None if full.bias is None else full.bias.double()
+    )
+    torch.testing.assert_close(made(x).double(), expected, rtol=1e-5, atol=1e-5)
+    error = (made(x) - full(x)).square().mean().sqrt() / full(x).square().mean().sqrt()
+    assert 1e-4 < error < 0.02
+
+
+@pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True)])
+def test_four_bits(K: int, N: int, bias: bool) -> None:
+    full = linear(K, N, bias)
+    made, x = Int4Linear(full), torch.randn(5, 3, K)
+    weight = made(torch.eye(K)).T - (0 if made.bias is None else made.bias[:, None])  # each weight, as it is read
+    groups = full.weight.detach().unflatten(1, (-1, 32))
+    step = (groups.amax(2) - groups.amin(2)) / 15
+    assert ((weight - full.weight).unflatten(1, (-1, 32)).abs() <= step[:, :, None] * 0.6 + 0.01).all()
+    assert len(weight[0, :32].unique()) > 8, "the range is used"
+    error = (made(x) - full(x)).square().mean().sqrt() / full(x).square().mean().sqrt()
+    assert 1e-3 < error < 0.12
+
+
+@pytest.mark.parametrize("rows", [2, 7, 40])
+def test_alone_is_together_to_the_last_bit(rows: int) -> None:
+    made, x = Int8Linear(linear(64, 37)), torch.randn(rows, 64)
+    assert torch.equal(torch.cat([made(row[None]) for row in x]), made(x))
+
+
+@pytest.mark.parametrize("row", [GPT, LLAMA], ids=["gpt", "llama"])
+@pytest.mark.parametrize(
+    ("weights", "least", "most"), [("float32", 0.0, 1e-6), ("int8", 1e-3, 0.06), ("int4", 1e-2, 0.4)]
+)
+def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
+    full = LM(language_model(row)).eval()
+    for parameter in full.parameters():
+        nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=0.2)
+    made = for_inference(copy.deepcopy(full), weights)
+    assert not any(isinstance(module, nn.Linear) for module in made.modules())
+    if weights == "float32":
+        assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
+        assert (made.head.weight is made.embed.tokens.weight) == row.tied
+    assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
+    tokens = torch.randint(0, row.vocab_size, (3, 20))
+    with torch.inference_mode():
+        expected, found = full(tokens), made(tokens)
+        assert least <= (found - expected).square().mean().sqrt() / expected.square().mean().sqrt() < most
+        state = made.start(tokens[:, :8])
+        for t in range(8, 20):
+            logits, state = made.step(tokens[:, t], state)
+            whole = made(tokens[:, : t + 1])[:, -1]
+            assert (logits - whole).abs().max() < 0.05 * whole.abs().max()
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(InputError, match="no weights 'int2'"):
+        for_inference(LM(language_model(GPT)), "int2")
+    with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
+        for_inference(LM(language_model(Decoder(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
+    with torch.device("meta"):
+        elsewhere = LM(language_model(GPT))
+    with pytest.raises(InputError, match="int8 weights are for a CPU"):
+        for_inference(elsewhere, "int8")
+    names = {name for name, _ in elsewhere.named_modules()}
+    assert {name for name, _ in for_inference(elsewhere).named_modules()} == names
+    assert isinstance(elsewhere.head, nn.Linear)

@@ -1,0 +1,154 @@
+"""Texts as they are made: the same as when they are handed over whole, many at a time as one by one, and in fewer
+bits nearly so."""
+
+import pytest
+import torch
+
+from heedful.data.documents import Documents
+from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
+from heedful.models.lm import LM
+from heedful.models.presets import Decoder, language_model
+from heedful.tasks.generate import LanguageModel
+from heedful.tasks.recipe import build
+from heedful.tasks.run import train
+from made import made_corpus
+
+PAIRS = made_corpus(400).train
+TEXTS = [f"{source} > {target} é😀\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
+PROMPTS = ["", "ba", "ba de gi > ", "ko", "lu ma ne pi ro su ba de gi > ", "é😀"] * 3
+SAMPLED = {"temperature": 0.9, "top_k": 20, "top_p": 0.95, "min_p": 0.001, "repetition_penalty": 1.1, "seed": 3}
+SETTINGS = {"greedy": {"temperature": 0.0}, "sampled": SAMPLED}
+EACH = pytest.mark.parametrize("how", sorted(SETTINGS))
+
+
+def loud(kind: str, *, context: int = 24, style: str = "gpt2") -> LanguageModel:
+    """A model that says anything, in tokens of this kind."""
+    torch.manual_seed(4)
+    tokenizer = train_tokenizer(TEXTS, kind=kind, size=330)
+    row = Decoder(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context)
+    model = LM(language_model(row))
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return LanguageModel(model, tokenizer, {"task": "generate"})
+
+
+@EACH
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "chars", "bytes"])
+def test_a_stream_is_what_generate_gives(kind: str, how: str) -> None:
+    """Also past the context, and up to a stop string."""
+    model = loud(kind)
+    for prompt in PROMPTS[1:3]:
+        ((made,),) = model.generate([prompt], tokens=30, **SETTINGS[how])
+        pieces = list(model.stream(prompt, tokens=30, **SETTINGS[how]))
+        assert "".join(pieces) == made.text
+        assert all(pieces)
+        assert len(pieces) > 1
+        assert made.text == model.tokenizer.decode_whole(made.tokens)
+        stop = [made.text[9:11], "nowhere"]
+        ((stopped,),) = model.generate([prompt], tokens=30, stop=stop, **SETTINGS[how])
+        assert "".join(model.stream(prompt, tokens=30, stop=stop, **SETTINGS[how])) == stopped.text
+        assert stopped.text == made.text[: made.text.index(stop[0])]
+        assert stopped.tokens == made.tokens[: len(stopped.tokens)]
+
+
+def test_a_stream_comes_token_by_token() -> None:
+    """The first piece is there before the second token is made, and nothing is made that nobody asks for."""
+    model, steps = loud("chars"), []
+    handle = model.model.head.register_forward_hook(lambda *_: steps.append(1))
+    pieces = model.stream("ba", tokens=1000, temperature=0.0)
+    assert next(pieces)
+    assert len(steps) == 1
+    next(pieces)
+    assert len(steps) == 2
+    handle.remove()
+
+
+@EACH
+@pytest.mark.parametrize("style", ["gpt2", "llama"])
+def test_many_prompts_are_what_each_is_alone(style: str, how: str) -> None:
+    """Ids and texts, for batches that prompts enter and leave, past the context too; every prompt has its own seed."""
+    model, seen = loud("chars", style=style), []
+    many, settings = PROMPTS, {"tokens": 26, "stop": ["é"], **SETTINGS[how]}
+    together = model.generate(many, batch=len(many), **settings)
+    assert len({len(made.tokens) for (made,) in together}) > 2, "texts end at different steps"
+    handle = model.model.head.register_forward_hook(lambda module, inputs, out: seen.append(len(out)))
+    for batch in (1, 5):
+        for (one,), (other,) in zip(together, model.generate(many, batch=batch, **settings), strict=True):
+            assert (one.prompt, one.text, one.tokens) == (other.prompt, other.text, other.tokens)
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+        assert max(seen) == batch
+        seen.clear()
+    handle.remove()
+    ((alone,),) = model.generate(many[:1], **settings)
+    assert alone.tokens == together[0][0].tokens
+    assert "".join(model.stream(many[0], **settings)) == together[0][0].text
+
+
+def test_a_row_is_free_as_soon_as_its_text_is_over() -> None:
+    model, seen = loud("chars"), []
+    model.model.head.register_forward_hook(lambda module, inputs, out: seen.append(len(out)))
+    made = model.generate(PROMPTS * 2, tokens=30, batch=4, stop=["é"], **SAMPLED)
+    tokens = sum(len(one.tokens) for (one,) in made)
+    assert sum(seen) - tokens <= len(made), "a row a token, and one for each end"
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_nothing_asked_for() -> None:
+    model = loud("chars")
+    assert model.generate([]) == []
+    (((one,),),) = (model.generate(["ba"], tokens=0),)
+    assert (one.prompt, one.text, one.tokens) == ("ba", "", [])
+    assert list(model.stream("ba", tokens=0)) == []
+    with pytest.raises(InputError, match="a batch of 0 rows"):
+        model.generate(["ba"], batch=0)
+
+
+@pytest.mark.full
+def test_two_thousand_tokens_of_a_context_of_2048() -> None:
+    """The caches are made once, and no token is read twice."""
+    model = loud("chars", context=2048)
+    model.model.embed.tokens.weight.data[2] = 0  # the end, whose logit is then 0: never the greatest
+    read: list[int] = []
+    model.model.embed.register_forward_hook(lambda module, inputs, out: read.append(out.shape[1]))
+    pieces = list(model.stream("ba", tokens=2000, temperature=0.0))
+    assert len("".join(pieces)) > 1000
+    assert sum(read) == 2000 + len("ba")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small model that has learnt something."""
+    out = tmp_path_factory.mktemp("text") / "run"
+    corpus = Documents(TEXTS[:380], TEXTS[380:], {}, "made", (), ())
+    recipe = build(
+        {
+            "task": "generate",
+            "preset": "gpt-nano",
+            "model": {"d_model": 64, "n_heads": 4, "n_layers": 2, "context": 48},
+            "data": {"tokenizer": "chars", "across": False},
+            "train": {"steps": 150, "tokens": 480, "lr": 4e-3, "warmup": 20, "average": 0.95, "precision": "fp32"},
+        },
+        where="test",
+    )
+    for _ in train(recipe, out, corpus=corpus):
+        pass
+    return out
+
+
+@pytest.mark.parametrize(("weights", "more"), [("int8", 0.01), ("int4", 0.06)])
+def test_fewer_bits_cost_little(run, weights: str, more: float) -> None:
+    """Nats a token on texts that it has not seen; it generates, and says the same alone as in a batch."""
+    full, small = LanguageModel.load(run), LanguageModel.load(run, weights=weights)
+    before, after = (model.evaluate(TEXTS[380:]).loss for model in (full, small))
+    assert before < 1.7, "it has learnt: all characters alike are log(38) = 3.6"
+    assert 0 < abs(after - before) < more
+    together = small.generate(PROMPTS[:6], tokens=20, temperature=0.0, batch=3)
+    for prompt, (made,) in zip(PROMPTS, together, strict=False):
+        assert len(made.tokens) > 2
+        assert "".join(small.stream(prompt, tokens=20, temperature=0.0)) == made.text
+
+
+def test_other_weights_are_refused(run) -> None:
+    with pytest.raises(InputError, match="no weights 'int3'"):
+        LanguageModel.load(run, weights="int3")
