@@ -1,7 +1,7 @@
 """How weights begin: one named function a scheme, applied to a whole model.
 
-Each sets every linear map, embedding and norm that it finds, so that what a model begins with is known from
-the one line that called it.
+Each sets every linear map (a convolution is one), embedding and norm that it finds, so that what a model begins with
+is known from the one line that called it.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-NORMS = (nn.LayerNorm, nn.RMSNorm)
+NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
 
 
 def xavier(model: nn.Module) -> None:
@@ -37,7 +37,7 @@ def _each(
     model: nn.Module, linear: Callable[[torch.Tensor], object], embedding: Callable[[torch.Tensor], object]
 ) -> None:
     for module in model.modules():
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear | nn.Conv2d):
             linear(module.weight)
             if module.bias is not None:
                 module.bias.zero_()
@@ -46,5 +46,5 @@ def _each(
         elif isinstance(module, NORMS):
             if module.weight is not None:
                 module.weight.fill_(1.0)
-            if isinstance(module, nn.LayerNorm) and module.bias is not None:
+            if not isinstance(module, nn.RMSNorm) and module.bias is not None:
                 module.bias.zero_()

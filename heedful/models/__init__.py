@@ -9,6 +9,7 @@ from heedful.models.lm import LM, LMConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transducer import Transducer, TransducerConfig
+from heedful.models.vit import ViT, ViTConfig
 
 # Models that read a source and write a target.
 TranslationModel = Seq2Seq | RNN | Transducer
@@ -20,6 +21,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
     "transducer": (TransducerConfig, Transducer),
+    "vit": (ViTConfig, ViT),
 }
 
 
