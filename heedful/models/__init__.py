@@ -5,6 +5,7 @@ from typing import Any
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -22,6 +23,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "classifier": (ClassifierConfig, Classifier),
     "transducer": (TransducerConfig, Transducer),
     "vit": (ViTConfig, ViT),
+    "clip": (CLIPConfig, CLIP),
 }
 
 

@@ -6,7 +6,8 @@ from typing import Literal
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import PatchesConfig
+from heedful.core.embed import EmbedConfig, PatchesConfig, PlacesConfig
+from heedful.models.clip import CLIPConfig, TextConfig
 from heedful.models.vit import ViTConfig
 
 
@@ -71,3 +72,101 @@ def classifier(row: Vision, *, n_classes: int | None = None, size: tuple[int, ..
         teacher=row.teacher,
         dropout=row.dropout,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoTowers:
+    """A row of table 20 of Radford et al. 2021."""
+
+    d_common: int
+    image_width: int
+    image_layers: int
+    image_heads: int
+    patch: int
+    text_width: int
+    text_layers: int
+    text_heads: int
+    size: int = 224
+    vocab_size: int = 49408
+    context: int = 77
+
+
+PAIRS: dict[str, TwoTowers] = {
+    "clip-nano32": TwoTowers(
+        d_common=64,
+        image_width=128,
+        image_layers=4,
+        image_heads=4,
+        patch=4,
+        text_width=128,
+        text_layers=3,
+        text_heads=4,
+        size=32,
+        vocab_size=2000,
+        context=32,
+    ),
+    "clip-b32": TwoTowers(
+        d_common=512,
+        image_width=768,
+        image_layers=12,
+        image_heads=12,
+        patch=32,
+        text_width=512,
+        text_layers=12,
+        text_heads=8,
+    ),
+    "clip-b16": TwoTowers(
+        d_common=512,
+        image_width=768,
+        image_layers=12,
+        image_heads=12,
+        patch=16,
+        text_width=512,
+        text_layers=12,
+        text_heads=8,
+    ),
+    "clip-l14": TwoTowers(
+        d_common=768,
+        image_width=1024,
+        image_layers=24,
+        image_heads=16,
+        patch=14,
+        text_width=768,
+        text_layers=12,
+        text_heads=12,
+    ),
+}
+
+
+def two_towers(
+    row: TwoTowers,
+    *,
+    vocab_size: int | None = None,
+    end: int | None = None,
+    context: int | None = None,
+    size: tuple[int, ...] | None = None,
+) -> CLIPConfig:
+    """The configuration of a CLIP of this size: both towers pre-norm, the picture's with a norm in front. `end` is the
+    token that ends a text, by default the vocabulary's last."""
+
+    def stack(n_layers: int, n_heads: int, d_model: int) -> StackConfig:
+        attention = AttentionConfig(n_heads=n_heads)
+        block = BlockConfig(attention=attention, d_ff=4 * d_model, order="pre", activation="quick_gelu")
+        return StackConfig(n_layers=n_layers, block=block, final_norm=True)
+
+    vocab_size = vocab_size or row.vocab_size
+    places = PlacesConfig(kind="learned", size=context or row.context)
+    image = ViTConfig(
+        d_model=row.image_width,
+        patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, bias=False),
+        stack=stack(row.image_layers, row.image_heads, row.image_width),
+        n_classes=0,
+        input_norm=True,
+    )
+    text = TextConfig(
+        d_model=row.text_width,
+        embed=EmbedConfig(vocab_size=vocab_size, scaled=False, places=places),
+        stack=stack(row.text_layers, row.text_heads, row.text_width),
+        end=vocab_size - 1 if end is None else end,
+    )
+    return CLIPConfig(d_common=row.d_common, image=image, text=text)

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 from transformers import (
+    CLIPConfig,
+    CLIPModel,
     DeiTConfig,
     DeiTForImageClassificationWithTeacher,
     ViTConfig,
@@ -15,8 +17,8 @@ from transformers import (
 )
 
 from heedful.models import make_model
-from heedful.models.vision_presets import CLASSIFIERS, Vision, classifier
-from heedful.store.hf import vit
+from heedful.models.vision_presets import CLASSIFIERS, PAIRS, TwoTowers, Vision, classifier, two_towers
+from heedful.store.hf import clip, vit
 
 
 def count(model: nn.Module) -> int:
@@ -85,3 +87,29 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
 def test_data_replace_what_was_published() -> None:
     config = classifier(CLASSIFIERS["vit-b16"], n_classes=0, size=(32, 64))
     assert (config.n_classes, config.patches.size) == (0, (32, 64))
+
+
+CLIP = {
+    "clip-nano32": 1_679_745,
+    "clip-b32": 151_277_313,
+    "clip-b16": 149_620_737,
+    "clip-l14": 427_616_513,
+}
+
+
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_two_towers(name: str) -> None:
+    config = two_towers(PAIRS[name])
+    assert counted(config) == CLIP[name]
+    with torch.device("meta"):
+        assert count(CLIPModel(CLIPConfig.from_dict(clip.config_to_hf(config, start=0, pad=0)))) == CLIP[name]
+
+
+def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
+    row = PAIRS["clip-b32"]
+    changed = [dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)}) for f in dataclasses.fields(TwoTowers)]
+    assert len({two_towers(row), *map(two_towers, changed)}) == 1 + len(changed)
+    config = two_towers(row, vocab_size=30, end=7, context=9, size=(64, 32))
+    assert (config.text.embed.vocab_size, config.text.end, config.text.embed.places.size) == (30, 7, 9)
+    assert config.image.patches.size == (64, 32)
+    assert two_towers(row, vocab_size=30).text.end == 29

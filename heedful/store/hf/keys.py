@@ -12,6 +12,7 @@ ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
     "swish": "silu",
     "silu": "silu",
 }
