@@ -33,6 +33,17 @@ def gpt2(model: nn.Module, *, n_layers: int, std: float = 0.02) -> None:
 
 
 @torch.no_grad()
+def he(model: nn.Module) -> None:
+    """Convolutions alone: normal with variance 2 / fan out (He et al. 2015, equation 14), biases 0."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_out = module.weight[0, 0].numel() * module.out_channels / module.groups
+            nn.init.normal_(module.weight, std=(2 / fan_out) ** 0.5)
+            if module.bias is not None:
+                module.bias.zero_()
+
+
+@torch.no_grad()
 def _each(
     model: nn.Module, linear: Callable[[torch.Tensor], object], embedding: Callable[[torch.Tensor], object]
 ) -> None:

@@ -7,6 +7,7 @@ from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.lm import LM, LMConfig
+from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transducer import Transducer, TransducerConfig
@@ -24,6 +25,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "transducer": (TransducerConfig, Transducer),
     "vit": (ViTConfig, ViT),
     "clip": (CLIPConfig, CLIP),
+    "pyramid": (PyramidConfig, Pyramid),
 }
 
 

@@ -8,6 +8,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PatchesConfig, PlacesConfig
 from heedful.models.clip import CLIPConfig, TextConfig
+from heedful.models.pyramid import PyramidConfig, StageConfig
 from heedful.models.vit import ViTConfig
 
 
@@ -170,3 +171,63 @@ def two_towers(
         end=vocab_size - 1 if end is None else end,
     )
     return CLIPConfig(d_common=row.d_common, image=image, text=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """A row of table 6 of Xie et al. 2021. `n_classes` is ADE20K's; data and recipe replace it."""
+
+    widths: tuple[int, ...] = (64, 128, 320, 512)
+    depths: tuple[int, ...]
+    heads: tuple[int, ...] = (1, 2, 5, 8)
+    patches: tuple[int, ...] = (7, 3, 3, 3)
+    strides: tuple[int, ...] = (4, 2, 2, 2)
+    shorten: tuple[int, ...] = (8, 4, 2, 1)
+    d_head: int = 768
+    n_classes: int = 150
+    head_norm: Literal["batch", "group"] = "batch"
+    head_dropout: float = 0.1
+    drop_path: float = 0.1
+
+
+SEGMENTERS: dict[str, Mix] = {
+    # For pictures from 32 pixels on: a class for every 2 x 2 of them.
+    "segformer-nano": Mix(
+        widths=(32, 64, 128),
+        depths=(2, 2, 2),
+        heads=(1, 2, 4),
+        patches=(3, 3, 3),
+        strides=(2, 2, 2),
+        shorten=(4, 2, 1),
+        d_head=128,
+        n_classes=21,
+        head_norm="group",
+        head_dropout=0.0,
+        drop_path=0.0,
+    ),
+    "segformer-b0": Mix(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b1": Mix(depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b2": Mix(depths=(3, 4, 6, 3)),
+    "segformer-b3": Mix(depths=(3, 4, 18, 3)),
+    "segformer-b4": Mix(depths=(3, 8, 27, 3)),
+    "segformer-b5": Mix(depths=(3, 6, 40, 3)),
+}
+
+
+def segmenter(row: Mix, *, n_classes: int | None = None, channels: int = 3) -> PyramidConfig:
+    """The configuration of a SegFormer of this size. MLPs are four times as wide as their stage, as in the published
+    weights; the paper prints eight times for the first two stages."""
+    sizes = zip(row.widths, row.depths, row.heads, row.patches, row.strides, row.shorten, strict=True)
+    stages = tuple(
+        StageConfig(d_model=C, n_layers=n, n_heads=heads, d_ff=4 * C, patch=patch, stride=stride, shorten=shorten)
+        for C, n, heads, patch, stride, shorten in sizes
+    )
+    return PyramidConfig(
+        stages=stages,
+        d_head=row.d_head,
+        n_classes=row.n_classes if n_classes is None else n_classes,
+        channels=channels,
+        head_norm=row.head_norm,
+        head_dropout=row.head_dropout,
+        drop_path=row.drop_path,
+    )

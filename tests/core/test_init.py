@@ -96,3 +96,15 @@ def test_a_seed_makes_it_again() -> None:
         init.xavier(model)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_he_keeps_what_leaves_a_convolution_as_large_as_what_enters() -> None:
+    """In the mean of its gradient, by fan out: 2 / (kernel * outputs), which each group has for itself."""
+    wide, grouped = nn.Conv2d(40, 60, 3), nn.Conv2d(60, 60, 5, groups=60)
+    untouched = nn.Linear(3, 3)
+    before = untouched.weight.detach().clone()
+    init.he(nn.Sequential(wide, grouped, untouched))
+    assert float(wide.weight.detach().std()) == pytest.approx(math.sqrt(2 / (9 * 60)), rel=0.05)
+    assert float(grouped.weight.detach().std()) == pytest.approx(math.sqrt(2 / 25), rel=0.05)
+    assert (wide.bias == 0).all()
+    assert torch.equal(untouched.weight, before)

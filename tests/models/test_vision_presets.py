@@ -12,17 +12,30 @@ from transformers import (
     CLIPModel,
     DeiTConfig,
     DeiTForImageClassificationWithTeacher,
+    SegformerConfig,
+    SegformerForSemanticSegmentation,
     ViTConfig,
     ViTForImageClassification,
 )
 
 from heedful.models import make_model
-from heedful.models.vision_presets import CLASSIFIERS, PAIRS, TwoTowers, Vision, classifier, two_towers
-from heedful.store.hf import clip, vit
+from heedful.models.vision_presets import (
+    CLASSIFIERS,
+    PAIRS,
+    SEGMENTERS,
+    Mix,
+    TwoTowers,
+    Vision,
+    classifier,
+    segmenter,
+    two_towers,
+)
+from heedful.store.hf import clip, segformer, vit
 
 
 def count(model: nn.Module) -> int:
-    return sum(weight.numel() for weight in model.parameters())
+    """Of what is learned: fixed statistics are none."""
+    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
 def counted(config: Any) -> int:
@@ -113,3 +126,34 @@ def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
     assert (config.text.embed.vocab_size, config.text.end, config.text.embed.places.size) == (30, 7, 9)
     assert config.image.patches.size == (64, 32)
     assert two_towers(row, vocab_size=30).text.end == 29
+
+
+SEGFORMER = {
+    "segformer-nano": 781_269,
+    "segformer-b0": 3_752_694,  # the paper, with 150 classes: 3.8 million
+    "segformer-b1": 13_715_798,  # 13.7
+    "segformer-b2": 27_461_974,  # 27.5
+    "segformer-b3": 47_337_814,  # 47.3
+    "segformer-b4": 64_108_374,  # 64.1
+    "segformer-b5": 84_708_694,  # 84.7
+}
+
+
+@pytest.mark.parametrize("name", sorted(SEGMENTERS))
+def test_segformers(name: str) -> None:
+    config = segmenter(SEGMENTERS[name])
+    assert counted(config) == SEGFORMER[name]
+    theirs = segformer.config_to_hf(dataclasses.replace(config, head_norm="batch"), labels=names(config.n_classes))
+    with torch.device("meta"):
+        assert count(SegformerForSemanticSegmentation(SegformerConfig.from_dict(theirs))) == SEGFORMER[name]
+
+
+def test_every_field_of_a_mix_row_changes_the_model() -> None:
+    row = SEGMENTERS["segformer-b0"]
+    four = {f.name: (3, 3, 3, 3) for f in dataclasses.fields(Mix) if isinstance(getattr(row, f.name), tuple)}
+    others = four | {"d_head": 9, "n_classes": 9, "head_norm": "group", "head_dropout": 0.5, "drop_path": 0.5}
+    assert set(others) == {f.name for f in dataclasses.fields(Mix)}
+    changed = [dataclasses.replace(row, **{key: value}) for key, value in others.items()]
+    assert len({segmenter(row), *map(segmenter, changed)}) == 1 + len(changed)
+    assert segmenter(row, n_classes=3, channels=1).channels == 1
+    assert segmenter(row, n_classes=3).n_classes == 3
