@@ -6,6 +6,7 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
+from heedful.models.detr import DETR, DETRConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
@@ -26,6 +27,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "vit": (ViTConfig, ViT),
     "clip": (CLIPConfig, CLIP),
     "pyramid": (PyramidConfig, Pyramid),
+    "detr": (DETRConfig, DETR),
 }
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.core.init import he
+from heedful.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,10 @@ class ResNetConfig:
     stem: int = 64
     channels: int = 3
     norm: Literal["batch", "group"] = "batch"
+
+    def __post_init__(self) -> None:
+        if not self.depths or len(self.depths) != len(self.widths):
+            raise InputError(f"stages of widths {self.widths} and depths {self.depths}", fix="give one of each a stage")
 
 
 class BatchNorm(nn.Module):
@@ -63,7 +68,7 @@ class ConvNorm(nn.Module):
 class ResNetBlock(nn.Module):
     """Figure 5. The stride is that of a map of 3 x 3, as in the weights that torchvision publishes."""
 
-    def __init__(self, config: ResNetConfig, inputs: int, width: int, stride: int) -> None:
+    def __init__(self, config: ResNetConfig, inputs: int, width: int, *, stride: int) -> None:
         super().__init__()
         inner = width if config.kind == "basic" else width // 4
         maps = [(inputs, width, 3, stride), (width, width, 3, 1)]
@@ -84,20 +89,18 @@ class ResNet(nn.Module):
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__()
         self.stem = ConvNorm(config.channels, config.stem, 7, 2, config.norm)
-        inputs = (config.stem, *config.widths)
-        self.stages = nn.ModuleList(
-            nn.ModuleList(
-                ResNetBlock(config, inputs[i] if j == 0 else width, width, 2 if i and j == 0 else 1)
-                for j in range(depth)
-            )
-            for i, (width, depth) in enumerate(zip(config.widths, config.depths, strict=True))
-        )
+        self.stages = nn.ModuleList()
+        inputs = config.stem
+        for width, depth in zip(config.widths, config.depths, strict=True):
+            first = ResNetBlock(config, inputs, width, stride=2 if len(self.stages) else 1)
+            others = (ResNetBlock(config, width, width, stride=1) for _ in range(depth - 1))
+            self.stages.append(nn.Sequential(first, *others))
+            inputs = width
         he(self)
 
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B C h w"]:
         """The last stage's map: of four stages, one place for 32 x 32 pixels."""
         x = F.max_pool2d(F.relu(self.stem(pixels)), 3, stride=2, padding=1)
         for stage in self.stages:
-            for block in stage:
-                x = block(x)
+            x = stage(x)
         return x

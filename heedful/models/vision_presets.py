@@ -1,14 +1,17 @@
 """Presets of the models that see, style times size as in `heedful.models.presets`: each row is guarded by its
 parameter count (`tests/models/test_vision_presets.py`)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PatchesConfig, PlacesConfig
+from heedful.core.position import PositionConfig
 from heedful.models.clip import CLIPConfig, TextConfig
+from heedful.models.detr import DETRConfig
 from heedful.models.pyramid import PyramidConfig, StageConfig
+from heedful.models.resnet import ResNetConfig
 from heedful.models.vit import ViTConfig
 
 
@@ -230,4 +233,53 @@ def segmenter(row: Mix, *, n_classes: int | None = None, channels: int = 3) -> P
         head_norm=row.head_norm,
         head_dropout=row.head_dropout,
         drop_path=row.drop_path,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detector:
+    """A row of table 1 of Carion et al. 2020. `n_classes` is one more than COCO's highest number; data and recipe
+    replace it."""
+
+    backbone: ResNetConfig
+    d_model: int = 256
+    n_heads: int = 8
+    d_ff: int = 2048
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    n_queries: int = 100
+    n_classes: int = 91
+    dropout: float = 0.1
+
+
+DETECTORS: dict[str, Detector] = {
+    # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a place for 8 x 8 pixels.
+    "detr-nano": Detector(
+        backbone=ResNetConfig(widths=(64, 128), depths=(1, 1), kind="basic", stem=32, norm="group"),
+        d_model=128,
+        n_heads=4,
+        d_ff=512,
+        encoder_layers=3,
+        decoder_layers=3,
+        n_queries=16,
+        n_classes=10,
+        dropout=0.0,
+    ),
+    "detr-r50": Detector(backbone=ResNetConfig()),
+    "detr-r101": Detector(backbone=ResNetConfig(depths=(3, 4, 23, 3))),
+}
+
+
+def detector(row: Detector, *, n_classes: int | None = None, n_queries: int | None = None) -> DETRConfig:
+    """The configuration of a DETR of this size: post-norm, its places added to queries and keys at every layer."""
+    attention = AttentionConfig(n_heads=row.n_heads, dropout=row.dropout, position=PositionConfig(kind="added"))
+    encoder = BlockConfig(attention=attention, d_ff=row.d_ff, dropout=row.dropout)
+    decoder = replace(encoder, cross=attention)
+    return DETRConfig(
+        d_model=row.d_model,
+        backbone=row.backbone,
+        encoder=StackConfig(n_layers=row.encoder_layers, block=encoder),
+        decoder=StackConfig(n_layers=row.decoder_layers, block=decoder, final_norm=True),
+        n_queries=n_queries or row.n_queries,
+        n_classes=row.n_classes if n_classes is None else n_classes,
     )

@@ -12,6 +12,8 @@ from transformers import (
     CLIPModel,
     DeiTConfig,
     DeiTForImageClassificationWithTeacher,
+    DetrConfig,
+    DetrForObjectDetection,
     SegformerConfig,
     SegformerForSemanticSegmentation,
     ViTConfig,
@@ -19,28 +21,32 @@ from transformers import (
 )
 
 from heedful.models import make_model
+from heedful.models.resnet import ResNetConfig
 from heedful.models.vision_presets import (
     CLASSIFIERS,
+    DETECTORS,
     PAIRS,
     SEGMENTERS,
+    Detector,
     Mix,
     TwoTowers,
     Vision,
     classifier,
+    detector,
     segmenter,
     two_towers,
 )
-from heedful.store.hf import clip, segformer, vit
+from heedful.store.hf import clip, detr, segformer, vit
 
 
-def count(model: nn.Module) -> int:
-    """Of what is learned: fixed statistics are none."""
-    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+def count(theirs: nn.Module) -> int:
+    return sum(weight.numel() for weight in theirs.parameters())
 
 
 def counted(config: Any) -> int:
+    """What is learned: what of a norm stands still is no parameter there."""
     with torch.device("meta"):
-        return count(make_model(config))
+        return sum(weight.numel() for weight in make_model(config).parameters() if weight.requires_grad)
 
 
 def names(n: int) -> list[str]:
@@ -157,3 +163,34 @@ def test_every_field_of_a_mix_row_changes_the_model() -> None:
     assert len({segmenter(row), *map(segmenter, changed)}) == 1 + len(changed)
     assert segmenter(row, n_classes=3, channels=1).channels == 1
     assert segmenter(row, n_classes=3).n_classes == 3
+
+
+DETR = {
+    "detr-nano": 1_734_959,
+    "detr-r50": 41_524_768,  # the paper: 41 million
+    "detr-r101": 60_464_672,  # 60
+}
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
+def test_detectors(name: str) -> None:
+    """Theirs has no scale and shift in a norm by groups."""
+    config = detector(DETECTORS[name])
+    assert counted(config) == DETR[name]
+    fixed = dataclasses.replace(config, backbone=dataclasses.replace(config.backbone, norm="batch"))
+    with torch.device("meta"):
+        theirs = DetrForObjectDetection(DetrConfig.from_dict(detr.config_to_hf(fixed, labels=names(config.n_classes))))
+    assert count(theirs) == counted(fixed)
+
+
+def test_every_field_of_a_detector_changes_the_model() -> None:
+    row = DETECTORS["detr-r50"]
+    changed = [
+        dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)})
+        for f in dataclasses.fields(Detector)
+        if f.name != "backbone"
+    ]
+    changed.append(dataclasses.replace(row, backbone=ResNetConfig(stem=5)))
+    assert len({detector(row), *map(detector, changed)}) == 1 + len(dataclasses.fields(Detector))
+    config = detector(row, n_classes=4, n_queries=7)
+    assert (config.n_classes, config.n_queries) == (4, 7)
