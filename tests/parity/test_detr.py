@@ -123,8 +123,9 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
     pixels, valid = padded(pair)
     pixels = pixels.double()
     ours, theirs = pair.ours(pixels, valid), pair.theirs(pixels, pixel_mask=valid.long())
-    (ours.logits[-1].log_softmax(-1)[..., 1].sum() + ours.boxes[-1].square().sum()).backward()
-    (theirs.logits.log_softmax(-1)[..., 1].sum() + theirs.pred_boxes.square().sum()).backward()
+    for logits, boxes in ((ours.logits[-1], ours.boxes[-1]), (theirs.logits, theirs.pred_boxes)):
+        loss = logits.log_softmax(-1)[..., 1].sum() + boxes.square().sum()
+        (1000 * loss).backward()  # loud attention is nearly all or nothing, and its gradients are small
     own = {name: weight for name, weight in pair.ours.named_parameters() if weight.requires_grad}
     gradients = {name: weight.grad for name, weight in pair.theirs.named_parameters()}
     expected = to_ours(pair.rules, saved(pair.theirs, gradients), own)
@@ -133,8 +134,8 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
     idle = tuple(f"decoder.blocks.0.self_attention.{name}" for name in ("query", "key", "value.weight"))
     for name, gradient in expected.items():
         if name.startswith(idle) or name.endswith(".key.bias"):  # which adds the same to every score of a query
-            assert float(own[name].grad.abs().max()) < 1e-11
-            assert float(gradient.abs().max()) < 1e-11
+            assert float(own[name].grad.abs().max()) < 1e-9
+            assert float(gradient.abs().max()) < 1e-9
         else:
             close(own[name].grad, gradient, name)
 
