@@ -34,7 +34,7 @@ class Vision:
     dropout: float = 0.0
 
 
-CLASSIFIERS: dict[str, Vision] = {
+VISION_TRANSFORMERS: dict[str, Vision] = {
     # For pictures of 28, 32 and 64 pixels: patches small enough to leave a grid of 7 or 8.
     "vit-nano28": Vision(d_model=64, n_layers=4, n_heads=4, patch=4, size=28, channels=1, n_classes=10),
     "vit-micro32": Vision(d_model=192, n_layers=6, n_heads=3, patch=4, size=32, n_classes=10, dropout=0.1),
@@ -54,7 +54,7 @@ CLASSIFIERS: dict[str, Vision] = {
 }
 
 
-def classifier(row: Vision, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
+def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
     """The configuration of a Vision Transformer of this size, for so many classes, and rows and columns of pixels."""
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),

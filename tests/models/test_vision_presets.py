@@ -23,18 +23,18 @@ from transformers import (
 from heedful.models import make_model
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vision_presets import (
-    CLASSIFIERS,
     DETECTORS,
     PAIRS,
     SEGMENTERS,
+    VISION_TRANSFORMERS,
     Detector,
     Mix,
     TwoTowers,
     Vision,
-    classifier,
     detector,
     segmenter,
     two_towers,
+    vision_transformer,
 )
 from heedful.store.hf import clip, detr, segformer, vit
 
@@ -70,9 +70,9 @@ VIT = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(CLASSIFIERS))
+@pytest.mark.parametrize("name", sorted(VISION_TRANSFORMERS))
 def test_vision_transformers(name: str) -> None:
-    config = classifier(CLASSIFIERS[name])
+    config = vision_transformer(VISION_TRANSFORMERS[name])
     assert counted(config) == VIT[name]
     theirs = vit.config_to_hf(config, labels=names(config.n_classes))
     with torch.device("meta"):
@@ -100,11 +100,11 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         dropout=0.2,
     )
     changed = [dataclasses.replace(row, **{f.name: getattr(other, f.name)}) for f in dataclasses.fields(Vision)]
-    assert len({classifier(row), *map(classifier, changed)}) == 1 + len(changed)
+    assert len({vision_transformer(row), *map(vision_transformer, changed)}) == 1 + len(changed)
 
 
 def test_data_replace_what_was_published() -> None:
-    config = classifier(CLASSIFIERS["vit-b16"], n_classes=0, size=(32, 64))
+    config = vision_transformer(VISION_TRANSFORMERS["vit-b16"], n_classes=0, size=(32, 64))
     assert (config.n_classes, config.patches.size) == (0, (32, 64))
 
 

@@ -10,7 +10,7 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, model_from
-from heedful.models.vision_presets import Vision, classifier
+from heedful.models.vision_presets import Vision, vision_transformer
 from heedful.models.vit import ViT, ViTConfig
 
 ROW = Vision(d_model=16, n_layers=2, n_heads=4, patch=4, size=12, n_classes=5)
@@ -25,7 +25,7 @@ VARIANTS = {
 
 @pytest.fixture(params=sorted(VARIANTS))
 def model(request: pytest.FixtureRequest) -> ViT:
-    return loud(classifier(VARIANTS[request.param]))
+    return loud(vision_transformer(VARIANTS[request.param]))
 
 
 def loud(config: ViTConfig) -> ViT:
@@ -70,7 +70,7 @@ def test_without_places_the_order_of_patches_says_nothing(model: ViT) -> None:
 
 
 def test_what_cls_attends_to_can_be_seen() -> None:
-    model = loud(classifier(ROW))
+    model = loud(vision_transformer(ROW))
     with record(model, "stack.blocks.1.*") as recording:
         model(torch.randn(2, 3, 12, 20))
     weights = recording.weights("stack.blocks.1.self_attention")
@@ -85,4 +85,4 @@ def test_as_a_file(model: ViT) -> None:
 
 def test_a_teacher_needs_its_token() -> None:
     with pytest.raises(InputError, match="a teacher's token beside the mean of the patches"):
-        ViT(classifier(replace(ROW, teacher=True, readout="mean")))
+        ViT(vision_transformer(replace(ROW, teacher=True, readout="mean")))
