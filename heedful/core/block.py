@@ -26,10 +26,16 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
+def quick_gelu(x: Tensor) -> Tensor:
+    """An approximation that CLIP was trained with (Hendrycks and Gimpel 2016, section 2)."""
+    return x * torch.sigmoid(1.702 * x)
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
     "silu": F.silu,
 }
 
@@ -42,7 +48,7 @@ class BlockConfig:
     order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"] = "relu"
     gated: bool = False  # activation(gate(x)) * up(x) inside the MLP (Shazeer 2020)
     bias: bool = True  # in the MLP
     mlp_dropout: float = 0.0  # between the maps of the MLP

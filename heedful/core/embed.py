@@ -1,6 +1,6 @@
-"""From symbols to vectors: tokens, the places where they stand, and what kind of text they belong to.
+"""From symbols and pixels to vectors: tokens, patches, where they stand, and what kind of text they belong to.
 
-B batch, T tokens, C model width.
+B batch, T tokens, H x W pixels of K channels, P patches, C model width.
 """
 
 import math
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -32,21 +33,48 @@ class EmbedConfig:
     dropout: float = 0.0
 
 
-def sinusoidal(positions: Int[Tensor, "*B T"], d_model: int, *, halves: bool = False) -> Float[Tensor, "*B T C"]:
+@dataclass(frozen=True, kw_only=True)
+class PatchesConfig:
+    size: tuple[int, ...]  # rows and columns of pixels that the places are made for
+    patch: int  # rows, and columns, of pixels in one patch
+    channels: int = 3
+    bias: bool = True
+    places: Literal["learned", "sinusoidal"] = "learned"
+
+    def __post_init__(self) -> None:
+        if len(self.size) != 2 or min(*self.size, self.patch) < 1 or min(self.size) < self.patch:
+            raise InputError(f"pictures of {self.size} pixels in patches of {self.patch}", fix="give rows and columns")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return self.size[0] // self.patch, self.size[1] // self.patch
+
+
+def sinusoidal(
+    positions: Int[Tensor, "*B T"] | Float[Tensor, "*B T"], d_model: int, *, halves: bool = False
+) -> Float[Tensor, "*B T C"]:
     """PE(t, 2i) = sin(t / 10000^(2i/d)) and PE(t, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5); with
-    `halves`, the same numbers with the sines first, as Marian lays them out."""
+    `halves`, the same numbers with the sines first, as Marian lays them out. Places in double precision keep it."""
     exponent = torch.arange(0, d_model, 2, device=positions.device, dtype=torch.float64) / d_model
     angle = positions[..., None] * 10_000.0**-exponent
     parts = (angle.sin(), angle.cos()[..., : d_model // 2])
     both = torch.cat(parts, dim=-1) if halves else _take_turns(*parts)
-    return both.float()
+    return both if positions.dtype == torch.float64 else both.float()
+
+
+def sinusoidal_2d(rows: Float[Tensor, "*B T"], columns: Float[Tensor, "*B T"], d_model: int) -> Float[Tensor, "*B T C"]:
+    """Half of the features tell the row, half the column (Parmar et al. 2018; Carion et al. 2020, appendix A.4)."""
+    if d_model % 2:
+        raise InputError(f"d_model {d_model} cannot be halved for rows and columns")
+    return torch.cat([sinusoidal(rows, d_model // 2), sinusoidal(columns, d_model // 2)], dim=-1)
 
 
 def binary(positions: Int[Tensor, "*B T"], d_model: int) -> Float[Tensor, "*B T C"]:
     """The place as a binary number, lowest bit first."""
     bits = min(d_model, 62)
     code = (positions[..., None] >> torch.arange(bits, device=positions.device)) & 1
-    return nn.functional.pad(code.float(), (0, d_model - bits))
+    return F.pad(code.float(), (0, d_model - bits))
 
 
 def _take_turns(even: Tensor, odd: Tensor) -> Tensor:
@@ -73,7 +101,7 @@ class _LookUp(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, numbers: Tensor) -> Tensor:
         ctx.save_for_backward(numbers)
         ctx.like = weight
-        return nn.functional.embedding(numbers, weight)
+        return F.embedding(numbers, weight)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
@@ -134,6 +162,57 @@ class Embed(nn.Module):
         elif types is not None:
             raise ValueError("an embedding without types was given some")
         return self.dropout(self.norm(x))
+
+
+class Patches(nn.Module):
+    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1). Pixels at
+    the right and the lower edge that fill no square are left out."""
+
+    def __init__(self, d_model: int, config: PatchesConfig) -> None:
+        super().__init__()
+        # One linear map of a square's pixels; a convolution that steps by its own width is that.
+        self.map = nn.Conv2d(config.channels, d_model, config.patch, stride=config.patch, bias=config.bias)
+
+    def forward(self, pixels: Float[Tensor, "B K H W"]) -> tuple[Float[Tensor, "B P C"], tuple[int, int]]:
+        """The vectors row by row, and how many rows and columns of them there are."""
+        (H, W), patch = pixels.shape[2:], self.map.kernel_size[0]
+        if min(H, W) < patch:
+            raise InputError(f"a picture of {H} x {W} pixels has no patch of {patch}", fix="make the picture larger")
+        x = self.map(pixels)
+        return x.flatten(2).mT, (x.shape[2], x.shape[3])
+
+
+class GridPlaces(nn.Module):
+    """The places of a grid of patches, row by row, behind those of `first` tokens that stand before the picture.
+
+    A grid of another size gets the places between: learned ones by bicubic interpolation (Dosovitskiy et al. 2021,
+    section 3.2), sines at fractions of a place.
+    """
+
+    def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
+        super().__init__()
+        self.grid, self.first = config.grid, first
+        rows, columns = config.grid
+        self.table = Table(first + rows * columns, d_model) if config.places == "learned" else None
+
+    def forward(self, x: Float[Tensor, "B T C"], grid: tuple[int, int]) -> Float[Tensor, "B T C"]:
+        """`x` with its places added, where `grid` says how many rows and columns of patches it has."""
+        if self.table is None:
+            axes = (_centres(own, other, x.device) for own, other in zip(self.grid, grid, strict=True))
+            rows, columns = torch.meshgrid(*axes, indexing="ij")
+            places = sinusoidal_2d(rows.flatten(), columns.flatten(), x.shape[-1])
+            return x + F.pad(places, (0, 0, self.first, 0)).to(x.dtype)
+        places = self.table.weight
+        if grid != self.grid:
+            picture = places[self.first :].mT.unflatten(1, self.grid)[None]
+            picture = F.interpolate(picture, size=grid, mode="bicubic")[0]
+            places = torch.cat([places[: self.first], picture.flatten(1).mT])
+        return x + places
+
+
+def _centres(own: int, other: int, device: torch.device) -> Float[Tensor, "T"]:
+    """Where the centres of `other` patches lie along an edge whose places were made for `own`."""
+    return (torch.arange(other, device=device) + 0.5) * (own / other) - 0.5
 
 
 def places_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:

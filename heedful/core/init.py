@@ -1,7 +1,7 @@
 """How weights begin: one named function a scheme, applied to a whole model.
 
-Each sets every linear map, embedding and norm that it finds, so that what a model begins with is known from
-the one line that called it.
+Each sets every linear map (a convolution is one), embedding and norm that it finds, so that what a model begins with
+is known from the one line that called it.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torch import nn
 from heedful.core.attention import Attention
 from heedful.core.position import RelativeBuckets
 
-NORMS = (nn.LayerNorm, nn.RMSNorm)
+NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
 
 
 def xavier(model: nn.Module) -> None:
@@ -47,11 +47,22 @@ def t5(model: nn.Module, *, d_model: int) -> None:
 
 
 @torch.no_grad()
+def he(model: nn.Module) -> None:
+    """Convolutions alone: normal with variance 2 / fan out (He et al. 2015, equation 14), biases 0."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_out = module.weight[0, 0].numel() * module.out_channels / module.groups
+            nn.init.normal_(module.weight, std=(2 / fan_out) ** 0.5)
+            if module.bias is not None:
+                module.bias.zero_()
+
+
+@torch.no_grad()
 def _each(
     model: nn.Module, linear: Callable[[torch.Tensor], object], embedding: Callable[[torch.Tensor], object]
 ) -> None:
     for module in model.modules():
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear | nn.Conv2d):
             linear(module.weight)
             if module.bias is not None:
                 module.bias.zero_()
@@ -60,5 +71,5 @@ def _each(
         elif isinstance(module, NORMS):
             if module.weight is not None:
                 module.weight.fill_(1.0)
-            if isinstance(module, nn.LayerNorm) and module.bias is not None:
+            if not isinstance(module, nn.RMSNorm) and module.bias is not None:
                 module.bias.zero_()

@@ -5,10 +5,14 @@ from typing import Any
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.clip import CLIP, CLIPConfig
+from heedful.models.detr import DETR, DETRConfig
 from heedful.models.lm import LM, LMConfig
+from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transducer import Transducer, TransducerConfig
+from heedful.models.vit import ViT, ViTConfig
 
 # Models that read a source and write a target.
 TranslationModel = Seq2Seq | RNN | Transducer
@@ -20,6 +24,10 @@ KINDS: dict[str, tuple[type, Any]] = {
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
     "transducer": (TransducerConfig, Transducer),
+    "vit": (ViTConfig, ViT),
+    "clip": (CLIPConfig, CLIP),
+    "pyramid": (PyramidConfig, Pyramid),
+    "detr": (DETRConfig, DETR),
 }
 
 

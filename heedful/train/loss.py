@@ -1,6 +1,6 @@
 """A loss is a sum and its weight, never a mean: accumulation and many ranks then equal one big batch.
 
-N tokens, C model width, V vocabulary.
+N tokens, C model width, V vocabulary, B pairs.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,14 @@ CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on
 class Loss:
     total: Float[Tensor, ""]  # summed over what it counts, in nats
     count: int  # what to divide by: tokens, for text
+
+
+def contrastive(similarity: Float[Tensor, "B B"]) -> Loss:
+    """Each row is to find its own column among all, and each column its own row (Radford et al. 2021, figure 3): the
+    mean of both cross-entropies, in float32."""
+    own = torch.arange(len(similarity), device=similarity.device)
+    rows, columns = (F.cross_entropy(x.float(), own, reduction="sum") for x in (similarity, similarity.mT))
+    return Loss((rows + columns) / 2, len(similarity))
 
 
 def linear_cross_entropy(

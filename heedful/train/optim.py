@@ -77,10 +77,12 @@ class Optimizer:
             param.grad = None
 
     def sum(self, ranks: Ranks) -> None:
-        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing."""
+        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing, and to what stands still
+        nobody does."""
         if ranks.size > 1:
-            for master in self.masters:
-                master.grad = torch.zeros_like(master) if master.grad is None else master.grad
+            for param, master in zip(self.params, self.masters, strict=True):
+                if param.requires_grad and master.grad is None:
+                    master.grad = torch.zeros_like(master)
             ranks.sum([master.grad for master in self.masters if master.grad is not None])
 
     def norm(self, count: int) -> float:

@@ -6,7 +6,21 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.core.embed import Embed, EmbedConfig, Places, PlacesConfig, Table, binary, places_in_segments, sinusoidal
+from heedful.core.config import from_json, to_json
+from heedful.core.embed import (
+    Embed,
+    EmbedConfig,
+    GridPlaces,
+    Patches,
+    PatchesConfig,
+    Places,
+    PlacesConfig,
+    Table,
+    binary,
+    places_in_segments,
+    sinusoidal,
+    sinusoidal_2d,
+)
 from heedful.errors import InputError
 
 B, T, C, V = 2, 5, 8, 11
@@ -142,3 +156,69 @@ def test_a_bf16_table_sums_its_gradient_in_float32() -> None:
     torch.testing.assert_close(rounded, exact, rtol=2**-7, atol=2**-7 * float(exact.abs().max()))
     assert not exact[3:].any()
     assert not rounded[3:].any()
+
+
+def test_a_patch_is_a_linear_map_of_its_pixels() -> None:
+    patches = Patches(C, PatchesConfig(size=(6, 9), patch=3, channels=2))
+    pixels = torch.randn(B, 2, 7, 11)  # a row and two columns are over
+    x, grid = patches(pixels)
+    assert grid == (2, 3)
+    weight = patches.map.weight.flatten(1)  # (C, 2 * 3 * 3)
+    for i in range(2):
+        for j in range(3):
+            square = pixels[:, :, 3 * i : 3 * i + 3, 3 * j : 3 * j + 3].flatten(1)
+            torch.testing.assert_close(x[:, 3 * i + j], square @ weight.T + patches.map.bias)
+
+
+def test_a_picture_without_a_patch_is_refused() -> None:
+    patches = Patches(C, PatchesConfig(size=(8, 8), patch=4))
+    with pytest.raises(InputError, match="a picture of 9 x 3 pixels has no patch of 4"):
+        patches(torch.zeros(1, 3, 9, 3))
+    for size in ((8, 3), (0, 8), (8,)):
+        with pytest.raises(InputError, match="in patches of 4"):
+            PatchesConfig(size=size, patch=4)
+
+
+def test_patches_as_json() -> None:
+    config = PatchesConfig(size=(8, 12), patch=4)
+    assert from_json(PatchesConfig, {"size": [8, 12], "patch": 4}) == config
+    assert from_json(PatchesConfig, to_json(config)) == config
+
+
+def test_rows_and_columns_each_have_half_of_the_features() -> None:
+    rows, columns = torch.meshgrid(torch.arange(3.0), torch.arange(5.0), indexing="ij")
+    both = sinusoidal_2d(rows, columns, C)
+    for i in range(3):
+        for j in range(5):
+            expected = torch.cat([sinusoidal(torch.tensor([i]), C // 2)[0], sinusoidal(torch.tensor([j]), C // 2)[0]])
+            torch.testing.assert_close(both[i, j], expected)
+    with pytest.raises(InputError, match="d_model 7 cannot be halved"):
+        sinusoidal_2d(rows, columns, 7)
+
+
+@pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
+@pytest.mark.parametrize("first", [0, 2])
+def test_places_of_a_grid(kind: str, first: int) -> None:
+    """The grid that they were made for has them as they are, another those between; what stands before has its own."""
+    places = GridPlaces(C, PatchesConfig(size=(8, 12), patch=4, places=kind), first=first)
+    own = places(torch.zeros(B, first + 6, C), (2, 3))
+    assert torch.equal(own[0], own[1])
+    if kind == "learned":
+        assert torch.equal(own[0], places.table.weight)
+    else:
+        rows, columns = torch.meshgrid(torch.arange(2.0), torch.arange(3.0), indexing="ij")
+        torch.testing.assert_close(own[0, first:], sinusoidal_2d(rows.flatten(), columns.flatten(), C))
+        assert (own[:, :first] == 0).all()
+    larger = places(torch.zeros(B, first + 15, C), (3, 5))
+    assert torch.equal(larger[:, :first], own[:, :first])
+    # The middle patch of three rows lies between the two, and the middle column of five is that of three.
+    middle, between = larger[0, first + 7], (own[0, first + 1] + own[0, first + 4]) / 2
+    if kind == "learned":
+        torch.testing.assert_close(middle, between)
+    else:
+        torch.testing.assert_close(middle, sinusoidal_2d(torch.tensor([0.5]), torch.tensor([1.0]), C)[0])
+
+
+def test_places_in_double_precision_stay_there() -> None:
+    assert sinusoidal(torch.tensor([0.3], dtype=torch.float64), C).dtype == torch.float64
+    assert sinusoidal(torch.tensor([0.3]), C).dtype == torch.float32

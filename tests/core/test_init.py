@@ -90,6 +90,19 @@ def test_a_matrix_without_bias_or_weight() -> None:
     assert float(model[0].weight.detach().abs().max()) <= math.sqrt(6 / 7)
 
 
+def test_a_convolution_is_a_linear_map() -> None:
+    model = nn.Sequential(nn.Conv2d(30, 50, 4), nn.GroupNorm(2, 50))
+    for weight in model.parameters():
+        nn.init.constant_(weight, 77.0)
+    init.normal(model, std=0.1)
+    assert float(model[0].weight.detach().std()) == pytest.approx(0.1, rel=0.05)
+    init.xavier(model)
+    assert float(model[0].weight.detach().std()) == pytest.approx(math.sqrt(2 / ((30 + 50) * 16)), rel=0.05)
+    assert (model[0].bias == 0).all()
+    assert (model[1].weight == 1).all()
+    assert (model[1].bias == 0).all()
+
+
 def test_a_seed_makes_it_again() -> None:
     first, second = Model("layer"), Model("layer")
     for model in (first, second):
@@ -97,3 +110,15 @@ def test_a_seed_makes_it_again() -> None:
         init.xavier(model)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_he_keeps_what_leaves_a_convolution_as_large_as_what_enters() -> None:
+    """In the mean of its gradient, by fan out: 2 / (kernel * outputs), which each group has for itself."""
+    wide, grouped = nn.Conv2d(40, 60, 3), nn.Conv2d(60, 60, 5, groups=60)
+    untouched = nn.Linear(3, 3)
+    before = untouched.weight.detach().clone()
+    init.he(nn.Sequential(wide, grouped, untouched))
+    assert float(wide.weight.detach().std()) == pytest.approx(math.sqrt(2 / (9 * 60)), rel=0.05)
+    assert float(grouped.weight.detach().std()) == pytest.approx(math.sqrt(2 / 25), rel=0.05)
+    assert (wide.bias == 0).all()
+    assert torch.equal(untouched.weight, before)

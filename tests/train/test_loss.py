@@ -1,11 +1,13 @@
 """The loss that never builds its logits, against the one that does."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from heedful.train import loss
-from heedful.train.loss import linear_cross_entropy
+from heedful.train.loss import contrastive, linear_cross_entropy
 
 N, V, C = 70, 301, 16
 
@@ -44,3 +46,13 @@ def test_bf16_is_close_to_float32():
     half = linear_cross_entropy(hidden.bfloat16(), weight.bfloat16(), None, target, smoothing=0.1)
     full = linear_cross_entropy(hidden, weight, None, target, smoothing=0.1)
     torch.testing.assert_close(half, full, rtol=1e-2, atol=0)
+
+
+def test_contrastive_by_hand():
+    similarity = torch.tensor([[2.0, 0.0], [1.0, -1.0]])
+    rows = math.log(1 + math.exp(-2)) + math.log(1 + math.exp(2))
+    columns = math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))
+    found = contrastive(similarity)
+    assert found.total.item() == pytest.approx((rows + columns) / 2)
+    assert found.count == 2
+    assert contrastive(similarity.T).total.item() == pytest.approx(found.total.item())

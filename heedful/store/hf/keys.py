@@ -1,7 +1,7 @@
 """Their `config.json`, key by key: each one is used, or has the only value that we can build, or says nothing about
 the mathematics. Whatever else is in it stops the import, by name."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from heedful.core.config import to_json, unknown_key
@@ -12,6 +12,7 @@ ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
     "swish": "silu",
     "silu": "silu",
 }
@@ -70,6 +71,23 @@ def activation(got: Mapping[str, Any], key: str, *, where: str) -> str:
 
 def activation_to_hf(name: str) -> str:
     return next(theirs for theirs, ours in reversed(ACTIVATIONS.items()) if ours == name)
+
+
+def n_labels(got: Mapping[str, Any], *, where: str) -> int:
+    """How many classes there are: they write down their names, and leave them out where there are two."""
+    names = got["id2label"]
+    if names is None:
+        return 2
+    if not isinstance(names, dict) or {str(key) for key in names} != {str(i) for i in range(len(names))}:
+        raise InputError("id2label does not number the classes from 0", where=where)
+    return len(names)
+
+
+def labels_to_hf(labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "id2label": {str(i): label for i, label in enumerate(labels)},
+        "label2id": {label: i for i, label in enumerate(labels)},
+    }
 
 
 def nothing_lost(config: Any, back: Any, family: str) -> None:

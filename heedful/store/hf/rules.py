@@ -24,7 +24,8 @@ class Rule:
 
     theirs: str
     ours: str | None  # None: not a weight, we compute it
-    how: Literal["copy", "transpose", "row"] = "copy"  # row: theirs is a matrix of one row, ours that row
+    # row: theirs is a matrix of one row (or a batch of one), ours that row; token: theirs is a batch of one such
+    how: Literal["copy", "transpose", "row", "token"] = "copy"
     part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
     unused: int = 0  # theirs begins with so many rows that nothing looks up: left out here, and zeros there
     written: bool = True  # False: a name that old files have, read and never written
@@ -101,3 +102,5 @@ def _turn(rule: Rule, tensor: Tensor, *, back: bool) -> Tensor:
             return tensor.mT.contiguous() if tensor.dim() == 2 else tensor
         case "row":
             return tensor.unsqueeze(0) if back else tensor.squeeze(0)
+        case "token":
+            return tensor[None, None] if back else tensor.squeeze(0).squeeze(0)

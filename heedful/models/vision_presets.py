@@ -1,0 +1,285 @@
+"""Presets of the models that see, style times size as in `heedful.models.presets`: each row is guarded by its
+parameter count (`tests/models/test_vision_presets.py`)."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from heedful.core.attention import AttentionConfig
+from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.embed import EmbedConfig, PatchesConfig, PlacesConfig
+from heedful.core.position import PositionConfig
+from heedful.models.clip import CLIPConfig, TextConfig
+from heedful.models.detr import DETRConfig
+from heedful.models.pyramid import PyramidConfig, StageConfig
+from heedful.models.resnet import ResNetConfig
+from heedful.models.vit import ViTConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vision:
+    """A Vision Transformer's size. `size` (pixels of an edge) and `n_classes` are the published ones; data and recipe
+    replace them."""
+
+    d_model: int
+    n_layers: int
+    n_heads: int
+    patch: int
+    d_ff: int | None = None  # None: four times the width
+    size: int = 224
+    channels: int = 3
+    n_classes: int = 1000
+    readout: Literal["cls", "mean"] = "cls"
+    places: Literal["learned", "sinusoidal"] = "learned"
+    teacher: bool = False
+    dropout: float = 0.0
+
+
+VISION_TRANSFORMERS: dict[str, Vision] = {
+    # For pictures of 28, 32 and 64 pixels: patches small enough to leave a grid of 7 or 8.
+    "vit-nano28": Vision(d_model=64, n_layers=4, n_heads=4, patch=4, size=28, channels=1, n_classes=10),
+    "vit-micro32": Vision(d_model=192, n_layers=6, n_heads=3, patch=4, size=32, n_classes=10, dropout=0.1),
+    "vit-small64": Vision(d_model=384, n_layers=8, n_heads=6, patch=8, size=64, n_classes=200, dropout=0.1),
+    # Dosovitskiy et al. 2021, table 1.
+    "vit-b32": Vision(d_model=768, n_layers=12, n_heads=12, patch=32),
+    "vit-b16": Vision(d_model=768, n_layers=12, n_heads=12, patch=16),
+    "vit-l16": Vision(d_model=1024, n_layers=24, n_heads=16, patch=16),
+    "vit-h14": Vision(d_model=1280, n_layers=32, n_heads=16, patch=14),
+    # Touvron et al. 2021, table 1, without and with a teacher.
+    "deit-tiny": Vision(d_model=192, n_layers=12, n_heads=3, patch=16),
+    "deit-small": Vision(d_model=384, n_layers=12, n_heads=6, patch=16),
+    "deit-base": Vision(d_model=768, n_layers=12, n_heads=12, patch=16),
+    "deit-tiny-distilled": Vision(d_model=192, n_layers=12, n_heads=3, patch=16, teacher=True),
+    "deit-small-distilled": Vision(d_model=384, n_layers=12, n_heads=6, patch=16, teacher=True),
+    "deit-base-distilled": Vision(d_model=768, n_layers=12, n_heads=12, patch=16, teacher=True),
+}
+
+
+def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
+    """The configuration of a Vision Transformer of this size, for so many classes, and rows and columns of pixels."""
+    block = BlockConfig(
+        attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
+        d_ff=row.d_ff or 4 * row.d_model,
+        order="pre",
+        norm_eps=1e-6,
+        activation="gelu",
+        dropout=row.dropout,
+    )
+    patches = PatchesConfig(
+        size=size or (row.size, row.size), patch=row.patch, channels=row.channels, places=row.places
+    )
+    return ViTConfig(
+        d_model=row.d_model,
+        patches=patches,
+        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=True),
+        n_classes=row.n_classes if n_classes is None else n_classes,
+        readout=row.readout,
+        teacher=row.teacher,
+        dropout=row.dropout,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoTowers:
+    """A row of table 20 of Radford et al. 2021."""
+
+    d_common: int
+    image_width: int
+    image_layers: int
+    image_heads: int
+    patch: int
+    text_width: int
+    text_layers: int
+    text_heads: int
+    size: int = 224
+    vocab_size: int = 49408
+    context: int = 77
+
+
+PAIRS: dict[str, TwoTowers] = {
+    "clip-nano32": TwoTowers(
+        d_common=64,
+        image_width=128,
+        image_layers=4,
+        image_heads=4,
+        patch=4,
+        text_width=128,
+        text_layers=3,
+        text_heads=4,
+        size=32,
+        vocab_size=2000,
+        context=32,
+    ),
+    "clip-b32": TwoTowers(
+        d_common=512,
+        image_width=768,
+        image_layers=12,
+        image_heads=12,
+        patch=32,
+        text_width=512,
+        text_layers=12,
+        text_heads=8,
+    ),
+    "clip-b16": TwoTowers(
+        d_common=512,
+        image_width=768,
+        image_layers=12,
+        image_heads=12,
+        patch=16,
+        text_width=512,
+        text_layers=12,
+        text_heads=8,
+    ),
+    "clip-l14": TwoTowers(
+        d_common=768,
+        image_width=1024,
+        image_layers=24,
+        image_heads=16,
+        patch=14,
+        text_width=768,
+        text_layers=12,
+        text_heads=12,
+    ),
+}
+
+
+def two_towers(
+    row: TwoTowers,
+    *,
+    vocab_size: int | None = None,
+    end: int | None = None,
+    context: int | None = None,
+    size: tuple[int, ...] | None = None,
+) -> CLIPConfig:
+    """The configuration of a CLIP of this size: both towers pre-norm, the picture's with a norm in front. `end` is the
+    token that ends a text, by default the vocabulary's last."""
+
+    def stack(n_layers: int, n_heads: int, d_model: int) -> StackConfig:
+        attention = AttentionConfig(n_heads=n_heads)
+        block = BlockConfig(attention=attention, d_ff=4 * d_model, order="pre", activation="quick_gelu")
+        return StackConfig(n_layers=n_layers, block=block, final_norm=True)
+
+    vocab_size = vocab_size or row.vocab_size
+    places = PlacesConfig(kind="learned", size=context or row.context)
+    image = ViTConfig(
+        d_model=row.image_width,
+        patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, bias=False),
+        stack=stack(row.image_layers, row.image_heads, row.image_width),
+        n_classes=0,
+        input_norm=True,
+    )
+    text = TextConfig(
+        d_model=row.text_width,
+        embed=EmbedConfig(vocab_size=vocab_size, scaled=False, places=places),
+        stack=stack(row.text_layers, row.text_heads, row.text_width),
+        end=vocab_size - 1 if end is None else end,
+    )
+    return CLIPConfig(d_common=row.d_common, image=image, text=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """A row of table 6 of Xie et al. 2021. `n_classes` is ADE20K's; data and recipe replace it."""
+
+    widths: tuple[int, ...] = (64, 128, 320, 512)
+    depths: tuple[int, ...]
+    heads: tuple[int, ...] = (1, 2, 5, 8)
+    patches: tuple[int, ...] = (7, 3, 3, 3)
+    strides: tuple[int, ...] = (4, 2, 2, 2)
+    shorten: tuple[int, ...] = (8, 4, 2, 1)
+    d_head: int = 768
+    n_classes: int = 150
+    head_norm: Literal["batch", "group"] = "batch"
+    head_dropout: float = 0.1
+    drop_path: float = 0.1
+
+
+SEGMENTERS: dict[str, Mix] = {
+    # For pictures from 32 pixels on: a class for every 2 x 2 of them.
+    "segformer-nano": Mix(
+        widths=(32, 64, 128),
+        depths=(2, 2, 2),
+        heads=(1, 2, 4),
+        patches=(3, 3, 3),
+        strides=(2, 2, 2),
+        shorten=(4, 2, 1),
+        d_head=128,
+        n_classes=21,
+        head_norm="group",
+        head_dropout=0.0,
+        drop_path=0.0,
+    ),
+    "segformer-b0": Mix(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b1": Mix(depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b2": Mix(depths=(3, 4, 6, 3)),
+    "segformer-b3": Mix(depths=(3, 4, 18, 3)),
+    "segformer-b4": Mix(depths=(3, 8, 27, 3)),
+    "segformer-b5": Mix(depths=(3, 6, 40, 3)),
+}
+
+
+def segmenter(row: Mix, *, n_classes: int | None = None, channels: int = 3) -> PyramidConfig:
+    """The configuration of a SegFormer of this size. MLPs are four times as wide as their stage, as in the published
+    weights; the paper prints eight times for the first two stages."""
+    sizes = zip(row.widths, row.depths, row.heads, row.patches, row.strides, row.shorten, strict=True)
+    stages = tuple(
+        StageConfig(d_model=C, n_layers=n, n_heads=heads, d_ff=4 * C, patch=patch, stride=stride, shorten=shorten)
+        for C, n, heads, patch, stride, shorten in sizes
+    )
+    return PyramidConfig(
+        stages=stages,
+        d_head=row.d_head,
+        n_classes=row.n_classes if n_classes is None else n_classes,
+        channels=channels,
+        head_norm=row.head_norm,
+        head_dropout=row.head_dropout,
+        drop_path=row.drop_path,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detector:
+    """A row of table 1 of Carion et al. 2020. `n_classes` is one more than COCO's highest number; data and recipe
+    replace it."""
+
+    backbone: ResNetConfig
+    d_model: int = 256
+    n_heads: int = 8
+    d_ff: int = 2048
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    n_queries: int = 100
+    n_classes: int = 91
+    dropout: float = 0.1
+
+
+DETECTORS: dict[str, Detector] = {
+    # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a place for 8 x 8 pixels.
+    "detr-nano": Detector(
+        backbone=ResNetConfig(widths=(64, 128), depths=(1, 1), kind="basic", stem=32, norm="group"),
+        d_model=128,
+        n_heads=4,
+        d_ff=512,
+        encoder_layers=3,
+        decoder_layers=3,
+        n_queries=16,
+        n_classes=10,
+        dropout=0.0,
+    ),
+    "detr-r50": Detector(backbone=ResNetConfig()),
+    "detr-r101": Detector(backbone=ResNetConfig(depths=(3, 4, 23, 3))),
+}
+
+
+def detector(row: Detector, *, n_classes: int | None = None, n_queries: int | None = None) -> DETRConfig:
+    """The configuration of a DETR of this size: post-norm, its places added to queries and keys at every layer."""
+    attention = AttentionConfig(n_heads=row.n_heads, dropout=row.dropout, position=PositionConfig(kind="added"))
+    encoder = BlockConfig(attention=attention, d_ff=row.d_ff, dropout=row.dropout)
+    decoder = replace(encoder, cross=attention)
+    return DETRConfig(
+        d_model=row.d_model,
+        backbone=row.backbone,
+        encoder=StackConfig(n_layers=row.encoder_layers, block=encoder),
+        decoder=StackConfig(n_layers=row.decoder_layers, block=decoder, final_norm=True),
+        n_queries=n_queries or row.n_queries,
+        n_classes=row.n_classes if n_classes is None else n_classes,
+    )

@@ -1,0 +1,75 @@
+"""The Vision Transformer (Dosovitskiy et al. 2021, figure 1): a picture cut into squares, read like a sentence.
+
+B batch, H x W pixels of N channels, P patches, T tokens (those before the picture, then the patches), C model width,
+K classes, R read-outs.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.core.block import Context, Stack, StackConfig, make_norm
+from heedful.core.dropout import Dropout
+from heedful.core.embed import GridPlaces, Patches, PatchesConfig
+from heedful.core.init import normal
+from heedful.core.mask import EVERYONE
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig:
+    d_model: int
+    patches: PatchesConfig
+    stack: StackConfig
+    n_classes: int  # 0: no heads, the read-out itself
+    readout: Literal["cls", "mean"] = "cls"  # a token before the picture, or the mean of the patches
+    teacher: bool = False  # one more token and head, which learn from a teacher (Touvron et al. 2021, DeiT, section 4)
+    input_norm: bool = False  # a norm before the first block (Radford et al. 2021, CLIP)
+    dropout: float = 0.0  # of the embeddings
+
+
+class ViT(nn.Module):
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        if config.teacher and config.readout != "cls":
+            raise InputError("a teacher's token beside the mean of the patches", fix='readout = "cls"')
+        self.config = config
+        C, K, block = config.d_model, config.n_classes, config.stack.block
+        first = 0 if config.readout == "mean" else 2 if config.teacher else 1
+        self.patches = Patches(C, config.patches)
+        self.cls = nn.Parameter(torch.zeros(C)) if first > 0 else None
+        self.teacher = nn.Parameter(torch.zeros(C)) if first > 1 else None
+        self.places = GridPlaces(C, config.patches, first=first)
+        self.dropout = Dropout(config.dropout)
+        self.input_norm = make_norm(block.norm, C, block.norm_eps) if config.input_norm else nn.Identity()
+        self.stack = Stack(C, config.stack)
+        self.head = nn.Linear(C, K) if K else None
+        self.teacher_head = nn.Linear(C, K) if K and config.teacher else None
+        normal(self)
+
+    def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B K"]:
+        """The logits of each class: the mean of both heads' where there is a teacher's. Without heads, the read-out."""
+        return self.each(pixels).mean(dim=1)
+
+    def each(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B R K"]:
+        """The logits of each head alone, for a loss that has a target for each: the label, and the teacher's."""
+        read = self.read_out(self.hidden(pixels))
+        heads = [head for head in (self.head, self.teacher_head) if head is not None]
+        return torch.stack([head(read[:, i]) for i, head in enumerate(heads)], dim=1) if heads else read
+
+    def hidden(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B T C"]:
+        """What the stack makes of all tokens. Pictures of any size: places are interpolated. Raises InputError for one
+        that is smaller than a patch."""
+        x, grid = self.patches(pixels)
+        first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
+        x = self.dropout(self.places(torch.cat([*first, x], dim=1), grid))
+        return self.stack(self.input_norm(x), Context(mask=EVERYONE))[0]
+
+    def read_out(self, hidden: Float[Tensor, "B T C"]) -> Float[Tensor, "B R C"]:
+        """What the heads look at."""
+        if self.cls is None:
+            return hidden.mean(dim=1, keepdim=True)
+        return hidden[:, : 1 if self.teacher is None else 2]

@@ -1,0 +1,80 @@
+"""Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a place looks at its own square alone. It is
+no other attention: windows are rows of the batch while it looks.
+
+B batch, h x w places of a grid, P of them in a row, W windows of T places, C model width, H heads.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.core.attention import Attention
+from heedful.core.block import MLP, BlockConfig, Residual
+from heedful.core.embed import Table
+from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
+
+Grid = tuple[int, int]
+
+
+def fold(x: Float[Tensor, "B h w C"], side: int) -> Float[Tensor, "BW T C"]:
+    """Each square of `side` rows and columns as a row of the batch."""
+    B, h, w, C = x.shape
+    return x.reshape(B, h // side, side, w // side, side, C).transpose(2, 3).reshape(-1, side * side, C)
+
+
+def unfold(x: Float[Tensor, "BW T C"], side: int, grid: Grid) -> Float[Tensor, "B h w C"]:
+    """The inverse of `fold`."""
+    h, w = grid
+    return x.reshape(-1, h // side, w // side, side, side, x.shape[-1]).transpose(2, 3).reshape(-1, h, w, x.shape[-1])
+
+
+class WindowBlock(nn.Module):
+    """A block whose attention stays in windows, with a learned number for each head and offset inside one (equation 4).
+
+    With a `shift`, the windows lie so many rows and columns later than the grid begins, so that blocks by turns pass on
+    what the windows of the one before kept apart. What was cut off at one edge shares a window with what was cut off at
+    the other, but they do not see each other.
+    """
+
+    def __init__(self, d_model: int, config: BlockConfig, *, side: int, shift: int = 0) -> None:
+        super().__init__()
+        if not 0 <= shift < side:
+            raise InputError(f"windows of {side} shifted by {shift}", fix="shift by less than a window")
+        self.side, self.shift = side, shift
+        self.self_attention = Attention(d_model, config.attention)
+        self.self_residual = Residual(d_model, config)
+        self.mlp = MLP(d_model, config)
+        self.mlp_residual = Residual(d_model, config)
+        self.offsets = Table((2 * side - 1) ** 2, config.attention.n_heads)
+
+    def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> Float[Tensor, "B P C"]:
+        """Raises InputError for a grid that windows do not fill."""
+        if grid[0] % self.side or grid[1] % self.side:
+            raise InputError(f"{grid[0]} x {grid[1]} places in windows of {self.side}", fix="pad the picture")
+        back = (self.shift, self.shift)
+
+        def look(h: Tensor) -> Tensor:
+            windows = fold(h.unflatten(1, grid).roll((-self.shift, -self.shift), (1, 2)), self.side)
+            kv = self.self_attention.keys_values(windows)
+            windows = self.self_attention(windows, kv, mask=self._mask(grid, len(x), x.device), bias=self._bias())
+            return unfold(windows, self.side, grid).roll(back, (1, 2)).flatten(1, 2)
+
+        x = self.self_residual(x, look)
+        return self.mlp_residual(x, self.mlp)
+
+    def _bias(self) -> Float[Tensor, "1 H T T"]:
+        at = torch.arange(self.side, device=self.offsets.weight.device)
+        apart = at[:, None] - at + self.side - 1  # of a query's row and a key's, from 0
+        rows, columns = apart[:, None, :, None], apart[None, :, None, :]
+        number: Int[Tensor, "T T"] = (rows * (2 * self.side - 1) + columns).flatten(2).flatten(0, 1)
+        return self.offsets(number).permute(2, 0, 1)[None]
+
+    def _mask(self, grid: Grid, B: int, device: torch.device) -> Mask:
+        if not self.shift:
+            return EVERYONE
+        rows, columns = (torch.arange(n, device=device) >= n - self.shift for n in grid)  # from over the edge
+        piece = (2.0 * rows[:, None] + columns)[None, :, :, None]
+        own = fold(piece, self.side)[..., 0]
+        same: Bool[Tensor, "W T T"] = own[:, :, None] == own[:, None, :]
+        return Mask(allowed=same.repeat(B, 1, 1))

@@ -1,0 +1,110 @@
+"""The loss of a set (Carion et al. 2020, section 3.1): what was found and what is there are paired so that they fit
+best, and each pair is compared; whatever was found beside them should be nothing.
+
+Boxes are centre x and y, width and height, as shares of the picture. L decoder layers, B pictures, Q queries, K classes
+(the last is "nothing"), N and M boxes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.train.loss import Loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetConfig:
+    """How much each part counts (appendix A): to pair, and in the loss."""
+
+    pair_class: float = 1.0
+    pair_distance: float = 5.0
+    pair_overlap: float = 2.0
+    distance: float = 5.0
+    overlap: float = 2.0
+    nothing: float = 0.1  # the weight of a query that should find nothing, of which there are many
+
+
+class Target(NamedTuple):
+    """What is in one picture."""
+
+    classes: Int[Tensor, "N"]
+    boxes: Float[Tensor, "N 4"]
+
+
+def corners(boxes: Float[Tensor, "*N 4"]) -> Float[Tensor, "*N 4"]:
+    """Left, upper, right and lower edge."""
+    x, y, width, height = boxes.unbind(-1)
+    return torch.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], dim=-1)
+
+
+def overlap(boxes: Float[Tensor, "*#N 4"], others: Float[Tensor, "*#N 4"]) -> Float[Tensor, "*N"]:
+    """The generalized share that two boxes have in common, from -1 (far apart) to 1 (the same): Rezatofighi et al.
+    2019, algorithm 1. Leading axes broadcast."""
+    one, other = corners(boxes), corners(others)
+
+    def area(upper_left: Tensor, lower_right: Tensor) -> Tensor:
+        return (lower_right - upper_left).clamp(min=0).prod(dim=-1)
+
+    common = area(torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:]))
+    around = area(torch.minimum(one[..., :2], other[..., :2]), torch.maximum(one[..., 2:], other[..., 2:]))
+    union = area(one[..., :2], one[..., 2:]) + area(other[..., :2], other[..., 2:]) - common
+    return common / union - (around - union) / around
+
+
+@torch.no_grad()
+def pair(
+    logits: Float[Tensor, "Q K"], boxes: Float[Tensor, "Q 4"], target: Target, config: SetConfig
+) -> tuple[Int[Tensor, "N"], Int[Tensor, "N"]]:
+    """Which query answers for which thing of a picture: the pairs, one thing a query, that cost least together
+    (Kuhn 1955). Costs that are no numbers count as the highest."""
+    from scipy.optimize import linear_sum_assignment
+
+    cost = -config.pair_class * logits.float().softmax(-1)[:, target.classes]
+    cost = cost + config.pair_distance * torch.cdist(boxes.float(), target.boxes.float(), p=1)
+    cost = cost - config.pair_overlap * overlap(boxes[:, None].float(), target.boxes[None].float())
+    highest = torch.finfo(cost.dtype).max
+    queries, things = linear_sum_assignment(cost.nan_to_num(highest, highest, highest).cpu().numpy())
+    return torch.as_tensor(queries, device=boxes.device), torch.as_tensor(things, device=boxes.device)
+
+
+def set_loss(
+    logits: Float[Tensor, "L B Q K"],
+    boxes: Float[Tensor, "L B Q 4"],
+    targets: Sequence[Target],
+    config: SetConfig = SetConfig(),
+) -> Loss:
+    """Summed over layers, each with pairs of its own: the weighted mean cross-entropy over the batch's queries, and the
+    distances and overlaps of pairs by the number of things.
+
+    `count` is the number of things, or 1 where there is none, and `total` that many times the loss: batches that are
+    added up count by their things, as in the paper.
+    """
+    things = max(1, sum(len(target.classes) for target in targets))
+    total = boxes.new_zeros((), dtype=torch.float32)
+    for layer_logits, layer_boxes in zip(logits, boxes, strict=True):
+        classes, distance, lost = _parts(layer_logits, layer_boxes, targets, config)
+        total = total + things * classes + config.distance * distance + config.overlap * lost
+    return Loss(total, things)
+
+
+def _parts(
+    logits: Float[Tensor, "B Q K"], boxes: Float[Tensor, "B Q 4"], targets: Sequence[Target], config: SetConfig
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
+    """The weighted mean of the cross-entropy, and the sums over pairs of the distance and of 1 - overlap."""
+    K = logits.shape[-1]
+    wanted = torch.full(logits.shape[:2], K - 1, device=logits.device)
+    distance = lost = boxes.new_zeros((), dtype=torch.float32)
+    for i, target in enumerate(targets):
+        queries, things = pair(logits[i], boxes[i], target, config)
+        wanted[i, queries] = target.classes[things]
+        found, there = boxes[i, queries].float(), target.boxes[things].float()
+        distance = distance + (found - there).abs().sum()
+        lost = lost + (1 - overlap(found, there)).sum()
+    weight = torch.ones(K, device=logits.device)
+    weight[-1] = config.nothing
+    return F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), weight), distance, lost
