@@ -89,6 +89,7 @@ def test_the_mlp_by_hand(activation: str) -> None:
         "relu": lambda y: y.clamp(min=0),
         "gelu": lambda y: y * 0.5 * (1 + torch.erf(y / 2**0.5)),
         "gelu_tanh": lambda y: y * 0.5 * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (y + 0.044715 * y**3))),
+        "quick_gelu": lambda y: y / (1 + (-1.702 * y).exp()),
         "silu": lambda y: y / (1 + (-y).exp()),
     }
     plain = MLP(C, config(activation=activation))
