@@ -1,4 +1,4 @@
-"""From symbols to vectors: tokens, and the places where they stand.
+"""From symbols to vectors: tokens, the places where they stand, and what kind of text they belong to.
 
 B batch, T tokens, C model width.
 """
@@ -27,6 +27,8 @@ class EmbedConfig:
     vocab_size: int
     scaled: bool = True  # multiply by sqrt(d_model) (Vaswani et al. 2017, section 3.4)
     places: PlacesConfig = PlacesConfig()
+    types: int = 0  # kinds of token, such as those of a first and a second sentence, with a vector each
+    norm_eps: float | None = None  # the sum goes through a LayerNorm with this epsilon; None: through none
     dropout: float = 0.0
 
 
@@ -108,18 +110,30 @@ class Places(nn.Module):
 
 
 class Embed(nn.Module):
-    """Token vectors plus place vectors, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
+    """Token vectors plus place vectors, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4); with vectors of
+    types in the sum, and a norm over it, where the configuration asks (Devlin et al. 2019, figure 2, and their code).
+    """
 
     def __init__(self, d_model: int, config: EmbedConfig, tokens: nn.Embedding | None = None) -> None:
         super().__init__()
         self.tokens = Table(config.vocab_size, d_model) if tokens is None else tokens
         self.places = Places(d_model, config.places)
+        self.types = Table(config.types, d_model) if config.types else None
+        self.norm = nn.Identity() if config.norm_eps is None else nn.LayerNorm(d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         self.scale = math.sqrt(d_model) if config.scaled else 1.0
 
-    def forward(self, tokens: Int[Tensor, "B T"], positions: Int[Tensor, "#B T"]) -> Float[Tensor, "B T C"]:
+    def forward(
+        self, tokens: Int[Tensor, "B T"], positions: Int[Tensor, "#B T"], types: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T C"]:
+        """Without `types`, all tokens are of type 0."""
         x = self.tokens(tokens) * self.scale
-        return self.dropout(x + self.places(positions).to(x.dtype))
+        x = x + self.places(positions).to(x.dtype)
+        if self.types is not None:
+            x = x + self.types(torch.zeros_like(tokens) if types is None else types)
+        elif types is not None:
+            raise ValueError("an embedding without types was given some")
+        return self.dropout(self.norm(x))
 
 
 def places_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
