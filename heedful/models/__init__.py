@@ -5,6 +5,7 @@ from typing import Any
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -18,6 +19,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "rnn": (RNNConfig, RNN),
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
+    "encoder": (EncoderConfig, Encoder),
 }
 
 
