@@ -26,6 +26,8 @@ class Rule:
     ours: str | None  # None: not a weight, we compute it
     how: Literal["copy", "transpose", "row"] = "copy"  # row: theirs is a matrix of one row, ours that row
     part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
+    unused: int = 0  # theirs begins with so many rows that nothing looks up: left out here, and zeros there
+    written: bool = True  # False: a name that old files have, read and never written
 
 
 def to_ours(
@@ -47,6 +49,7 @@ def to_ours(
             ours, value = rule.ours.replace("{i}", layer), _turn(rule, tensor, back=False)
             i, n = rule.part
             value = value if n == 1 else value.chunk(n)[i]
+            value = value[rule.unused :] if rule.unused else value
             if ours not in wanted:
                 raise InputError(f"their tensor {name!r} would be our {ours!r}, which the model has not", where=where)
             if value.shape != wanted[ours].shape:
@@ -65,7 +68,7 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str =
     """Our tensors under their names, tied matrices under every one. Raises InputError for a tensor without a rule, or
     a rule without a tensor."""
     found, parts = dict[str, Tensor](), dict[str, dict[int, tuple[Rule, Tensor]]]()
-    unused = [rule for rule in rules if rule.ours is not None]
+    unused = [rule for rule in rules if rule.ours is not None and rule.written]
     rules = list(unused)
     for name, tensor in ours.items():
         matches = [(rule, layer) for rule in rules if rule.ours and (layer := _layer(rule.ours, name)) is not None]
@@ -78,7 +81,9 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str =
         raise InputError(f"nothing of ours for their tensor {unused[0].theirs!r}", where=where)
     for name, own in parts.items():
         whole = torch.cat([own[i][1] for i in range(len(own))]) if len(own) > 1 else own[0][1]
-        found[name] = _turn(own[0][0], whole, back=True)
+        rule = own[0][0]
+        whole = torch.cat([whole.new_zeros(rule.unused, *whole.shape[1:]), whole]) if rule.unused else whole
+        found[name] = _turn(rule, whole, back=True)
     return found
 
 
