@@ -19,6 +19,7 @@ from heedful.errors import InputError, StorageError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+MASK = "<mask>"  # the last id of a vocabulary that is made to have it
 N_BYTES = 256
 SMALLEST = len(SPECIALS) + N_BYTES
 
@@ -35,6 +36,11 @@ class Tokenizer:
         return self._inner.get_vocab_size()
 
     @property
+    def mask(self) -> int | None:
+        """The id that stands for a hidden token; None in a vocabulary without."""
+        return self._inner.token_to_id(MASK)
+
+    @property
     def fingerprint(self) -> str:
         """The sha256 of `json()`, in hexadecimal."""
         return sha256(self.json().encode()).hexdigest()
@@ -47,6 +53,34 @@ class Tokenizer:
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
         return [one.ids for one in self._inner.encode_batch_fast([*map(sanitise, texts)], add_special_tokens=False)]
+
+    def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode_whole`, with the mask's id for each "<mask>". Where words carry the space before them, so does a
+        mask: one space before it is not a token of its own. Raises InputError in a vocabulary without a mask."""
+        mask, parts = self.mask, [text.split(MASK) for text in texts]
+        if mask is None:
+            raise InputError(f"a vocabulary without {MASK}", fix="use a model of heed train fill")
+        if self.carries_spaces:
+            parts = [[*(part.removesuffix(" ") for part in own[:-1]), own[-1]] for own in parts]
+        encoded = iter(self.encode_whole([part for own in parts for part in own]))
+        rows = []
+        for own in parts:
+            rows.append(next(encoded))
+            for _ in own[1:]:
+                rows[-1] = [*rows[-1], mask, *next(encoded)]
+        return rows
+
+    @property
+    def carries_spaces(self) -> bool:
+        """Whether there are tokens of a space and what follows it; a vocabulary of characters has none."""
+        space = "Ġ" if isinstance(self._inner.model, models.BPE) else "▁"
+        return any(len(token) > 1 and token.startswith(space) for token in self._inner.get_vocab())
+
+    def letters(self, index: int) -> tuple[bool, bool]:
+        """Whether a token begins and whether it ends with a letter; all characters beyond ASCII count as such."""
+        data = self._bytes(index) if len(SPECIALS) <= index != self.mask else b" "
+        first, last = data[:1], data[-1:]
+        return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
     def decode_whole(self, ids: Sequence[int]) -> str:
         """The text of ids that `encode_whole` gave, or that go on from such."""
@@ -69,9 +103,9 @@ class Tokenizer:
         reader = codecs.getincrementaldecoder("utf-8")("replace")
         shown = []
         for index in ids:
-            if index < len(SPECIALS):
+            if index < len(SPECIALS) or index == self.mask:
                 reader.reset()
-                shown.append(SPECIALS[index])
+                shown.append(self._inner.id_to_token(index) or "")
             else:
                 data = self._bytes(index)
                 text = reader.decode(data).replace(" ", "▁")
@@ -98,6 +132,8 @@ class Tokenizer:
                 raise StorageError(what, where=str(path), fix=fix)
         blank = _blank("bpe" if isinstance(inner.model, models.BPE) else "unigram")
         ids = sorted(inner.get_vocab().values())
+        if inner.token_to_id(MASK) == ids[-1]:
+            blank.add_special_tokens([MASK])
         alike = all(inner.id_to_token(index) == blank.id_to_token(index) for index in range(SMALLEST))
         if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
             raise StorageError("a tokenizer of another make", where=str(path), fix=fix)
@@ -113,8 +149,9 @@ class Tokenizer:
 Kind = Literal["bpe", "unigram", "chars", "bytes"]
 
 
-def train_tokenizer(texts: Iterable[str], *, kind: Kind, size: int) -> Tokenizer:
-    """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine.
+def train_tokenizer(texts: Iterable[str], *, kind: Kind, size: int, mask: bool = False) -> Tokenizer:
+    """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine. With `mask`,
+    the last of them is "<mask>".
 
     "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) gives every text back exactly.
     "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
@@ -122,19 +159,26 @@ def train_tokenizer(texts: Iterable[str], *, kind: Kind, size: int) -> Tokenizer
     Raises InputError for no text, and for a `size` that cannot hold the bytes or, with "unigram", the texts'
     characters.
     """
+    inner = _trained(texts, kind, size - mask)
+    if mask:
+        inner.add_special_tokens([MASK])
+    return Tokenizer(inner)
+
+
+def _trained(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.Tokenizer:
     if size < SMALLEST:
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
     read = [" " + sanitise(text) for text in texts if text]
     if kind == "bytes":
-        return Tokenizer(_blank("bpe"))
+        return _blank("bpe")
     if not read:
         raise InputError("no text to learn a vocabulary from", fix="give training text")
     if kind == "chars":
         inner = _blank("unigram")
         inner.model = _unigram([(character, -1.0) for character in sorted(set().union(*read).difference(" ") | {"▁"})])
-        return Tokenizer(inner)
-    return Tokenizer(_train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size))
+        return inner
+    return _train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size)
 
 
 def _train_bpe(texts: list[str], size: int) -> tokenizers.Tokenizer:
@@ -199,8 +243,9 @@ def _unigram(pieces: list[tuple[str, float]]) -> models.Unigram:
 
 
 def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:
-    """All of `tokenizer.json` but what was learned."""
+    """All of `tokenizer.json` but what was learned, and where the tokens beside it stand."""
     document = json.loads(inner.to_str())
+    document["added_tokens"] = [token | {"id": None} for token in document["added_tokens"]]
     return document | {"model": document["model"] | {"vocab": None, "merges": None}}
 
 

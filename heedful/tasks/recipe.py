@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
 
 
 class Section(BaseModel):
@@ -33,6 +33,7 @@ class DataRecipe(Section):
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
     across: bool = True  # a language model may look across the ends of documents that share a row
+    whole_words: bool = False  # fill: the tokens of a word are hidden together
 
 
 class TrainRecipe(Section):
@@ -75,7 +76,7 @@ class ClassifyRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify"] = "translate"
+    task: Literal["translate", "generate", "classify", "fill"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -102,12 +103,14 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "translate": TRANSLATORS,
     "generate": LANGUAGE_MODELS,
     "classify": LANGUAGE_MODELS,
+    "fill": ENCODERS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
     "translate": {"preset": "transformer-small"},
     "generate": {"preset": "gpt-nano"},
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
+    "fill": {"preset": "encoder-tiny"},
 }
 TASKS = tuple(PRESETS)
 

@@ -22,6 +22,7 @@ from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment
 from heedful.tasks.classify_job import ClassifyJob
+from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
@@ -41,6 +42,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "translate": TranslationJob,
     "generate": LanguageJob,
     "classify": ClassifyJob,
+    "fill": FillJob,
 }
 AGAIN = "the same command goes on from there"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.text import sanitise
-from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
+from heedful.data.tokenizer import BOS, EOS, MASK, PAD, SMALLEST, SPECIALS, UNK, Kind, Tokenizer, train_tokenizer
 from heedful.errors import InputError, StorageError
 
 CORPUS = [
@@ -301,3 +301,57 @@ def test_a_tokenizer_of_another_make_is_refused(
     with pytest.raises(StorageError) as caught:
         Tokenizer.load(path)
     assert str(caught.value) == f"{path}: {says}"
+
+
+KINDS = pytest.mark.parametrize("kind", ["bpe", "unigram", "chars", "bytes"])
+
+
+@KINDS
+def test_a_mask_is_one_more_token_and_changes_no_other(kind: Kind, tmp_path: Path) -> None:
+    without = train_tokenizer(CORPUS, kind=kind, size=399)
+    masked = train_tokenizer(CORPUS, kind=kind, size=400, mask=True)
+    assert (without.mask, masked.mask, masked.size) == (None, without.size, without.size + 1)
+    assert masked.encode_whole(NASTY + CORPUS) == without.encode_whole(NASTY + CORPUS)
+    assert all(masked.mask not in ids for ids in masked.encode_whole(["<mask>", " <mask><mask> "]))
+    (tmp_path / "tokenizer.json").write_text(masked.json())
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert (again.json(), again.mask) == (masked.json(), masked.mask)
+    assert again.pieces([masked.mask, BOS]) == [MASK, "<s>"]
+    assert again.decode([masked.mask]) == ""
+
+
+@KINDS
+def test_a_mask_takes_the_place_of_a_word_with_its_space(kind: Kind) -> None:
+    tokenizer = train_tokenizer(CORPUS, kind=kind, size=400, mask=True)
+    assert tokenizer.carries_spaces == (kind in ("bpe", "unigram"))
+    gap = "" if tokenizer.carries_spaces else " "
+    before, after, end = tokenizer.encode_whole(["in hard" + gap, " are", ""])
+    texts = ["in hard <mask> are", "<mask>", "in hard <mask><mask>", "in hard  <mask>", "no"]
+    found = tokenizer.encode_masked(texts)
+    mask = tokenizer.mask
+    assert found[:3] == [[*before, mask, *after], [mask], [*before, mask, mask, *end]]
+    assert found[3] == [*tokenizer.encode_whole(["in hard " + gap])[0], mask], "one space, and no more"
+    assert found[4] == tokenizer.encode_whole(["no"])[0]
+    with pytest.raises(InputError, match="a vocabulary without <mask>"):
+        train_tokenizer(CORPUS, kind=kind, size=400).encode_masked(["<mask>"])
+
+
+def test_a_mask_of_another_make_is_refused(tmp_path: Path) -> None:
+    document = json.loads(train_tokenizer(CORPUS, kind="bpe", size=400, mask=True).json())
+    for changed in ({"content": "<hole>"}, {"lstrip": True}, {"special": False}):
+        other = json.loads(json.dumps(document))
+        other["added_tokens"][-1] |= changed
+        (tmp_path / "tokenizer.json").write_text(json.dumps(other))
+        with pytest.raises(StorageError, match="a tokenizer of another make"):
+            Tokenizer.load(tmp_path / "tokenizer.json")
+
+
+def test_letters_tell_where_words_are_joined() -> None:
+    tokenizer = train_tokenizer(CORPUS, kind="bytes", size=400, mask=True)
+    ids = tokenizer.encode_whole(["a Zé-4\n"])[0]
+    told = [tokenizer.letters(index) for index in ids]
+    letter, other = (True, True), (False, False)
+    assert told == [letter, other, letter, letter, letter, other, other, other]
+    assert {tokenizer.letters(index) for index in (PAD, BOS, tokenizer.mask)} == {other}
+    word = BPE.encode_whole([" men"])[0][0]
+    assert BPE.letters(word) == (False, True)
