@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -140,11 +140,10 @@ def evaluate(
 
     model = load_model(run)
     if isinstance(model, LanguageModel):
-        names = ("loss", "perplexity", "bits_per_byte", "word_perplexity")
-        _evaluate_text(model, data, names, as_json=as_json)
+        _evaluate_text(model, data, as_json=as_json)
         return
     if isinstance(model, Filler):
-        _evaluate_text(model, data, ("loss", "perplexity", "accuracy"), as_json=as_json)
+        _evaluate_filler(model, data, as_json=as_json)
         return
     if isinstance(model, TextClassifier):
         _evaluate_classifier(model, data, as_json=as_json)
@@ -192,16 +191,27 @@ def _evaluate_translations(
     return found
 
 
-def _evaluate_text(model: Any, data: str | None, names: Sequence[str], *, as_json: bool) -> None:
+def _evaluate_text(model: Any, data: str | None, *, as_json: bool) -> None:
     from heedful.data.documents import read_text
 
     if data is None:
         raise InputError("nothing to score", fix="give --data FILE")
     found = model.evaluate(read_text(data))
-    scores = {name: getattr(found, name) for name in names}
+    scores = {key: getattr(found, key) for key in ("loss", "perplexity", "bits_per_byte", "word_perplexity")}
     _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
     if as_json:
         print(json.dumps(scores | {"tokens": found.tokens}))
+
+
+def _evaluate_filler(model: Any, data: str | None, *, as_json: bool) -> None:
+    from heedful.data.documents import read_text
+
+    if data is None:
+        raise InputError("nothing to score", fix="give --data FILE")
+    found = model.evaluate(read_text(data))
+    _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in found.scores().items()))
+    if as_json:
+        print(json.dumps(found.scores() | {"tokens": found.tokens}))
 
 
 def _evaluate_classifier(model: Any, data: str | None, *, as_json: bool) -> None:

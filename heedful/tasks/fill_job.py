@@ -13,14 +13,14 @@ from heedful.errors import InputError
 from heedful.models.encoder import EncoderConfig
 from heedful.models.presets import ENCODERS, Bidirectional, encoder
 from heedful.store import files
+from heedful.tasks.blanks import SHARE, Hider, Joiner
 from heedful.tasks.card import model_card
-from heedful.tasks.fill import SHARE, Filler, FillTask, Hider, Named
+from heedful.tasks.fill import Filler, FillTask
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
 from heedful.tasks.start import copy_weights, read_start
 
-ABOUT = {"task": "fill"}
 SHOWN = 5  # texts of a sample
 
 
@@ -45,7 +45,12 @@ class FillJob:
             known = None if begun is None else read_tokenizers(begun)
             kind, size = data.tokenizer, data.vocab_size
             self.tokenizer = known[0] if known else train_tokenizer(corpus.train, kind=kind, size=size, mask=True)
-            self.config = encoder(row, vocab_size=self.tokenizer.size)
+            pairs = data.pairs != "none"
+            self.config = encoder(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
+        if data.pairs != "none" and (not self.config.pairs or self.config.embed.types < 2):
+            what = f"the model {recipe.start_from or recipe.preset} does not tell pairs of texts apart"
+            raise InputError(what, fix="leave out data.pairs")
+        self.about = {"task": "fill"} | ({"pairs": data.pairs} if data.pairs != "none" else {})
         self.notes = list(corpus.notes)
         self.documents = self.tokenizer.encode_whole(corpus.train)
         digest = hashlib.sha256()
@@ -78,44 +83,40 @@ class FillJob:
             copy_weights(model, self.recipe.start_from)
 
     def task(self, model: Any) -> FillTask:
-        hider = Hider(self.tokenizer, whole_words=self.recipe.data.whole_words)
-        return FillTask(self.documents, self.recipe.train, context=self.config.embed.places.size, hider=hider)
+        context, data = self.config.embed.places.size, self.recipe.data
+        hider, joiner = Hider(self.tokenizer, whole_words=data.whole_words), Joiner(self.tokenizer, data.pairs)
+        return FillTask(self.documents, self.recipe.train, context=context, hider=hider, joiner=joiner)
 
     def measure(self, model: Any) -> Measured:
-        filler = Filler(model, self.tokenizer, ABOUT)
+        filler = Filler(model, self.tokenizer, self.about)
         found = filler.evaluate(self.corpus.valid)
         sample = "".join(f"{filler.sample(text)}\n" for text in self.corpus.valid[:SHOWN])
-        return Measured(found.loss, _scores(found), -found.loss, sample)
+        scores = found.scores()
+        return Measured(scores.pop("loss"), scores, -found.loss, sample)
 
     def write(self, folder: Path, model: Any) -> None:
-        write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, ABOUT)
+        write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self.about)
 
     def finish(self, folder: Path) -> Scores:
         best = Filler.load(folder)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
-        found = {name: best.evaluate(texts) for name, texts in sets.items()}
-        return {name: {"loss": each.loss, **_scores(each)} for name, each in found.items()}
+        return {name: best.evaluate(texts).scores() for name, texts in sets.items()}
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        rows = [
-            f"| {name} | {each['loss']:.4f} | {each['perplexity']:.2f} | {100 * float(each['accuracy']):.1f} % |"
-            for name, each in scores.items()
-        ]
+        names = list(next(iter(scores.values())))
+        header = f"| text | {' | '.join(name.replace('_', ' ') for name in names)} |"
+        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
         origin = f"from the model in `{self.recipe.start_from}`" if self.start else "from scratch"
         return model_card(
             folder,
             what=f"Names hidden words of a text. Trained {origin} by heedful on {len(self.corpus.train):,} documents, "
             f"{sum(map(len, self.documents)):,} tokens, from `{self.corpus.name}`.",
-            table=["| text | nats a hidden token | perplexity | named right |", "|---|---|---|---|", *rows],
-            how=f"{SHARE:.0%} of the tokens were hidden, the same ones each time; the model reads "
-            f"{self.config.embed.places.size} tokens at a time.",
+            table=[header, "|---|" + "---|" * len(names), *rows],
+            how=f"{SHARE:.0%} of the tokens were hidden, the same ones each time; loss is in nats a hidden token. The "
+            f"model reads {self.config.embed.places.size} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
             minutes=minutes,
             use=[f'heed fill {folder} "The cat sat on the <mask>."', f"heed eval {folder} --data more.txt"],
             limits="It has seen only the text above, and expects texts like it. What it names may be false.",
             notes=self.corpus.notes,
         )
-
-
-def _scores(found: Named) -> dict[str, float]:
-    return {"perplexity": found.perplexity, "accuracy": found.accuracy}

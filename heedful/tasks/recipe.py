@@ -34,6 +34,7 @@ class DataRecipe(Section):
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out
     across: bool = True  # a language model may look across the ends of documents that share a row
     whole_words: bool = False  # fill: the tokens of a word are hidden together
+    pairs: Literal["none", "next", "order"] = "none"  # fill: also tell whether two texts go on with each other
 
 
 class TrainRecipe(Section):

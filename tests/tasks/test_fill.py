@@ -12,8 +12,9 @@ from heedful.data.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, SPECIALS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.tasks.blanks import SHARE, Blanks, Hider, Joiner, pieces
 from heedful.tasks.check import check
-from heedful.tasks.fill import SHARE, Filler, FillTask, Hider, pieces
+from heedful.tasks.fill import Filler, FillTask
 from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters, write_run
 from heedful.tasks.generate import LanguageModel
@@ -43,12 +44,13 @@ def run(tmp_path_factory):
     return out, events
 
 
-def task(documents, *, context=48, whole_words=False, **plan):
-    return FillTask(documents, TrainRecipe(**plan), context=context, hider=Hider(TOKENIZER, whole_words=whole_words))
+def task(documents, *, context=48, whole_words=False, pairs="none", **plan):
+    hider, joiner = Hider(TOKENIZER, whole_words=whole_words), Joiner(TOKENIZER, pairs)
+    return FillTask(documents, TrainRecipe(**plan), context=context, hider=hider, joiner=joiner)
 
 
 def together(batches):
-    return [torch.cat(parts) for parts in zip(*batches, strict=True)]
+    return Blanks(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -56,7 +58,9 @@ def test_a_share_is_chosen_and_most_of_it_hidden(whole_words):
     """15 % of the text, of which 80 % hidden, 10 % replaced, 10 % kept (Devlin et al. 2019)."""
     documents = TOKENIZER.encode_whole(TEXTS * 4)
     made = task(documents, whole_words=whole_words, tokens=2048).batches(0)
-    tokens, segments, words, chosen = together(made)
+    tokens, segments, types, words, chosen, pairs = together(made)
+    assert not types.any()
+    assert (pairs == -1).all()
     real = words >= FIRST
     assert not chosen[~real].any()
     assert torch.equal(tokens[~chosen], words[~chosen])
@@ -79,17 +83,17 @@ def test_every_text_is_there_once_in_every_epoch_with_other_blanks():
     first, second = (together(own.batches(epoch)) for epoch in (0, 1))
     again = together(task(documents).batches(0))
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
-    for _, segments, words, _ in (first, second):
+    for batch in (first, second):
         found = Counter()
-        for row, numbers in zip(words, segments, strict=True):
+        for row, numbers in zip(batch.words, batch.segments, strict=True):
             for number in range(1, int(numbers.max()) + 1):
                 begin, *ids, end = row[numbers == number].tolist()
                 assert (begin, end) == (BOS, EOS)
                 found[tuple(ids)] += 1
         assert found == Counter(map(tuple, documents))
-    hidden = [Counter(words[chosen].tolist()) for _, _, words, chosen in (first, second)]
+    hidden = [Counter(batch.words[batch.chosen].tolist()) for batch in (first, second)]
     assert hidden[0] != hidden[1]
-    assert not torch.equal(first[3], together(task(documents, seed=2).batches(0))[3])
+    assert not torch.equal(first.chosen, together(task(documents, seed=2).batches(0)).chosen)
 
 
 def test_what_is_hidden_in_a_row_does_not_depend_on_who_computes_it():
@@ -140,6 +144,74 @@ def test_long_texts_are_cut_at_other_places():
     assert list(pieces([], 50, 3)) == []
 
 
+def parted(ids, begin):
+    """The first and the second part of the pair that begins at `begin` of a row."""
+    middle = ids.index(EOS, begin)
+    return ids[begin + 1 : middle], ids[middle + 1 : ids.index(EOS, middle + 1)]
+
+
+@pytest.mark.parametrize("kind", ["next", "order"])
+def test_half_of_the_pairs_go_on(kind):
+    """Second parts are those of the same text, or (next) of another, or (order) come first (Devlin et al. 2019; Lan et
+    al. 2020)."""
+    documents = TOKENIZER.encode_whole(TEXTS * 4)
+    whole = set(map(tuple, documents))
+    batch = together(task(documents, pairs=kind).batches(0))
+    counts = Counter()
+    for words, types, segments, pairs in zip(batch.words, batch.types, batch.segments, batch.pairs, strict=True):
+        ids = words.tolist()
+        begins = [place for place, token in enumerate(ids) if token == BOS]
+        assert (pairs >= 0).nonzero()[:, 0].tolist() == begins
+        for number, begin in enumerate(begins, 1):
+            first, second = parted(ids, begin)
+            assert first
+            assert second
+            expected = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+            assert types[segments == number].tolist() == expected
+            wrong = int(pairs[begin])
+            goes_on = tuple(first + second) in whole
+            counts[wrong, goes_on or (kind == "order" and tuple(second + first) in whole)] += 1
+        assert not types[segments == 0].any()
+    total = counts.total()
+    assert counts[0, False] == 0
+    assert (counts[0, True]) / total == pytest.approx(0.5, abs=0.1)
+    if kind == "order":
+        assert counts[1, False] == 0
+    else:
+        assert counts[1, True] < counts[1, False] / 5, "another text's second part may fit by chance"
+    assert not torch.equal(batch.pairs, together(task(documents, pairs=kind).batches(1)).pairs)
+
+
+def test_pairs_are_parted_where_sentences_end():
+    joiner = Joiner(TOKENIZER, "order")
+    text, words = "ba de gi. ko lu ma! ne pi ro\nsu ba.", "ba de gi ko"
+    ids = TOKENIZER.encode_whole([text, words])
+    firsts, starts = set(), set()
+    for seed in range(40):
+        (one, (wrong,)), (other, (turned,)) = joiner.join(ids, 60, seed)
+        first, second = parted([BOS, *one, EOS], 0)
+        firsts.add(TOKENIZER.decode_whole(second if wrong else first))
+        first, second = parted([BOS, *other, EOS], 0)
+        starts.add(TOKENIZER.decode_whole(first if turned else second))
+    assert firsts == {"ba de gi.", "ba de gi. ko lu ma!", "ba de gi. ko lu ma! ne pi ro\n"}
+    assert starts == {" de gi ko", " gi ko", " ko"}
+    with pytest.raises(InputError, match="1 texts make no pairs"):
+        joiner.join([[5, 6], [7]], 60)
+
+
+def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():
+    made = task(TOKENIZER.encode_whole(TEXTS), pairs="next", tokens=480)
+    model = make_model(FillJob(recipe(**{"data.pairs": "next"}), CORPUS).config).eval()
+    batch = made.batches(0)[0]
+    found, words = made.loss(model, batch), task(TOKENIZER.encode_whole(TEXTS)).loss(model, batch)
+    at = batch.pairs >= 0
+    logits = model.follows(model.hidden(batch.tokens, batch.segments, batch.types)[at])
+    own = F.cross_entropy(logits, batch.pairs[at], reduction="sum")
+    torch.testing.assert_close(found.total, words.total + made.weight * own)
+    assert found.count == words.count
+    assert made.weight * int(at.sum()) == pytest.approx(found.count, rel=0.15)
+
+
 def test_the_loss_is_that_of_the_chosen_places_alone():
     made = task(TOKENIZER.encode_whole(TEXTS), tokens=480)
     model = make_model(FillJob(recipe(), CORPUS).config).eval()
@@ -173,6 +245,28 @@ def test_a_run_folder_is_complete(run):
     assert "|" in (out / "samples" / "step-12.txt").read_text()
     with pytest.raises(InputError, match="a model for 'fill'"):
         LanguageModel.load(out)
+
+
+@pytest.mark.parametrize("kind", ["next", "order"])
+def test_a_run_on_pairs(kind, tmp_path):
+    plan = recipe(**{"data.pairs": kind, "train.steps": 2})
+    events = list(train(plan, tmp_path / "run", corpus=CORPUS))
+    assert 0 <= events[-1].scores["test"]["pair_accuracy"] <= 1
+    model = heedful.load(tmp_path / "run")
+    assert (model.pairs, model.model.config.pairs) == (kind, True)
+    assert model.evaluate(TEXTS[:9]) == model.evaluate(TEXTS[:9])
+    assert all(law.holds for law in check(tmp_path / "run"))
+
+
+def test_what_cannot_be_trained_is_refused(run):
+    with pytest.raises(InputError, match="does not tell pairs of texts apart"):
+        FillJob(recipe(preset="roberta-base", **{"data.pairs": "next"}), CORPUS)
+    with pytest.raises(InputError, match="does not tell pairs of texts apart"):
+        FillJob(recipe(start_from=str(run[0]), model={}, **{"data.pairs": "next"}), CORPUS)
+    with pytest.raises(InputError, match="6 tokens are too few"):
+        task([[5, 6]], context=6)
+    with pytest.raises(InputError, match="no text to learn from"):
+        task([[], []])
 
 
 def test_texts_of_unequal_length_are_what_each_is_alone(run):
