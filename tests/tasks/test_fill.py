@@ -106,26 +106,31 @@ def test_what_is_hidden_in_a_row_does_not_depend_on_who_computes_it():
 
 def test_a_word_is_hidden_with_all_its_tokens():
     hider = Hider(TOKENIZER, whole_words=True)
-    text = "qqqq, zzzz (xyxyxy) 42"
-    words = torch.tensor(TOKENIZER.encode_whole([text] * 1)[0] * 8)
-    pieces_ = [TOKENIZER.pieces([index])[0] for index in words.tolist()]
+    text = [BOS, *TOKENIZER.encode_whole(["qqqq, zzzz (xyxyxy) 42 zq"])[0], EOS]
+    words = torch.tensor(text * 8)
+    pieces_ = TOKENIZER.pieces(text)
     groups, current = [], []
-    for place, piece in enumerate(pieces_):
-        if current and piece.isalpha() and pieces_[place - 1].strip("▁").isalpha():
+    for place, piece in enumerate(pieces_ * 8):
+        if current and piece.isalpha() and pieces_[place % len(text) - 1].strip("▁").isalpha():
             current.append(place)
-        else:
+        elif words[place] >= FIRST:
             current = [place]
             groups.append(current)
+        else:
+            current = []
     assert max(map(len, groups)) > 3
-    parted = whole = 0
+    parted = whole = apart = 0
     for seed in range(60):
         _, chosen = hider.hide(words, seed, mixed=False)
-        assert 0 < int(chosen.sum()) <= round(SHARE * len(words))
+        assert 0 < int(chosen.sum()) <= round(SHARE * int((words >= FIRST).sum()))
         for group in groups:
             count = int(chosen[group].sum())
             whole += count == len(group) > 1
             parted += 0 < count < len(group)
-    assert (parted, whole > 50) == (0, True)
+        apart += bool(chosen[len(text) - 2] != chosen[len(text) + 1])
+    assert parted == 0
+    assert whole > 50
+    assert apart > 3, "a word ends where its text does"
     alone = torch.tensor(TOKENIZER.encode_whole(["q" * 40])[0])
     assert int(hider.hide(alone, 0, mixed=False)[1].sum()) == round(SHARE * len(alone)), "a word too long is parted"
 
