@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedful.tasks.fill import Filler
     from heedful.tasks.generate import LanguageModel
     from heedful.tasks.recipe import Recipe
     from heedful.tasks.run import Finished
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel":
-    """The model in a run's folder: a Translator to `translate`, or a LanguageModel to `generate`; both `evaluate`.
+def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler":
+    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, or a
+    Filler to `fill`; all `evaluate`.
 
     torch is imported only now.
     """

@@ -68,7 +68,7 @@ def demo(
 @app.command()
 def train(
     task: Annotated[
-        str, typer.Argument(help="translate, generate, classify, denoise, or a recipe file (.py, .yaml).")
+        str, typer.Argument(help="translate, generate, classify, fill, denoise, or a recipe file (.py, .yaml).")
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,
@@ -157,6 +157,7 @@ def evaluate(
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
     from heedful.tasks.classify import TextClassifier
+    from heedful.tasks.fill import Filler
     from heedful.tasks.generate import LanguageModel
     from heedful.tasks.in_context import Asking
     from heedful.tasks.load import load_model
@@ -165,6 +166,9 @@ def evaluate(
     if isinstance(model, LanguageModel):
         between = {"delimiter": _unescaped(delimiter), "separator": _unescaped(separator)}
         _evaluate_text(model, data, Asking(shots=shots, by=by, seed=seed, **between), shots_from, as_json=as_json)
+        return
+    if isinstance(model, Filler):
+        _evaluate_filler(model, data, as_json=as_json)
         return
     if isinstance(model, TextClassifier):
         _evaluate_classifier(model, data, as_json=as_json)
@@ -249,6 +253,17 @@ def _evaluate_denoiser(model: Any, data: str | None, *, as_json: bool) -> None:
     _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in scores.items()))
     if as_json:
         print(json.dumps(scores | {"tokens": found.tokens}))
+
+
+def _evaluate_filler(model: Any, data: str | None, *, as_json: bool) -> None:
+    from heedful.data.documents import read_text
+
+    if data is None:
+        raise InputError("nothing to score", fix="give --data FILE")
+    found = model.evaluate(read_text(data))
+    _say(f"{data}: " + ", ".join(_shown(name, value) for name, value in found.scores().items()))
+    if as_json:
+        print(json.dumps(found.scores() | {"tokens": found.tokens}))
 
 
 def _evaluate_classifier(model: Any, data: str | None, *, as_json: bool) -> None:
@@ -342,6 +357,32 @@ def generate(
             print(json.dumps(each._asdict(), ensure_ascii=False), flush=True)
         else:
             print(each.prompt + each.text, flush=True)
+
+
+@app.command()
+def fill(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many candidates for each mask.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Name what may stand in place of each "<mask>" in a text, a line for each, with probabilities.
+
+    Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.fill import Filler
+
+    filler = Filler.load(run)
+    for lines in [texts] if texts else _lines():
+        for each in (each for own in filler.fill([*map(sanitise, lines)], top=top) for each in own):
+            if as_json:
+                candidates = [one._asdict() for one in each.candidates]
+                row = {"text": each.text, "mask": each.mask, "candidates": candidates}
+                print(json.dumps(row, ensure_ascii=False), flush=True)
+            else:
+                listed = "  ".join(f"{one.token} {one.score:.3f}" for one in each.candidates)
+                print(f"{each.text}\t{listed}", flush=True)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.detr import DETR, DETRConfig
+from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
@@ -28,6 +29,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "clip": (CLIPConfig, CLIP),
     "pyramid": (PyramidConfig, Pyramid),
     "detr": (DETRConfig, DETR),
+    "encoder": (EncoderConfig, Encoder),
 }
 
 

@@ -12,6 +12,7 @@ from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PlacesConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
@@ -97,6 +98,21 @@ class Decoder:
     kv_heads: int | None = None
     dropout: float = 0.0
     tied: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bidirectional:
+    """An encoder's size. `vocab_size` and `context` are the published ones; data and recipe replace them."""
+
+    style: Literal["bert", "roberta"] = "bert"
+    n_layers: int
+    d_model: int
+    n_heads: int
+    vocab_size: int = 30522
+    context: int = 512
+    d_ff: int | None = None  # None: four times the width
+    order: Literal["post", "pre", "sandwich"] = "post"
+    dropout: float = 0.1
 
 
 Row = Transformer | FullTransformer | DecoderOnly | Recurrent
@@ -378,4 +394,56 @@ def language_model(row: Decoder, *, vocab_size: int | None = None, context: int 
         ),
         stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=row.style != "gpt1"),
         tied=row.tied,
+    )
+
+
+ENCODERS: dict[str, Bidirectional] = {
+    "encoder-tiny": Bidirectional(n_layers=4, d_model=128, n_heads=4, vocab_size=8000, context=128),
+    "encoder-small": Bidirectional(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256),
+    "bert-base": Bidirectional(n_layers=12, d_model=768, n_heads=12),
+    "bert-large": Bidirectional(n_layers=24, d_model=1024, n_heads=16),
+    "roberta-base": Bidirectional(style="roberta", n_layers=12, d_model=768, n_heads=12, vocab_size=50265),
+    "roberta-large": Bidirectional(style="roberta", n_layers=24, d_model=1024, n_heads=16, vocab_size=50265),
+}
+
+
+def encoder(
+    row: Bidirectional,
+    *,
+    vocab_size: int | None = None,
+    context: int | None = None,
+    words: bool = True,
+    pooler: bool = False,
+    pairs: bool = False,
+) -> EncoderConfig:
+    """The configuration of an encoder of this size, with these heads.
+
+    "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are no
+    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one.
+    """
+    roberta = row.style == "roberta"
+    eps = 1e-5 if roberta else 1e-12
+    block = BlockConfig(
+        attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
+        d_ff=row.d_ff or 4 * row.d_model,
+        order=row.order,
+        norm_eps=eps,
+        activation="gelu",
+        dropout=row.dropout,
+    )
+    embed = EmbedConfig(
+        vocab_size=vocab_size or row.vocab_size,
+        scaled=False,
+        places=PlacesConfig(kind="learned", size=context or row.context),
+        types=1 if roberta else 2,
+        norm_eps=eps,
+        dropout=row.dropout,
+    )
+    return EncoderConfig(
+        d_model=row.d_model,
+        embed=embed,
+        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=row.order != "post"),
+        words=words,
+        pooler=pooler,
+        pairs=pairs,
     )

@@ -4,7 +4,7 @@ A law is exact (0 is demanded) or holds to float32 rounding (TOLERANCE, relative
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
@@ -48,7 +49,8 @@ def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
     yield Law(f"{len(folders)} checkpoints verify (damaged files)", float(len(damaged)), 0.0, damaged)
     model = load_model(run)
-    yield from (Translations(model, texts) if isinstance(model, Translator) else Texts(model, texts)).laws()
+    probe = next(probe for kind, probe in PROBES.items() if isinstance(model, kind))
+    yield from probe(model, texts).laws()
     yield Law("save then load", _saved_and_loaded(run, model), 0.0)
 
 
@@ -58,34 +60,22 @@ def random_sentences(size: int) -> list[list[int]]:
 
 
 class Probe:
-    """A few rows of different lengths, and a model's full logits on them.
+    """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
 
-    `inputs` are what the model takes: tokens, then segments, each [rows, places]; `target` are those that it goes on
-    with, and `embedding` is where they enter.
+    `inputs` are what the model takes: tokens, then segments, each [rows, places].
     """
 
-    def __init__(self, model: Any, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: Any) -> None:
-        self.model, self.inputs, self.target, self.real, self.embedding = model, inputs, target, real, embedding
+    def __init__(self, model: Any, inputs: tuple[Tensor, ...], real: Tensor) -> None:
+        self.model, self.inputs, self.real = model, inputs, real
         with torch.no_grad():
             self.full = model(*inputs)
 
     def laws(self) -> Iterator[Law]:
-        yield Law("cached = uncached", self.difference(self.cached()), TOLERANCE)
-        yield Law(*self.searched(), 0.0)
         yield Law("padding changes nothing", self.difference(self.padded()), TOLERANCE)
         yield Law("a batch = one by one", self.one_by_one(), TOLERANCE)
-        yield Law("causal: gradient from the future", self.leak(), 0.0)
         if not isinstance(self.model, RNN):
             yield Law("fused attention = explicit", self.difference(self.explicit()), TOLERANCE)
         yield Law("recording changes nothing", self.recorded(), 0.0)
-
-    def cached(self) -> Tensor:
-        """The logits, made a token at a time."""
-        raise AssertionError
-
-    def searched(self) -> tuple[str, float]:
-        """Two searches that must agree: what they are, and how often they do not."""
-        raise AssertionError
 
     def alone(self, row: int) -> Tensor:
         """The logits of one row without its padding."""
@@ -106,6 +96,42 @@ class Probe:
             worst = max(worst, float((self.alone(row)[0] - self.full[row, :length]).abs().max()))
         return worst / float(self.full.abs().max())
 
+    def explicit(self) -> Tensor:
+        """By the explicit weights that training and pictures use, in place of the kernel of inference."""
+        with torch.enable_grad():
+            return self.model(*self.inputs).detach()
+
+    @torch.no_grad()
+    def recorded(self) -> float:
+        with record(self.model):
+            seen = self.model(*self.inputs)
+        return float((seen - self.full).abs().max())
+
+    def difference(self, logits: Tensor) -> float:
+        return float((logits - self.full)[self.real].abs().max() / self.full[self.real].abs().max())
+
+
+class CausalProbe(Probe):
+    """Of a model that writes: `target` is what it goes on with, and `embedding` where that enters."""
+
+    def __init__(self, model: Any, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: Any) -> None:
+        self.target, self.embedding = target, embedding
+        super().__init__(model, inputs, real)
+
+    def laws(self) -> Iterator[Law]:
+        yield Law("cached = uncached", self.difference(self.cached()), TOLERANCE)
+        yield Law(*self.searched(), 0.0)
+        yield Law("causal: gradient from the future", self.leak(), 0.0)
+        yield from super().laws()
+
+    def cached(self) -> Tensor:
+        """The logits, made a token at a time."""
+        raise AssertionError
+
+    def searched(self) -> tuple[str, float]:
+        """Two searches that must agree: what they are, and how often they do not."""
+        raise AssertionError
+
     def leak(self) -> float:
         """The gradient of each place's logits with respect to the embeddings of later target tokens."""
         made: list[Tensor] = []
@@ -124,22 +150,8 @@ class Probe:
             worst = max(worst, float(later.abs().max()))
         return worst
 
-    def explicit(self) -> Tensor:
-        """By the explicit weights that training and pictures use, in place of the kernel of inference."""
-        with torch.enable_grad():
-            return self.model(*self.inputs).detach()
 
-    @torch.no_grad()
-    def recorded(self) -> float:
-        with record(self.model):
-            seen = self.model(*self.inputs)
-        return float((seen - self.full).abs().max())
-
-    def difference(self, logits: Tensor) -> float:
-        return float((logits - self.full)[self.real].abs().max() / self.full[self.real].abs().max())
-
-
-class Translations(Probe):
+class Translations(CausalProbe):
     def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
         model: Any = translator.model
         sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
@@ -179,7 +191,7 @@ class Translations(Probe):
         return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
 
 
-class Texts(Probe):
+class Texts(CausalProbe):
     def __init__(self, language_model: LanguageModel, texts: Sequence[str]) -> None:
         model: Any = language_model.model
         self.language_model = language_model
@@ -215,7 +227,27 @@ class Texts(Probe):
         return self.model(self.rows[row][None])
 
 
-def _saved_and_loaded(run: Path, served: Translator | LanguageModel) -> float:
+class Fillings(Probe):
+    def __init__(self, filler: Filler, texts: Sequence[str]) -> None:
+        sentences = [ids for ids in filler.tokenizer.encode_whole(list(texts)) if ids][:8]
+        sentences = sentences or random_sentences(filler.tokenizer.size)
+        self.rows = [torch.tensor([BOS, *ids[: filler.context - 9], EOS]) for ids in sentences]
+        tokens = pad_sequence(self.rows, batch_first=True, padding_value=PAD)
+        segments = pad_sequence([torch.ones_like(ids) for ids in self.rows], batch_first=True)
+        super().__init__(filler.model, (tokens, segments), segments > 0)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.rows[row][None])
+
+
+PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
+    Translator: Translations,
+    LanguageModel: Texts,
+    Filler: Fillings,
+}
+
+
+def _saved_and_loaded(run: Path, served: Any) -> float:
     own = parameters(served.model)
     source, target = read_tokenizers(run) or (None, None)
     assert source is not None

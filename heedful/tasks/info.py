@@ -8,7 +8,7 @@ import torch
 
 from heedful.core.config import unknown_key
 from heedful.models import make_model
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, encoder, language_model, translator
 from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.load import load_model
@@ -22,7 +22,7 @@ SCORES = ("bleu", "perplexity", "accuracy", "spearman", "micro_f1")  # those tha
 def describe(name: str | None) -> dict[str, Any]:
     """Facts of a run's folder or a preset; without a name, all presets with their parameter counts."""
     if name is None:
-        presets = (*TRANSLATORS, *LANGUAGE_MODELS)
+        presets = (*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS)
         return {preset: f"{parameter_count(preset):,} parameters" for preset in presets}
     if name in TRANSLATORS:
         return {"preset": name, "parameters": parameter_count(name), "vocabulary": VOCABULARY} | asdict(
@@ -30,9 +30,11 @@ def describe(name: str | None) -> dict[str, Any]:
         )
     if name in LANGUAGE_MODELS:
         return {"preset": name, "parameters": parameter_count(name)} | asdict(LANGUAGE_MODELS[name])
+    if name in ENCODERS:
+        return {"preset": name, "parameters": parameter_count(name)} | asdict(ENCODERS[name])
     folder = Path(name)
     if not folder.is_dir():
-        known = [*TRANSLATORS, *LANGUAGE_MODELS]
+        known = [*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS]
         raise unknown_key(name, known, where="heed info: neither a folder nor a preset")
     served = load_model(folder)
     size = sum(parameter.numel() for parameter in served.model.parameters())
@@ -48,7 +50,7 @@ def describe(name: str | None) -> dict[str, Any]:
         what = ", ".join(says.labels) or says.answer
         facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
     else:
-        facts |= {"task": "generate", "vocabulary": served.tokenizer.size, "context": served.context}
+        facts |= {"task": served.about["task"], "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():
         scores = read_json(folder / "scores.json")
         facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}
@@ -58,9 +60,14 @@ def describe(name: str | None) -> dict[str, Any]:
 
 
 def parameter_count(preset: str) -> int:
-    """How many numbers a preset learns; a translator's with one vocabulary of 37,000 for both sides. Nothing is
-    allocated."""
-    config: Any = language_model(LANGUAGE_MODELS[preset]) if preset in LANGUAGE_MODELS else None
-    config = config or translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
+    """How many numbers a preset learns: a translator's with one vocabulary of 37,000 for both sides, an encoder's with
+    the head that names words. Nothing is allocated."""
+    config: Any
+    if preset in LANGUAGE_MODELS:
+        config = language_model(LANGUAGE_MODELS[preset])
+    elif preset in ENCODERS:
+        config = encoder(ENCODERS[preset])
+    else:
+        config = translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in make_model(config).parameters())

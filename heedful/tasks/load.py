@@ -6,10 +6,16 @@ from typing import Any
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
+from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.translate import Translator
 
-SERVED: dict[str, Any] = {"translate": Translator, "generate": LanguageModel, "classify": TextClassifier}
+SERVED: dict[str, Any] = {
+    "translate": Translator,
+    "generate": LanguageModel,
+    "classify": TextClassifier,
+    "fill": Filler,
+}
 
 
 def task_of(run: Path) -> str:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
 
 
 class Section(BaseModel):
@@ -37,6 +37,8 @@ class DataRecipe(Section):
     # order.
     objective: Literal["spans", "infill"] = "spans"
     across: bool = True  # a language model may look across the ends of documents that share a row
+    whole_words: bool = False  # fill: the tokens of a word are hidden together
+    pairs: Literal["none", "next", "order"] = "none"  # fill: also tell whether two texts go on with each other
 
 
 class TrainRecipe(Section):
@@ -80,7 +82,7 @@ class ClassifyRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify", "denoise"] = "translate"
+    task: Literal["translate", "generate", "classify", "fill", "denoise"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -108,6 +110,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "generate": LANGUAGE_MODELS,
     "classify": LANGUAGE_MODELS,
     "denoise": TRANSLATORS,
+    "fill": ENCODERS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -115,6 +118,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "generate": {"preset": "gpt-nano"},
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
     "denoise": {"preset": "transformer-small"},
+    "fill": {"preset": "encoder-tiny"},
 }
 TASKS = tuple(PRESETS)
 

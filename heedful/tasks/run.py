@@ -23,6 +23,7 @@ from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
+from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
@@ -43,6 +44,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "generate": LanguageJob,
     "classify": ClassifyJob,
     "denoise": DenoiseJob,
+    "fill": FillJob,
 }
 AGAIN = "the same command goes on from there"
 

@@ -215,13 +215,58 @@ def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check", "generate", "score"])
-def test_the_example_of_every_help_runs(run, text, data, tmp_path, monkeypatch, capsys, verb):
+@pytest.fixture(scope="module")
+def filler(data):
+    rows = [json.dumps({"text": f"{a} {b} {c} ."}) + "\n" for a in WORDS for b in WORDS for c in WORDS]
+    (data / "rows.jsonl").write_text("".join(rows))
+    small = ["--set=model.d_model=16", "--set=model.n_layers=1", "--set=model.context=32", "--set=data.vocab_size=300"]
+    words = ["train", "fill", "--data", data / "rows.jsonl", "--out", data / "fill", *small, "--set=train.steps=2"]
+    assert heed(*words) == 0
+    return data / "fill"
+
+
+def test_filling_masks_for_machines(filler, data, capsys):
+    assert heed("fill", filler, "ba <mask> gi .", "<mask> de <mask> .", "--top", 3, "--json") == 0
+    rows = [json.loads(line) for line in lines(capsys)]
+    assert [(row["text"], row["mask"]) for row in rows] == [
+        ("ba <mask> gi .", 0),
+        ("<mask> de <mask> .", 0),
+        ("<mask> de <mask> .", 1),
+    ]
+    for row in rows:
+        assert row.keys() == {"text", "mask", "candidates"}
+        assert len(row["candidates"]) == 3
+        assert all(each.keys() == {"token", "score"} and 0 < each["score"] < 1 for each in row["candidates"])
+    assert heed("fill", filler, "ba <mask> gi .") == 0
+    (line,) = lines(capsys)
+    assert line.startswith("ba <mask> gi .\t")
+    assert heed("eval", filler, "--data", data / "rows.jsonl", "--json") == 0
+    assert json.loads(lines(capsys)[-1]).keys() == {"loss", "perplexity", "accuracy", "tokens"}
+    assert heed("check", filler, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["broken"] == 0
+    for words in ([filler], ["bert-base"], []):
+        assert heed("info", *words, "--json") == 0
+        assert json.loads(lines(capsys)[-1])
+    assert heed("train", "--resume", "--out", filler, "--set", "train.steps=3", "--json") == 0
+    assert json.loads(lines(capsys)[-1])["scores"]["valid"].keys() == {"loss", "perplexity", "accuracy"}
+    for words, error in (
+        (["fill", filler, "ba"], "no <mask> in 'ba'"),
+        (["generate", filler, "ba"], "a model for 'fill'"),
+        (["eval", filler], "nothing to score"),
+    ):
+        assert heed(*words) == 2
+        assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check", "generate", "score", "fill"])
+def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monkeypatch, capsys, verb):
     assert heed(verb, "--help") == 0
     example = re.search(r"Example: heed (.+?)\n\n", capsys.readouterr().out, re.DOTALL)
     assert example is not None
     words = shlex.split(" ".join(example[1].split()))
-    places = {"runs/demo": run, "runs/text": text} | {name: data / name for name in ("pairs.tsv", "test.en", "test.fr")}
+    places = {"runs/demo": run, "runs/text": text, "runs/fill": filler} | {
+        name: data / name for name in ("pairs.tsv", "test.en", "test.fr")
+    }
     words = [str(places.get(word, word)) for word in words if not word.startswith("train.minutes")]
     if verb == "train":
         words = [*words[:-1], *SMALL]  # --set without its minutes

@@ -136,6 +136,22 @@ def test_the_sum_is_dropped_in_training_only() -> None:
     torch.testing.assert_close(dropped[~zero], 2 * whole[~zero])
 
 
+def test_types_join_the_sum_and_a_norm_stands_over_it() -> None:
+    tokens, at, types = torch.randint(0, V, (B, T)), torch.arange(T)[None], torch.randint(0, 3, (B, T))
+    embed = Embed(C, EmbedConfig(vocab_size=V, types=3, norm_eps=1e-3, dropout=0.5)).eval()
+    plain = Embed(C, EmbedConfig(vocab_size=V), embed.tokens)
+    nn.init.normal_(embed.norm.weight)
+    whole = plain(tokens, at) + embed.types.weight[types]
+    torch.testing.assert_close(
+        embed(tokens, at, types), nn.functional.layer_norm(whole, (C,), embed.norm.weight, eps=1e-3)
+    )
+    assert torch.equal(embed(tokens, at), embed(tokens, at, torch.zeros_like(types)))
+    dropped = embed.train()(tokens, at, types)
+    assert 0.2 < (dropped == 0).float().mean() < 0.8, "dropout comes last"
+    with pytest.raises(ValueError, match="without types"):
+        plain(tokens, at, types)
+
+
 def test_places_in_a_row_of_several_sentences() -> None:
     segments = torch.tensor([[1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 3, 3]])
     assert places_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 0], [0, 0, 1, 2, 3, 4, 0, 1]]

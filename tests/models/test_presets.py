@@ -19,12 +19,14 @@ from transformers import (
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import (
+    ENCODERS,
     LANGUAGE_MODELS,
     TRANSLATORS,
     DecoderOnly,
     FullTransformer,
     Recurrent,
     Transformer,
+    encoder,
     language_model,
     translator,
 )
@@ -318,3 +320,47 @@ def test_language_models(name: str) -> None:
     d, layers, vocabulary, places, expected = GPT[name]
     assert total == expected
     assert of_decoder(d=d, layers=layers, vocabulary=vocabulary, places=places, final_norm=name != "gpt-1") == expected
+
+
+def of_encoder(*, d: int, layers: int, vocabulary: int, places: int, types: int) -> dict[str, int]:
+    """Devlin et al. 2019: biases everywhere, learned places, norms behind each sum; and what each head adds."""
+    attention, mlp, norm, square = 4 * (d * d + d), 8 * d * d + 5 * d, 2 * d, d * d + d
+    trunk = (vocabulary + places + types) * d + norm + layers * (attention + mlp + 2 * norm)
+    return {"trunk": trunk, "words": square + norm + vocabulary, "pooler": square, "pairs": 2 * d + 2}
+
+
+BERT = {  # width, layers, vocabulary, places, types; parameters with the head for words, and with the pooler alone
+    "encoder-tiny": (128, 4, 8000, 128, 2, 1_858_752, 1_850_496),
+    "encoder-small": (384, 6, 8000, 256, 2, 13_975_232, 13_966_464),
+    "bert-base": (768, 12, 30522, 512, 2, 109_514_298, 109_482_240),  # the paper: 110 million
+    "bert-large": (1024, 24, 30522, 512, 2, 335_174_458, 335_141_888),  # 340, and with all heads 336.2
+    "roberta-base": (768, 12, 50265, 512, 1, 124_695_897, 124_644_096),  # 125
+    "roberta-large": (1024, 24, 50265, 512, 1, 355_410_009, 355_357_696),  # 355
+}
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_encoders(name: str) -> None:
+    d, layers, vocabulary, places, types, wordy, pooled = BERT[name]
+    parts = of_encoder(d=d, layers=layers, vocabulary=vocabulary, places=places, types=types)
+    for heads, expected in (
+        ({"words"}, wordy),
+        ({"pooler"}, pooled),
+        ({"words", "pooler", "pairs"}, sum(parts.values())),
+    ):
+        with torch.device("meta"):
+            flags = {head: head in heads for head in ("words", "pooler", "pairs")}
+            model = make_model(encoder(ENCODERS[name], **flags))
+        assert sum(weight.numel() for weight in model.parameters()) == expected
+        assert parts["trunk"] + sum(parts[head] for head in heads) == expected
+
+
+def test_what_a_row_of_an_encoder_says_arrives() -> None:
+    row = dataclasses.replace(ENCODERS["bert-base"], order="pre", d_ff=7, dropout=0.3, n_heads=3)
+    config = encoder(row, vocab_size=11, context=13)
+    block = config.stack.block
+    assert (block.order, block.d_ff, block.dropout, config.stack.final_norm) == ("pre", 7, 0.3, True)
+    assert (block.attention.n_heads, block.attention.dropout, config.embed.dropout) == (3, 0.3, 0.3)
+    assert (config.embed.vocab_size, config.embed.places.size) == (11, 13)
+    eps = {name: encoder(ENCODERS[name]).embed.norm_eps for name in ("bert-base", "roberta-base")}
+    assert eps == {"bert-base": 1e-12, "roberta-base": 1e-5}

@@ -1,0 +1,109 @@
+"""An encoder: one stack in which every token sees all others, before and after it (Devlin et al. 2019, figure 3;
+Liu et al. 2019).
+
+B batch, T tokens, N places picked out of a batch, V vocabulary, C model width.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.block import ACTIVATIONS, BlockConfig, Context, Stack, StackConfig, make_norm
+from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.init import normal
+from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    d_model: int
+    embed: EmbedConfig
+    stack: StackConfig
+    words: bool = True  # has the head that names the word at a place
+    tied: bool = True  # its output matrix is the embedding's
+    pooler: bool = False  # sums a text up at its first token
+    pairs: bool = False  # tells from that sum whether the second of two texts goes on with the first
+
+
+class Transform(nn.Module):
+    """What a hidden state goes through before it is compared with every word (Devlin et al. 2019, their code)."""
+
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(d_model, d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = make_norm(config.norm, d_model, config.norm_eps)
+
+    def forward(self, x: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
+        return self.norm(self.activation(self.dense(x)))
+
+
+class Encoder(nn.Module):
+    """A stack without a causal mask, and the heads that its configuration asks for. Raises InputError for `pairs`
+    without a `pooler`."""
+
+    packs = True  # several texts may share a row: segments keep them apart
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        if config.pairs and not config.pooler:
+            raise InputError("an encoder tells pairs by what its pooler sums up", fix="pooler = true")
+        d_model, vocab_size = config.d_model, config.embed.vocab_size
+        self.config = config
+        self.embed = Embed(d_model, config.embed)
+        self.stack = Stack(d_model, config.stack)
+        self.transform = Transform(d_model, config.stack.block) if config.words else None
+        self.head = nn.Linear(d_model, vocab_size) if config.words else None
+        self.pooler = nn.Linear(d_model, d_model) if config.pooler else None
+        self.pairs = nn.Linear(d_model, 2) if config.pairs else None
+        normal(self)
+        if self.head is not None and config.tied:
+            self.head.weight = self.embed.tokens.weight
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        types: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """The logits of the word at each place. Raises InputError without the head for it.
+
+        Segments: 0 is padding, the texts of a row are numbered from 1 and do not see each other; None where each row
+        is one whole. Types tell the first text of a pair (0) from the second (1).
+        """
+        return self.words(self.hidden(tokens, segments, types))
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        types: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """What the stack makes of each token among the others: all heads start here."""
+        if segments is None:
+            places, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], EVERYONE
+        else:
+            places, mask = places_in_segments(segments), Mask(segments=(segments, segments))
+        return self.stack(self.embed(tokens, places, types), Context(mask=mask, positions=places))[0]
+
+    def words(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
+        """The logits of every word at these places."""
+        if self.transform is None or self.head is None:
+            raise InputError("this encoder has no head over the vocabulary", fix="words = true")
+        return self.head(self.transform(hidden))
+
+    def pool(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        """A text in one vector, from the hidden state of its first token."""
+        if self.pooler is None:
+            raise InputError("this encoder has no pooler", fix="pooler = true")
+        return self.pooler(first).tanh()
+
+    def follows(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N 2"]:
+        """The logits of a pair of texts, from the hidden state of its first token: 0 that the second goes on with the
+        first, 1 that it does not (Devlin et al. 2019, section 3.1, task 2)."""
+        if self.pairs is None:
+            raise InputError("this encoder has no head for pairs", fix="pairs = true")
+        return self.pairs(self.pool(first))

@@ -1,0 +1,156 @@
+"""Texts with hidden words: rows of them, packed, with what is to be named and which pairs are to be told apart."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from heedful.data.batches import pack_rows
+from heedful.data.tokenizer import BOS, EOS, SPECIALS, Tokenizer
+from heedful.errors import InputError
+from heedful.train.loop import counter_seed
+
+Ids = list[int]
+Pairs = Literal["none", "next", "order"]
+SHARE = 0.15  # of the tokens are chosen
+HIDDEN, OTHER = 0.8, 0.1  # of those are hidden, and replaced by another token; the rest stay, so that all are read
+SHORT = 0.1  # of the pieces of a long text are shorter than they could be: the model meets short texts too
+
+
+class Blanks(NamedTuple):
+    """Rows of texts: `tokens` is what the model sees of `words`, which are to be named where `chosen`. Segment 0 is
+    padding, and the texts of a row are numbered from 1. Of a text that is a pair, the second part has type 1; and
+    `pairs` is at its first token 0 where that part goes on with the first, 1 where not, and -1 elsewhere."""
+
+    tokens: Int[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    types: Int[Tensor, "B T"]
+    words: Int[Tensor, "B T"]
+    chosen: Bool[Tensor, "B T"]
+    pairs: Int[Tensor, "B T"]
+
+    @property
+    def rows(self) -> int:
+        return len(self.tokens)
+
+    def part(self, rank: int, ranks: int) -> "Blanks":
+        """The rows that are `rank`'s of `ranks` that share this batch."""
+        return Blanks(*(tensor[rank::ranks] for tensor in self))
+
+
+class Hider:
+    """Chooses tokens of a row and hides them. With `whole_words`, the tokens of a word are chosen together."""
+
+    def __init__(self, tokenizer: Tokenizer, *, whole_words: bool = False) -> None:
+        assert tokenizer.mask is not None
+        self.mask = tokenizer.mask
+        letters = [tokenizer.letters(index) for index in range(tokenizer.size)] if whole_words else []
+        self.begins, self.ends = torch.tensor(letters or [(False, False)] * tokenizer.size).unbind(1)
+
+    def choose(self, words: Int[Tensor, "T"], draw: torch.Generator) -> Int[Tensor, "N"]:
+        """The places of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
+        real = (words >= len(SPECIALS)).nonzero()[:, 0]
+        if not len(real):
+            return real
+        joined = self.ends[words[real[:-1]]] & self.begins[words[real[1:]]] & (real.diff() == 1)
+        word = pad((~joined).cumsum(0), (1, 0))
+        order = torch.rand(len(real), generator=draw)[word].argsort(stable=True)  # by a number a word
+        count = max(1, round(SHARE * len(real)))
+        ends = pad(word[order].diff() != 0, (0, 1), value=True).nonzero()[:, 0] + 1
+        whole = ends[ends <= count]
+        return real[order[: int(whole[-1]) if len(whole) else count]]
+
+    def hide(self, words: Int[Tensor, "T"], seed: int, *, mixed: bool) -> tuple[Int[Tensor, "T"], Bool[Tensor, "T"]]:
+        """What is seen of a row, and which of its tokens are to be named; `mixed`: not all of those are hidden."""
+        draw = torch.Generator().manual_seed(seed)
+        places = self.choose(words, draw)
+        tokens, chosen = words.clone(), torch.zeros_like(words, dtype=torch.bool)
+        chosen[places], tokens[places] = True, self.mask
+        if mixed:
+            chance = torch.rand(len(places), generator=draw)
+            others = torch.randint(len(SPECIALS), self.mask, (len(places),), generator=draw)
+            tokens[places[chance >= HIDDEN]] = others[chance >= HIDDEN]
+            kept = places[chance >= HIDDEN + OTHER]
+            tokens[kept] = words[kept]
+        return tokens, chosen
+
+    def hide_in(self, rows: Blanks, *key: object, mixed: bool) -> Blanks:
+        """Hides tokens of every row: what is drawn for row i depends on the counter (*key, i) alone."""
+        made = [self.hide(words, counter_seed(*key, i), mixed=mixed) for i, words in enumerate(rows.words)]
+        tokens, chosen = (torch.stack(parts) for parts in zip(*made, strict=True))
+        return rows._replace(tokens=tokens, chosen=chosen)
+
+
+def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
+    """A text in pieces that the model can read. With a seed, a text that needs several is cut at other places: the
+    first ends anywhere, and a few others early."""
+    draw, begin = random.Random(seed), 0
+    while begin < len(ids):
+        early = seed is not None and len(ids) > longest and (begin == 0 or draw.random() < SHORT)
+        end = begin + (draw.randint(1, longest) if early else longest)
+        yield ids[begin:end]
+        begin = end
+
+
+class Joiner:
+    """Makes pairs of texts: each is parted, at the end of a sentence where there is one, and half of the second parts
+    are no continuation. "next": they are another text's (Devlin et al. 2019, section 3.1, task 2); "order": the two
+    parts have changed places (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
+
+    def __init__(self, tokenizer: Tokenizer, kind: Pairs) -> None:
+        self.kind = kind
+        texts = [] if kind == "none" else [tokenizer.decode_whole([index]) for index in range(tokenizer.size)]
+        self.ends = [text.endswith((".", "!", "?", "\n")) for text in texts]
+        self.begins = [text.startswith(" ") for text in texts]
+
+    @property
+    def extra(self) -> int:
+        """How many tokens joining adds to a text."""
+        return 0 if self.kind == "none" else 1
+
+    def join(self, texts: Sequence[Ids], longest: int, *key: object) -> list[tuple[Ids, list[int]]]:
+        """Each text, and of a pair 0 where its second part goes on with the first, else 1. A text of a single token
+        makes no pair, and is left out; raises InputError where fewer than two pairs are left."""
+        if self.kind == "none":
+            return [(ids, []) for ids in texts]
+        texts = [ids for ids in texts if len(ids) > 1]
+        if len(texts) < 2:
+            raise InputError(f"{len(texts)} texts make no pairs", fix="give more text, or leave out data.pairs")
+        draws = [random.Random(counter_seed(*key, i)) for i in range(len(texts))]
+        parts = [self._part(ids, draw) for ids, draw in zip(texts, draws, strict=True)]
+        made = []
+        for i, ((first, second), draw) in enumerate(zip(parts, draws, strict=True)):
+            wrong = draw.random() < 0.5
+            if wrong and self.kind == "order":
+                first, second = second, first
+            elif wrong:
+                _, second = parts[(i + draw.randrange(1, len(parts))) % len(parts)]
+            made.append(([*first, EOS, *second[: longest - len(first)]], [int(wrong)]))
+        return made
+
+    def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
+        places = range(1, len(ids))
+        sentences = [place for place in places if self.ends[ids[place - 1]]]
+        words = [place for place in places if self.begins[ids[place]]]
+        place = draw.choice(sentences or words or list(places))
+        return ids[:place], ids[place:]
+
+
+def packed(
+    texts: Sequence[tuple[Ids, list[int]]], order: Sequence[int], *, context: int, rows: int
+) -> Iterator[Blanks]:
+    """Batches of rows in which nothing is hidden yet; each text is begun by BOS and ended by EOS. To `pack_rows` it is
+    the source of a pair, and what `Joiner.join` tells of it the target."""
+    paired = any(told for _, told in texts)
+    for batch in pack_rows([([BOS, *ids], told) for ids, told in texts], order, row=context, rows=rows):
+        words, segments = batch.source, batch.source_segments
+        types, pairs = torch.zeros_like(words), torch.full_like(words, -1)
+        if paired:
+            ends = (words == EOS).long()  # two of them in each text
+            types = (ends.cumsum(1) - ends - 2 * (segments - 1)) * (segments > 0)
+            pairs[words == BOS] = batch.target_out[batch.target_in == BOS]
+        yield Blanks(words, segments, types, words, torch.zeros_like(words, dtype=torch.bool), pairs)
