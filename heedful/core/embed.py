@@ -19,7 +19,7 @@ from heedful.errors import InputError
 @dataclass(frozen=True, kw_only=True)
 class PlacesConfig:
     kind: Literal["none", "sinusoidal", "learned", "binary"] = "sinusoidal"
-    size: int = 512  # learned: how many places there are
+    size: int = 512  # how many places there are; but for learned ones, how many the model was made for
     halves: bool = False  # sinusoidal: all sines, then all cosines, in place of taking turns
 
 

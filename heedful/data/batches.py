@@ -95,10 +95,13 @@ def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int) -> 
     return batches
 
 
-def pad(sequences: Sequence[list[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
-    """(ids, segments) of sources to predict from: each gets its EOS, as in training, and is padded."""
-    rows = [[*ids, EOS] for ids in sequences]
-    return _rectangle(rows), _rectangle([[1] * len(ids) for ids in rows])
+def pad(
+    sequences: Sequence[list[int]], *, before: Sequence[int] = (), after: Sequence[int] = (EOS,), filler: int = PAD
+) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
+    """(ids, segments) of sources to predict from: each gets what stands around it, as in training its EOS, and is
+    padded with `filler`."""
+    rows = [[*before, *ids, *after] for ids in sequences]
+    return _rectangle(rows, filler=filler), _rectangle([[1] * len(ids) for ids in rows])
 
 
 def by_length(sequences: Sequence[list[int]], tokens: int) -> list[list[int]]:
@@ -181,7 +184,7 @@ def _numbered(sentences: Iterable[list[int]]) -> list[int]:
     return [number for number, ids in enumerate(sentences, 1) for _ in range(len(ids) + 1)]
 
 
-def _rectangle(rows: Sequence[list[int]], length: int | None = None) -> Int[Tensor, "B T"]:
+def _rectangle(rows: Sequence[list[int]], length: int | None = None, *, filler: int = PAD) -> Int[Tensor, "B T"]:
     length = length or max(map(len, rows), default=0)
-    padded = [ids + [PAD] * (length - len(ids)) for ids in rows]
+    padded = [ids + [filler] * (length - len(ids)) for ids in rows]
     return torch.tensor(padded, dtype=torch.int64).view(len(rows), length)

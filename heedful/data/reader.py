@@ -8,14 +8,15 @@ from heedful.data.tokenizer import Tokenizer
 class Reader:
     """The text of ids that come one after another, up to the first of the strings in `stop` that comes.
 
-    What `read` and then `rest` hand out, joined, is `Tokenizer.decode_whole` of all the ids, cut before that string.
-    Handed out is only what no further id can change: a character is held back until its last byte is there, and what
+    What `read` and then `rest` hand out, joined, is what all the ids add to the text of `before`, cut before that
+    string. Handed out is only what no further id can change: a character is held back until its last byte is there, and what
     could begin a stop string until it does not.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), before: Sequence[int] = ()) -> None:
         self.over = False  # whether a stop string has come: nothing more is to be read then
         self._tokenizer, self._stop = tokenizer, [word for word in stop if word]
+        self._before = [*before]  # as many of the last decoded ids as have a text
         self._ids: list[int] = []  # not decoded yet
         self._text = ""  # not handed out yet
 
@@ -29,7 +30,9 @@ class Reader:
         return self._hand_out(hold=False)
 
     def _hand_out(self, *, hold: bool) -> str:
-        text = self._text + self._tokenizer.decode_whole(self._ids)
+        added = self._tokenizer.decode_after(self._before, self._ids)
+        self._before = [*self._ids] if added else [*self._before, *self._ids]
+        text = self._text + added
         ends = [text.index(word) for word in self._stop if word in text]
         self.over |= bool(ends)
         begun = [n for word in self._stop for n in range(1, len(word)) if text.endswith(word[:n])] if hold else []

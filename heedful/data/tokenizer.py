@@ -2,12 +2,15 @@
 
 Text is read with exactly one space put before it, so that a word is the same piece at the start of a sentence
 as inside it; decoding takes that space away. A user's "<s>" is three ordinary characters, never a control id.
+
+A vocabulary that was not trained here comes with `SpecialTokens`, and reads a text as its own library does.
 """
 
 import codecs
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -26,16 +29,65 @@ N_BYTES = 256
 SMALLEST = len(SPECIALS) + N_BYTES
 
 
-class Tokenizer:
-    """A trained vocabulary of `size` tokens, control tokens included."""
+@dataclass(frozen=True, kw_only=True)
+class SpecialTokens:
+    """The ids of a vocabulary's control tokens."""
 
-    def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        inner.encode_special_tokens = True  # not kept in the file: control strings in a text are only text
+    bos: int  # begins what is generated
+    eos: int  # ends it
+    pad: int | None = None
+    unk: int | None = None
+    spelled: bool = True  # a control token's string in a text is that token
+
+
+OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)
+
+
+class Tokenizer:
+    """A trained vocabulary of `size` tokens, control tokens included.
+
+    `special` is of one that was not trained here. `numbers` has the ids of its pieces, where they are not those that
+    `inner` gives: a piece that it lacks is the unknown token.
+    """
+
+    def __init__(
+        self,
+        inner: tokenizers.Tokenizer,
+        special: SpecialTokens | None = None,
+        numbers: Mapping[str, int] | None = None,
+    ) -> None:
+        self.special, self.ours, self.numbers = special or OURS, special is None, numbers
+        inner.encode_special_tokens = not self.special.spelled  # not kept in the file
         self._inner = inner
+        self._space = " " if self.ours else ""
+        self._byte_level = "ByteLevel" in repr(inner.decoder)
+        if numbers is None:
+            self._names: dict[int, str] | None = None
+            self._controls = {index for index, token in inner.get_added_tokens_decoder().items() if token.special}
+        else:
+            self._names = {index: piece for piece, index in numbers.items()}
+            self._controls = {index for index in (self.bos, self.eos, self.pad, self.unk) if index is not None}
+
+    @property
+    def bos(self) -> int:
+        return self.special.bos
+
+    @property
+    def eos(self) -> int:
+        return self.special.eos
+
+    @property
+    def pad(self) -> int:
+        """What fills rows: nothing looks there, so that where no token is for it any will do."""
+        return self.eos if self.special.pad is None else self.special.pad
+
+    @property
+    def unk(self) -> int | None:
+        return self.special.unk
 
     @property
     def size(self) -> int:
-        return self._inner.get_vocab_size()
+        return self._inner.get_vocab_size() if self.numbers is None else len(self.numbers)
 
     @property
     def mask(self) -> int | None:
@@ -57,12 +109,11 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
-        read = [" " + sanitise(text) if text else "" for text in texts]
-        return [one.ids for one in self._inner.encode_batch_fast(read, add_special_tokens=False)]
+        return self._ids([self._space + sanitise(text) if text else "" for text in texts])
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
-        return [one.ids for one in self._inner.encode_batch_fast([*map(sanitise, texts)], add_special_tokens=False)]
+        return self._ids([*map(sanitise, texts)])
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_whole`, with the mask's id for each "<mask>". Where words carry the space before them, so does a
@@ -85,7 +136,9 @@ class Tokenizer:
         them; a space before one belongs to it, as it does to a word."""
         marks = {mark: index for index, mark in self._marks().items()}
         split = re.compile(f" ?({'|'.join(marks)})") if marks else re.compile("(?!)")
-        parts = [split.split(" " + sanitise(text)) if text else [""] for text in texts]  # text, mark, text, ..., text
+        parts = [
+            split.split(self._space + sanitise(text)) if text else [""] for text in texts
+        ]  # text, mark, text, ..., text
         encoded = iter(self.encode_whole([part for own in parts for part in own[::2]]))
         rows = []
         for own in parts:
@@ -101,7 +154,7 @@ class Tokenizer:
             "".join(f" {marks[index]}" for index in own) if marked else self.decode_whole(list(own))
             for marked, own in groupby(ids, key=marks.__contains__)
         )
-        return "".join(parts).removeprefix(" ")
+        return "".join(parts).removeprefix(self._space)
 
     def _marks(self) -> dict[int, str]:
         masks = {} if self.mask is None else {self.mask: MASK}
@@ -110,35 +163,44 @@ class Tokenizer:
     @property
     def carries_spaces(self) -> bool:
         """Whether there are tokens of a space and what follows it; a vocabulary of characters has none."""
-        space = "Ġ" if isinstance(self._inner.model, models.BPE) else "▁"
+        space = "Ġ" if self._byte_level else "▁"
         return any(len(token) > 1 and token.startswith(space) for token in self._inner.get_vocab())
 
     def letters(self, index: int) -> tuple[bool, bool]:
         """Whether a token begins and whether it ends with a letter; all characters beyond ASCII count as such."""
-        data = self._bytes(index) if len(SPECIALS) <= index != self.mask else b" "
+        data = b" " if index in self._controls else self._bytes(index)
         first, last = data[:1], data[-1:]
         return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
     def decode_whole(self, ids: Sequence[int]) -> str:
         """The text of ids that `encode_whole` gave, or that go on from such."""
-        return self._inner.decode(list(ids))
+        if self._names is None:
+            return self._inner.decode(list(ids))
+        pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
+        return self._inner.decoder.decode(pieces).strip()
+
+    def decode_after(self, before: Sequence[int], ids: Sequence[int]) -> str:
+        """What `ids` add to the text of `before`: some vocabularies leave out the space of a text's first word."""
+        begun, whole = self.decode_whole(before), self.decode_whole([*before, *ids])
+        return whole.removeprefix(begun) if whole.startswith(begun) else self.decode_whole(ids)
 
     def settled(self, ids: Sequence[int]) -> bool:
         """Whether the text of these ids stays as it is, and apart, whatever ids come after them."""
-        ids = [index for index in ids if index >= len(SPECIALS)]
-        if isinstance(self._inner.model, models.BPE):
+        ids = [index for index in ids if index not in self._controls]
+        if self._byte_level:
             reader = codecs.getincrementaldecoder("utf-8")("replace")
             reader.decode(b"".join(map(self._bytes, ids)))
             return not reader.getstate()[0]
-        return not ids or ids[-1] >= SMALLEST  # bytes are read together, as far as they follow each other
+        # Bytes are read together, as far as they follow each other.
+        return not ids or BYTE.fullmatch(self._token(ids[-1])) is None
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; control ids are left out, and bytes that are no UTF-8 read as U+FFFD."""
-        return self._inner.decode(list(ids)).removeprefix(" ")
+        return self.decode_whole(ids).removeprefix(self._space)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """`decode` of each row."""
-        return [text.removeprefix(" ") for text in self._inner.decode_batch([list(row) for row in rows])]
+        return [self.decode(row) for row in rows]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each token stands for, to be shown: its text with "▁" for a space.
@@ -149,9 +211,9 @@ class Tokenizer:
         reader = codecs.getincrementaldecoder("utf-8")("replace")
         shown = []
         for index in ids:
-            if index < len(SPECIALS) or index == self.mask:
+            if index in self._controls:
                 reader.reset()
-                shown.append(self._inner.id_to_token(index) or "")
+                shown.append(self._token(index))
             else:
                 data = self._bytes(index)
                 text = reader.decode(data).replace(" ", "▁")
@@ -163,34 +225,62 @@ class Tokenizer:
         return self._inner.to_str()
 
     @classmethod
-    def load(cls, path: str | Path) -> "Tokenizer":
-        """Read what `json` gave; a tokenizer of another make is refused. Raises StorageError."""
-        fix = "use the tokenizer.json that was written beside the model"
-        try:
-            inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
-        except OSError as error:
-            raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=fix) from None
-        except Exception as error:  # the library raises no narrower class for a malformed file
-            raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=fix) from None
+    def load(
+        cls, path: str | Path, special: SpecialTokens | None = None, numbers: Mapping[str, int] | None = None
+    ) -> "Tokenizer":
+        """Read what `json` gave; one of another make is refused where `special` is not given. Raises StorageError."""
+        tokenizer = cls(read_inner(path), special, numbers)
+        if special is None:
+            tokenizer._refuse_another_make(path)
+        return tokenizer
+
+    def _refuse_another_make(self, path: str | Path) -> None:
+        inner = self._inner
         for index, special in enumerate(SPECIALS):
             if inner.token_to_id(special) != index:
                 what = f"{special} has the id {inner.token_to_id(special)}, expected {index}"
-                raise StorageError(what, where=str(path), fix=fix)
+                raise StorageError(what, where=str(path), fix=FIX)
         blank = _blank("bpe" if isinstance(inner.model, models.BPE) else "unigram")
         ids = sorted(inner.get_vocab().values())
-        marks = cls(inner)._marks()
+        marks = self._marks()
         if [*marks] == ids[len(ids) - len(marks) :]:
             blank.add_special_tokens([*marks.values()])
         alike = all(inner.id_to_token(index) == blank.id_to_token(index) for index in range(SMALLEST))
         if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
-            raise StorageError("a tokenizer of another make", where=str(path), fix=fix)
-        return cls(inner)
+            raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if self.numbers is None:
+            return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        unknown = self.pad if self.unk is None else self.unk
+        found = self._inner.encode_batch(texts, add_special_tokens=False)
+        return [[self.numbers.get(piece, unknown) for piece in one.tokens] for one in found]
+
+    def _token(self, index: int) -> str:
+        name = self._inner.id_to_token(index) if self._names is None else self._names.get(index)
+        return name or ""
 
     def _bytes(self, index: int) -> bytes:
-        token = self._inner.id_to_token(index) or ""
-        if isinstance(self._inner.model, models.BPE):
+        token = self._token(index)
+        if self._byte_level and all(character in BYTE_OF for character in token):
             return bytes(BYTE_OF[character] for character in token)
-        return bytes([index - len(SPECIALS)]) if index < SMALLEST else token.replace("▁", " ").encode()
+        byte = BYTE.fullmatch(token)
+        return bytes.fromhex(byte[1]) if byte else token.replace("▁", " ").encode()
+
+
+FIX = "use the tokenizer.json that was written beside the model"
+BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, where a vocabulary falls back on them
+
+
+def read_inner(path: str | Path) -> tokenizers.Tokenizer:
+    """The tokenizer in a `tokenizer.json` of any make. Raises StorageError."""
+    try:
+        inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
+    except OSError as error:
+        raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=FIX) from None
+    except Exception as error:  # the library raises no narrower class for a malformed file
+        raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=FIX) from None
+    return inner
 
 
 Kind = Literal["bpe", "unigram", "chars", "bytes"]

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.batches import pad
-from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
@@ -157,9 +155,10 @@ class Translations(CausalProbe):
         sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
         sentences = sentences or random_sentences(translator.source.size)
         found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
-        self.targets = [torch.tensor([BOS, *best[0].tokens]) for best in found]
-        self.source, self.segments = pad(sentences)
-        target = pad_sequence(self.targets, batch_first=True, padding_value=PAD)
+        self.translator, own = translator, translator.target
+        self.targets = [torch.tensor([own.bos, *best[0].tokens]) for best in found]
+        self.source, self.segments = translator.padded(sentences)
+        target = pad_sequence(self.targets, batch_first=True, padding_value=own.pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
             case Transducer():
@@ -181,7 +180,8 @@ class Translations(CausalProbe):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
+        own, forbidden = self.translator.target, self.translator.forbidden
+        options: dict[str, Any] = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": forbidden}
         one = greedy(self.model, self.source, self.segments, **options)
         other = beam(self.model, self.source, self.segments, beam=1, **options)
         unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
@@ -198,8 +198,9 @@ class Texts(CausalProbe):
         sentences = [ids for ids in language_model.tokenizer.encode_whole(list(texts)) if ids][:8]
         sentences = sentences or random_sentences(language_model.tokenizer.size)
         room = language_model.context - 8
-        self.rows = [torch.tensor([BOS, *ids[: room - 1]]) for ids in sentences]
-        tokens = pad_sequence(self.rows, batch_first=True, padding_value=PAD)
+        own = language_model.tokenizer
+        self.rows = [torch.tensor([own.bos, *ids[: room - 1]]) for ids in sentences]
+        tokens = pad_sequence(self.rows, batch_first=True, padding_value=own.pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.rows], batch_first=True)
         super().__init__(model, (tokens, segments), tokens, segments > 0, model.embed.tokens)
 

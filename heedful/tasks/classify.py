@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.core.config import from_json
 from heedful.data.batches import grouped, shuffled
 from heedful.data.labelled import Answer, Example
-from heedful.data.tokenizer import BOS, PAD, Tokenizer
+from heedful.data.tokenizer import PAD, Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.classifier import Classifier
 from heedful.tasks.folder import read_run
@@ -95,7 +95,7 @@ class Layout:
             self.cut += 1
             most = max(t for t in range(room) if sum(min(len(ids), t) for ids in parts) <= room)
             parts = tuple(ids[:most] for ids in parts)
-        return [BOS, *chain.from_iterable(parts), self.extract]
+        return [self.tokenizer.bos, *chain.from_iterable(parts), self.extract]
 
     def _target(self, one: Example) -> list[float]:
         about = self.about

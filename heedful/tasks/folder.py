@@ -1,17 +1,21 @@
 """A run's folder as a model: what `config.json`, `model.safetensors`, the tokenizers and `task.json` say together."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError, MissingError
+from heedful.core.config import from_json
+from heedful.data.tokenizer import SpecialTokens, Tokenizer
+from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
 from heedful.store.checkpoint import CONFIG, FORMAT, read_config, read_model, save_model
-from heedful.store.files import read_json
+from heedful.store.files import json_bytes, read_json
 
+SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
+NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
 ONE_RUN = "config.json and the weights must come from one run"
 
 
@@ -38,23 +42,40 @@ def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
     return older if same else config
 
 
-def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
+def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:
     """What a run's folder holds of its tokenizers: a file's content by its name."""
-    if source is target:
-        return {"tokenizer.json": source.json().encode()}
-    return {"tokenizer.source.json": source.json().encode(), "tokenizer.target.json": target.json().encode()}
+    made = {}
+    if not source.ours:
+        made[SPECIAL_TOKENS] = json_bytes(asdict(source.special), where=SPECIAL_TOKENS)
+    if source.numbers is not None:
+        made[NUMBERS] = json_bytes(source.numbers, where=NUMBERS)
+    sides = {"": source} if source is target else {".source": source, ".target": target}
+    return made | {f"tokenizer{side}.json": tokenizer.json().encode() for side, tokenizer in sides.items()}
 
 
 def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
     """The source's and the target's tokenizer of a run, one object where they are one; None where it has none yet."""
     joint, sides = folder / "tokenizer.json", [folder / f"tokenizer.{side}.json" for side in ("source", "target")]
-    if joint.is_file():
-        tokenizer = Tokenizer.load(joint)
-        return tokenizer, tokenizer
-    if not all(side.is_file() for side in sides):
+    if not joint.is_file() and not all(side.is_file() for side in sides):
         return None
-    source, target = map(Tokenizer.load, sides)
+    special = numbers = None
+    if (folder / SPECIAL_TOKENS).is_file():
+        special = from_json(SpecialTokens, read_json(folder / SPECIAL_TOKENS), where=str(folder / SPECIAL_TOKENS))
+    if (folder / NUMBERS).is_file():
+        numbers = read_numbers(folder / NUMBERS)
+    if joint.is_file():
+        tokenizer = Tokenizer.load(joint, special, numbers)
+        return tokenizer, tokenizer
+    source, target = (Tokenizer.load(side, special, numbers) for side in sides)
     return source, target
+
+
+def read_numbers(path: Path) -> dict[str, int]:
+    """The ids of pieces, the lowest first. Raises MissingError or StorageError."""
+    found = read_json(path)
+    if not isinstance(found, dict) or not all(type(index) is int and index >= 0 for index in found.values()):
+        raise StorageError("does not number its pieces", where=str(path), fix="get the whole folder from its source")
+    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:

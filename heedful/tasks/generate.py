@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batches import by_length, shuffled
 from heedful.data.reader import Reader
-from heedful.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from heedful.data.tokenizer import BOS, Tokenizer
 from heedful.decode.continuous import Batch
 from heedful.decode.forced import log_probabilities
 from heedful.decode.rules import NEVER, RepetitionPenalty
@@ -46,15 +46,17 @@ class Block(NamedTuple):
 
 
 class LanguageTask:
-    """Batches cut from one stream, in which each document begins with BOS, and the cross-entropy of what follows.
+    """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
 
     In every epoch the stream is cut at other places, and its pieces come in another order. `across`: a token may look
     at the documents before its own; else segments keep them apart.
     """
 
-    def __init__(self, documents: Sequence[Ids], recipe: TrainRecipe, *, context: int, across: bool) -> None:
-        self.recipe, self.context, self.across = recipe, context, across
-        self.stream = torch.tensor([token for ids in documents for token in (BOS, *ids)] + [BOS])
+    def __init__(
+        self, documents: Sequence[Ids], recipe: TrainRecipe, *, context: int, across: bool, bos: int = BOS
+    ) -> None:
+        self.recipe, self.context, self.across, self.bos = recipe, context, across, bos
+        self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
             raise InputError(what, fix="give more text, or --set model.context=32")
@@ -74,7 +76,7 @@ class LanguageTask:
         places = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
         taken = self.stream[places]
         tokens = taken[:, :-1]
-        segments = torch.ones_like(tokens) if self.across else (tokens == BOS).cumsum(1) + 1
+        segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
         return Block(tokens, taken[:, 1:], segments)
 
     def loss(self, model: LM, batch: Block) -> Loss:
@@ -172,6 +174,23 @@ class LanguageModel:
         return cls(for_inference(model.to(device), weights), tokenizer, about)
 
     @property
+    def before(self) -> Ids:
+        """What a prompt begins with."""
+        return self.about.get("before", [self.tokenizer.bos])
+
+    @property
+    def end(self) -> int:
+        """What ends a text: with models that were trained here, where the next document would begin."""
+        return self.about.get("end", self.tokenizer.bos)
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """What is never said."""
+        own = self.tokenizer
+        others = [token for token in (own.pad, own.eos, own.unk) if token not in (None, self.end)]
+        return tuple(self.about.get("forbidden", others))
+
+    @property
     def device(self) -> torch.device:
         return self.model.embed.tokens.weight.device
 
@@ -203,9 +222,7 @@ class LanguageModel:
         begun there.
         """
         settings = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        begun = [
-            ([BOS, *ids], counter_seed(seed, i, j)) for i, ids in enumerate(self._ids(prompts)) for j in range(samples)
-        ]
+        begun = [(ids, counter_seed(seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(samples)]
         made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(samples)]
         for number, piece, token, logprob in self._say(begun, settings, tokens, stop, batch):
             if token is not None:
@@ -229,13 +246,17 @@ class LanguageModel:
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
         settings = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        begun = [([BOS, *ids], counter_seed(seed, 0, 0)) for ids in self._ids([prompt])]
+        begun = [(ids, counter_seed(seed, 0, 0)) for ids in self._begun([prompt])]
         for said in self._say(begun, settings, tokens, stop, 1):
             if said.piece:
                 yield said.piece
 
     def _ids(self, texts: Sequence[str]) -> list[Ids]:
         return self.tokenizer.encode_whole(texts)
+
+    def _begun(self, prompts: Sequence[str]) -> list[Ids]:
+        """As the model is to read them; nothing is begun with what begins all."""
+        return [[*self.before, *ids] or [self.tokenizer.bos] for ids in self._ids(prompts)]
 
     def _say(
         self, begun: Sequence[tuple[Ids, int]], settings: "Sampling", tokens: int, stop: Sequence[str], batch: int
@@ -244,7 +265,7 @@ class LanguageModel:
         if not begun or tokens < 1:
             return
         past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]
-        readers, full = [Reader(self.tokenizer, stop) for _ in begun], [0] * len(begun)
+        readers, full = [Reader(self.tokenizer, stop, ids) for ids, _ in begun], [0] * len(begun)
         running = Batch(
             self.model,
             rows=batch,
@@ -254,7 +275,7 @@ class LanguageModel:
             top_k=settings.top_k or None,
             top_p=settings.top_p,
             min_p=settings.min_p,
-            forbidden=(PAD, EOS, UNK),
+            forbidden=self.forbidden,
             rules=[RepetitionPenalty(settings.repetition_penalty)] if settings.repetition_penalty != 1 else [],
         )
 
@@ -268,7 +289,7 @@ class LanguageModel:
             enter(number)
         while len(running):
             for number, token, logprob in running.step():
-                ended = token == BOS or logprob == NEVER  # BOS: where the next document would begin
+                ended = token == self.end or logprob == NEVER
                 if not ended:
                     made[number].append(token)
                     yield Added(number, readers[number].read(token), token, logprob)
@@ -285,7 +306,7 @@ class LanguageModel:
 
     @torch.inference_mode()
     def likelihood(self, texts: Sequence[str], *, stride: int | None = None) -> list[Likelihood]:
-        """Of each text by itself, begun with BOS.
+        """Of each text by itself, begun with the tokenizer's `bos`.
 
         What is longer than the model's context goes through a window that moves by `stride` tokens (None: half of
         it): each token is scored once, given all before it that the window holds.
@@ -304,7 +325,7 @@ class LanguageModel:
     def choose(self, context: str, choices: Sequence[str]) -> list[Choice]:
         """The choices by their log-probability as what follows the context, the likeliest first.
 
-        What is scored are the tokens of context + choice, encoded as a whole and begun with BOS, from the first that
+        What is scored are the tokens of context + choice, encoded as a whole and begun with `bos`, from the first that
         differs from the encoding of the context alone: where the choice changes the context's last tokens (the space
         of "a " may become part of " b"), what they have become is the choice's. A text that outgrows the model's
         context loses its beginning, as much for each choice. Raises InputError for a choice that adds no token, or
@@ -347,7 +368,9 @@ class LanguageModel:
         if longest > self.context:
             what = f"a choice of {longest} tokens does not fit the model's context of {self.context}"
             raise InputError(what, fix="give shorter choices")
-        past = [BOS, *alone[:border]][longest - self.context - 1 :]  # the last token is scored, and never read
+        past = [self.tokenizer.bos, *alone[:border]][
+            longest - self.context - 1 :
+        ]  # the last token is scored, and never read
         return past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)]
 
     def _nats(self, ids: Ids, stride: int | None = None) -> Float[Tensor, "T"]:
@@ -356,7 +379,7 @@ class LanguageModel:
         step = stride or max(1, context // 2)
         if not 1 <= step <= context:
             raise InputError(f"a stride of {step} is not between 1 and the context, {context}")
-        whole = torch.tensor([BOS, *ids], device=device)
+        whole = torch.tensor([self.tokenizer.bos, *ids], device=device)
         found = torch.empty(len(ids), device=device)
         ends = [min(context, len(ids))] if ids else []
         while ends and ends[-1] < len(ids):

@@ -78,7 +78,8 @@ class LanguageJob:
 
     def task(self, model: Any) -> LanguageTask:
         context = self.config.embed.places.size
-        return LanguageTask(self.documents, self.recipe.train, context=context, across=self.recipe.data.across)
+        across, bos = self.recipe.data.across, self.tokenizer.bos
+        return LanguageTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
 
     def measure(self, model: Any) -> Measured:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)

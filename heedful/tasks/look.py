@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.data.batches import pad
-from heedful.data.tokenizer import BOS, EOS, Tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import heatmap, overview, to_bytes
 from heedful.look.page import attention_view, page
@@ -44,17 +43,18 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
     else:
         said = translator.target.encode([target])[0]
     device = translator.model.head.weight.device
-    source, segments = (part.to(device) for part in pad([ids]))
-    read = torch.tensor([[BOS, *said]], device=device)
+    source, segments = (part.to(device) for part in translator.padded([ids]))
+    begin, end = translator.target.bos, translator.target.eos
+    read = torch.tensor([[begin, *said]], device=device)
     alone = isinstance(translator.model, Transducer)
     queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
     with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
         translator.model(source, read, segments, torch.ones_like(read))
     return Looked(
         translator.target.decode(said),
-        _pieces(translator.source, [*ids, EOS]),
-        _pieces(translator.target, [BOS, *said]),
-        _pieces(translator.target, [*said, EOS]),
+        _pieces(translator.source, source[0].tolist()),
+        _pieces(translator.target, [begin, *said]),
+        _pieces(translator.target, [*said, end]),
         {name: recording.weights(name)[0] for name in recording.names},
     )
 

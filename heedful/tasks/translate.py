@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
-from heedful.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
@@ -181,6 +182,21 @@ class Translator:
         """Whether it reads and says "<mask>" and the like as the marks that they name: a denoiser does."""
         return "noise" in self.about
 
+    @property
+    def around(self) -> tuple[Ids, Ids]:
+        """What stands before a source, and after it."""
+        return self.about.get("before", []), self.about.get("after", [self.source.eos])
+
+    def padded(self, sentences: Sequence[Ids]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
+        """(ids, segments) of sources, as the model reads them."""
+        before, after = self.around
+        return pad(sentences, before=before, after=after, filler=self.source.pad)
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """What is never said."""
+        return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
+
     def decoding(self, **settings: Any) -> Decoding:
         return Decoding(**{**self.about.get("decode", {}), **settings})
 
@@ -204,17 +220,17 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
         device = model.head.weight.device
-        source, segments = (part.to(device) for part in pad(sentences))
+        source, segments = (part.to(device) for part in self.padded(sentences))
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         places = most_places(model.config)
         limits = limits if places is None else [min(limit, places) for limit in limits]
         rules = [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
         common: dict[str, Any] = {
-            "bos": BOS,
-            "eos": EOS,
+            "bos": self.target.bos,
+            "eos": self.target.eos,
             "longest": limits,
             "shortest": decoding.shortest,
-            "forbidden": (PAD, BOS),
+            "forbidden": self.forbidden,
             "rules": rules,
             "prefix": prefix,
             "length_penalty": decoding.length_penalty,

@@ -122,7 +122,7 @@ def test_a_batch_is_each_text_by_itself(texts: list[str]) -> None:
 
 @BOTH
 def test_control_ids_are_where_everybody_expects_them(tokenizer: Tokenizer) -> None:
-    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3) == (tokenizer.pad, tokenizer.unk, tokenizer.bos, tokenizer.eos)
     assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
     (ids,) = tokenizer.encode(["two men"])
     assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "two men"

@@ -111,6 +111,14 @@ def test_a_text_may_outgrow_the_context(run):
     assert len(made.tokens) == len(made.logprobs) <= 70
 
 
+def test_prompts_that_outgrow_the_context_do_not_disturb_each_other(run):
+    model = heedful.load(run[0])
+    prompts = ["ba", "ba de gi ko lu ma", "ba de gi ko lu ma n", "ba de gi ko lu ma ne pi ro su ba de"]
+    together = model.generate(prompts, tokens=60, temperature=0.0)
+    for prompt, (one,) in zip(prompts, together, strict=True):
+        assert one.tokens == model.generate([prompt], tokens=60, temperature=0.0)[0][0].tokens
+
+
 def test_samples_seeds_and_stops(run):
     model = heedful.load(run[0])
     one, two = model.generate(["ba"], tokens=15, samples=2, seed=5)[0]

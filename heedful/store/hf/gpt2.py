@@ -1,6 +1,9 @@
 """GPT-2 (Radford et al. 2019), as the Hub holds it."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from torch import Tensor
 
 from heedful.core.config import from_json
 from heedful.errors import InputError
@@ -23,6 +26,8 @@ USED: dict[str, Any] = {
     "tie_word_embeddings": True,
     "vocab_size": 50257,
 }
+
+TOKENS = {"bos_token_id": 50256, "eos_token_id": 50256}  # what they are where a config.json does not say
 
 # Another value would make another model.
 FIXED: dict[str, Any] = {
@@ -81,6 +86,13 @@ RULES = (
 
 def rules(config: LMConfig) -> tuple[Rule, ...]:
     return (*RULES, Rule("lm_head.weight", "embed.tokens.weight" if config.tied else "head.weight"))
+
+
+def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a file that holds the bare model (GPT2Model), as the first ones do, under the names that they have
+    in the whole; any other file as it is."""
+    bare = "wte.weight" in theirs
+    return {f"transformer.{name}" if bare else name: tensor for name, tensor in theirs.items()}
 
 
 def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> LMConfig:

@@ -29,16 +29,19 @@ USED: dict[str, Any] = {
     "vocab_size": 32000,
 }
 
+TOKENS = {"bos_token_id": 1, "eos_token_id": 2}  # what they are where a config.json does not say
+
 # Another value would make another model.
 FIXED: dict[str, Any] = {
     "chunk_size_feed_forward": 0,
     "is_decoder": False,
     "is_encoder_decoder": False,
     "model_type": "llama",
+    "rope_interleaved": False,
     "rope_scaling": None,
 }
 
-IRRELEVANT = EVERYWHERE | {"initializer_range", "pretraining_tp"}
+IRRELEVANT = EVERYWHERE | {"initializer_range", "is_llama_config", "pretraining_tp", "transformers.js_config"}
 
 _BLOCK = {
     "self_attn.q_proj": "self_attention.query",

@@ -30,11 +30,15 @@ USED: dict[str, Any] = {
     "encoder_attention_heads": 16,
     "encoder_ffn_dim": 4096,
     "encoder_layers": 12,
+    "max_position_embeddings": 1024,
     "scale_embedding": False,
     "share_encoder_decoder_embeddings": True,
     "tie_word_embeddings": True,
     "vocab_size": 58101,
 }
+
+# What they are where a config.json does not say.
+TOKENS = {"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100}
 
 # Another value would make another model, or another training.
 FIXED: dict[str, Any] = {
@@ -62,7 +66,6 @@ IRRELEVANT = EVERYWHERE | {
     "forced_bos_token_id",
     "forced_eos_token_id",
     "init_std",
-    "max_position_embeddings",  # sines have no last place
     "num_hidden_layers",  # of a time when there was one number for both
 }
 
@@ -133,7 +136,7 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
         return {"n_layers": got[f"{side}_layers"], "block": block}
 
     def embed(vocab_size: int) -> dict[str, Any]:
-        places = {"kind": "sinusoidal", "halves": True}
+        places = {"kind": "sinusoidal", "halves": True, "size": got["max_position_embeddings"]}
         return {
             "vocab_size": vocab_size,
             "scaled": got["scale_embedding"],
@@ -153,7 +156,7 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
     return from_json(Seq2SeqConfig, ours, where)  # which looks at the type of every value
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, max_positions: int = 512) -> dict[str, Any]:
+def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
 
     Raises InputError for a configuration that Marian has no words for, and names what it is.
@@ -176,7 +179,7 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, max_p
         "share_encoder_decoder_embeddings": config.tied == "all",
         "tie_word_embeddings": config.tied != "none",
         "vocab_size": config.source.vocab_size,
-        "max_position_embeddings": max_positions,
+        "max_position_embeddings": config.target.places.size,
         "bos_token_id": start,
         "decoder_start_token_id": start,
         "eos_token_id": end,

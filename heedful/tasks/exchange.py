@@ -1,0 +1,228 @@
+"""Models of the Hugging Face Hub become runs of ours, and the other way round.
+
+A family is one entry of `FAMILIES`: its table of tensors and its configuration are a module of `store/hf/`, and what
+stands beside the weights is read and written by functions that families of one task share.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import config_of, make_model
+from heedful.models.lm import LMConfig
+from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.store import files
+from heedful.store.checkpoint import save_model
+from heedful.store.hf import gpt2, llama, marian
+from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
+from heedful.store.hf.rules import Rule, to_ours, to_theirs
+from heedful.tasks.folder import parameters
+from heedful.tasks.hub_text import (
+    Files,
+    Written,
+    read_language_model,
+    read_translator,
+    write_language_model,
+    write_translator,
+)
+from heedful.tasks.load import load_model, task_of
+
+TARGETS = ("hf",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """How models of one kind move.
+
+    `config_from_hf` gets their config.json, their tensors' names, and where to say that an error is; `config_to_hf`
+    gets our configuration, and the ids or names that `write` gives. `read` gets their folder, their config.json
+    completed by `tokens`, and our configuration; `write` a run's folder and what `load_model` makes of it.
+    """
+
+    name: str
+    config: type  # of our models that may be of this family
+    loads: str  # the class of transformers
+    config_from_hf: Callable[[dict[str, Any], Collection[str], str], Any]
+    config_to_hf: Callable[..., dict[str, Any]]
+    rules: Callable[[Any], tuple[Rule, ...]]
+    read: Callable[[Path, dict[str, Any], Any], Files]
+    write: Callable[[Path, Any], Written]
+    whole: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] = dict  # names tensors as in a file with all heads
+    tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
+
+
+# By the `model_type` of a config.json.
+FAMILIES: dict[str, Family] = {
+    "gpt2": Family(
+        name="GPT-2",
+        config=LMConfig,
+        loads="AutoModelForCausalLM",
+        config_from_hf=lambda theirs, names, where: gpt2.config_from_hf(theirs, where=where),
+        config_to_hf=gpt2.config_to_hf,
+        rules=gpt2.rules,
+        whole=gpt2.whole,
+        tokens=gpt2.TOKENS,
+        read=read_language_model,
+        write=write_language_model,
+    ),
+    "llama": Family(
+        name="LLaMA",
+        config=LMConfig,
+        loads="AutoModelForCausalLM",
+        config_from_hf=lambda theirs, names, where: llama.config_from_hf(theirs, where=where),
+        config_to_hf=llama.config_to_hf,
+        rules=llama.rules,
+        tokens=llama.TOKENS,
+        read=read_language_model,
+        write=write_language_model,
+    ),
+    "marian": Family(
+        name="Marian",
+        config=Seq2SeqConfig,
+        loads="AutoModelForSeq2SeqLM",
+        config_from_hf=lambda theirs, names, where: marian.config_from_hf(theirs, where=where),
+        config_to_hf=marian.config_to_hf,
+        rules=marian.rules,
+        tokens=marian.TOKENS,
+        read=read_translator,
+        write=write_translator,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a folder became. `vocab_size` is None of a model that reads no text."""
+
+    family: str
+    task: str
+    parameters: int
+    vocab_size: int | None
+    out: str
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What a run became, and the names of the files."""
+
+    family: str
+    to: str
+    out: str
+    files: tuple[str, ...]
+    loads: str
+
+
+def import_model(folder: str | Path, out: str | Path) -> Imported:
+    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, tokenizer.
+
+    All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
+    InputError, MissingError or StorageError; `out` is then as it was.
+    """
+    folder, out = Path(folder), Path(out)
+    if not folder.is_dir():
+        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    where = str(folder / CONFIG)
+    theirs = read_object(folder / CONFIG)
+    if "model_type" not in theirs:
+        raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")
+    if theirs["model_type"] not in FAMILIES:
+        raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
+    family = FAMILIES[theirs["model_type"]]
+    tensors = family.whole(read_weights(folder))
+    config = family.config_from_hf(theirs, tensors.keys(), where)
+    with torch.device("meta"):
+        model = make_model(config)
+    ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
+    beside = family.read(folder, {**family.tokens, **theirs}, config)
+    with _to_be(out) as growing:
+        save_model(growing, config_of(model), ours, beside)
+    size = sum(tensor.numel() for tensor in ours.values())
+    return Imported(family.name, beside["task.json"]["task"], size, _vocab_size(config), str(out))
+
+
+def export_model(run: str | Path, out: str | Path, *, to: str = "hf") -> Exported:
+    """Makes the folder `out` of a run, for other libraries to load, and reads it back before it is there.
+
+    Raises InputError for a model that no family of the Hub has words for, and names what they lack; MissingError or
+    StorageError; `out` is then as it was.
+    """
+    run, out = Path(run), Path(out)
+    if to not in TARGETS:
+        raise unknown_key(to, list(TARGETS), where="--to")
+    task_of(run)
+    served = load_model(run)
+    config, own = served.model.config, parameters(served.model)
+    family, theirs, beside = _family_of(config, run, served)
+    tensors = to_theirs(family.rules(config), own, where=str(run))
+    with _to_be(out) as growing:
+        for name, value in {**beside, CONFIG: theirs}.items():
+            data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
+            files.write_bytes(growing / name, data)
+        files.write_bytes(growing / WEIGHTS, packed(tensors))
+        _verify(growing, family, theirs, own)
+        names = tuple(sorted(path.name for path in growing.iterdir()))
+    return Exported(family.name, to, str(out), names, family.loads)
+
+
+def _family_of(config: Any, run: Path, served: Any) -> tuple[Family, dict[str, Any], Files]:
+    """The family that can say what our configuration says, their config.json, and what stands beside it."""
+    refused: list[InputError] = []
+    for family in FAMILIES.values():
+        if not isinstance(config, family.config):
+            continue
+        written = family.write(run, served)
+        try:
+            return family, family.config_to_hf(config, **written.ids), written.files
+        except InputError as error:
+            refused.append(error)
+    if refused:  # the family that comes nearest lacks the fewest words
+        nearest = min(refused, key=lambda error: len(error.what))
+        raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
+    kinds = ", ".join(family.name for family in FAMILIES.values())
+    what = f"the Hub's families that are known here ({kinds}) have no model like a {type(served.model).__name__}"
+    raise InputError(what, where=str(run))
+
+
+def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
+    """Raises StorageError where what an import would read is not the model that was written."""
+    tensors = family.whole(read_weights(folder))
+    config = family.config_from_hf(read_object(folder / CONFIG), tensors.keys(), str(folder / CONFIG))
+    back = to_ours(family.rules(config), tensors, own, where=str(folder))
+    wrong = [name for name, tensor in own.items() if not back[name].equal(tensor)]
+    if wrong or read_object(folder / CONFIG) != theirs:
+        what = f"{wrong[0] if wrong else CONFIG} reads back as something else"
+        raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
+
+
+@contextmanager
+def _to_be(out: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `out` in one rename. Raises InputError where something is in `out` already."""
+    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        raise InputError("is not empty", where=str(out), fix="choose another --out")
+    growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
+    files.remove_tree(growing)
+    files.make_folder(growing)
+    try:
+        yield growing
+        files.rename_folder(growing, out)
+    except BaseException:
+        with suppress(StorageError):
+            files.remove_tree(growing)
+        raise
+
+
+def _vocab_size(config: Any) -> int | None:
+    match config:
+        case LMConfig():
+            return config.embed.vocab_size
+        case Seq2SeqConfig():
+            return config.target.vocab_size
+        case _:
+            return None

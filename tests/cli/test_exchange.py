@@ -1,0 +1,108 @@
+"""heed import and heed export, as a person and a program use them."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful import cli
+from hub import LINES, gpt2_folder
+
+
+def heed(*words: object) -> object:
+    """The exit code of a command."""
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hub") / "tiny"
+    gpt2_folder(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    assert heed("import", folder, "--out", folder.parent / "run") == 0
+    return folder.parent / "run"
+
+
+def test_import_says_what_it_became(folder: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert heed("import", folder, "--json") == 0
+    said = capsys.readouterr()
+    parameters = sum(parameter.numel() for parameter in heedful.load("runs/tiny").model.parameters())
+    assert json.loads(said.out) == {
+        "family": "GPT-2",
+        "task": "generate",
+        "parameters": parameters,
+        "vocab_size": 301,
+        "out": "runs/tiny",
+    }
+    assert said.err.splitlines()[0] == f"GPT-2: {parameters:,} parameters, 301 tokens in the vocabulary"
+
+
+def test_an_imported_model_is_served_by_every_verb(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "book.txt").write_text("\n".join(LINES), encoding="utf-8")
+    assert heed("generate", run, "The small", "--tokens", 5, "--temperature", 0, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["prompt"] == "The small"
+    assert heed("generate", run, "--tokens", 5) == 0
+    assert heed("score", run, "The small", "--json") == 0
+    assert heed("eval", run, "--data", tmp_path / "book.txt", "--json") == 0
+    capsys.readouterr()
+    assert heed("info", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["vocabulary"] == 301
+    assert heed("check", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["broken"] == 0
+
+
+def test_export_says_what_loads_it(run: Path, tmp_path: Path, capsys) -> None:
+    assert heed("export", run, "--to", "hf", "--out", tmp_path / "hub", "--json") == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found.keys() == {"family", "to", "out", "files"}
+    assert (found["family"], found["to"], found["out"]) == ("GPT-2", "hf", str(tmp_path / "hub"))
+    assert found["files"] == sorted(path.name for path in (tmp_path / "hub").iterdir())
+    assert "transformers.AutoModelForCausalLM.from_pretrained(" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error", "fix"),
+    [
+        (["import", "nowhere"], 3, "nowhere: no such folder", "check the path"),
+        (["import", "{run}", "--out", "never"], 2, "no model_type: not a model of the Hub", "give the folder"),
+        (["import", "{folder}", "--out", "{run}"], 2, "run: is not empty", "choose another --out"),
+        (["export", "{run}", "--out", "{folder}"], 2, "tiny: is not empty", "choose another --out"),
+        (["export", "{run}", "--to", "onyx", "--out", "never"], 2, "--to: unknown key 'onyx'", "known: hf"),
+        (["export", "nowhere", "--out", "never"], 3, "nowhere: no such folder", "check the path"),
+        (["generate", "{folder}", "x"], 2, "a Hugging Face model", "heed import"),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(
+    folder, run, tmp_path, monkeypatch, capsys, words, code, error, fix
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert heed(*(word.format(run=run, folder=folder) for word in words)) == code
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith("error: ")
+    assert error in said[0]
+    assert said[1].startswith(f"fix: {fix}")
+    assert not list(tmp_path.glob("**/*never*"))
+
+
+@pytest.mark.parametrize("verb", ["import", "export"])
+def test_the_example_of_every_help_runs(folder, run, tmp_path, monkeypatch, capsys, verb) -> None:
+    assert heed(verb, "--help") == 0
+    example = re.search(r"Example: heed (.+?)\n\n", capsys.readouterr().out, re.DOTALL)
+    assert example is not None
+    places = {"gpt2": folder, "runs/text": run}
+    monkeypatch.chdir(tmp_path)
+    assert heed(*(places.get(word, word) for word in shlex.split(example[1]))) == 0

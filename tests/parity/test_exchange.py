@@ -1,0 +1,586 @@
+"""Runs made of tiny folders of the Hub, and folders made of runs: what they say is what transformers says.
+
+Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else exactly.
+"""
+
+import json
+import shlex
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+import heedful
+from heedful import cli
+from heedful.core.embed import PlacesConfig
+from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
+from heedful.errors import HeedError, InputError, MissingError, StorageError
+from heedful.models import make_model
+from heedful.models.presets import (
+    Decoder,
+    Recurrent,
+    Transformer,
+    language_model,
+    translator,
+)
+from heedful.store.checkpoint import read_model
+from heedful.store.hf.folder import packed
+from heedful.tasks import exchange
+from heedful.tasks.check import check
+from heedful.tasks.exchange import export_model, import_model
+from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.look import look
+from hub import LINES, TEXTS, gpt2_folder, llama_folder, loud, marian_folder
+
+MAKERS = {
+    "gpt2": (gpt2_folder, {}),
+    "llama": (llama_folder, {}),
+    "llama, tied and grouped": (llama_folder, {"tie_word_embeddings": True, "num_key_value_heads": 2}),
+}
+
+
+class Pair(NamedTuple):
+    theirs: Any
+    tokenizer: Any
+    folder: Path
+    run: Path
+    ours: heedful.tasks.generate.LanguageModel
+
+
+def heed(*words: object) -> int:
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.fixture(scope="module", params=sorted(MAKERS))
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    make, options = MAKERS[request.param]
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("hub") / "theirs"
+    theirs, run = make(folder, **options), folder.parent / "run"
+    assert heed("import", folder, "--out", run) == 0
+    return Pair(theirs, AutoTokenizer.from_pretrained(folder), folder, run, heedful.load(run))
+
+
+def close(ours: Tensor, theirs: Tensor) -> None:
+    largest = float(theirs.abs().max())
+    assert largest > 1, "weights are loud"
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * largest)
+
+
+def prompt_ids(pair: Pair, text: str) -> list[int]:
+    """As they begin with it; of an empty text only that which begins all."""
+    return pair.tokenizer(text).input_ids or [pair.tokenizer.bos_token_id]
+
+
+def continued(theirs: Any, ids: list[int], tokens: int, **options: Any) -> list[int]:
+    whole = torch.tensor([ids])
+    with torch.no_grad():
+        made = theirs.generate(
+            whole, attention_mask=torch.ones_like(whole), max_new_tokens=tokens, do_sample=False, **options
+        )
+    return made[0, len(ids) :].tolist()
+
+
+CONTROLS = ["<|endoftext|>", "a<|endoftext|> b", "<s>", "x </s><s> y", "<unk>"]
+
+
+def test_texts_have_their_ids(pair: Pair) -> None:
+    own = pair.ours.tokenizer
+    texts = [*TEXTS, *CONTROLS]
+    expected = pair.tokenizer(texts).input_ids
+    assert [[*pair.ours.before, *ids] for ids in own.encode_whole(texts)] == expected
+    for ids in expected:
+        assert own.decode_whole(ids) == pair.tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def test_logits(pair: Pair) -> None:
+    with torch.no_grad():
+        for text in TEXTS:
+            ids = torch.tensor([prompt_ids(pair, text)])
+            close(pair.ours.model(ids), pair.theirs(input_ids=ids, use_cache=False).logits)
+
+
+def test_greedy_text_is_theirs(pair: Pair) -> None:
+    prompts = ["", *TEXTS]
+    ended = 0
+    for text, (made,) in zip(prompts, pair.ours.generate(prompts, tokens=14, temperature=0.0), strict=True):
+        ids = prompt_ids(pair, text)
+        expected = continued(pair.theirs, ids, 14, pad_token_id=0)
+        end = pair.theirs.generation_config.eos_token_id
+        ended += end in expected
+        spoken = expected[: expected.index(end)] if end in expected else expected
+        assert made.tokens == spoken
+        whole, begun = (pair.tokenizer.decode(row, skip_special_tokens=True) for row in ([*ids, *spoken], ids))
+        if whole.startswith(begun):
+            assert begun + made.text == whole
+
+
+def test_likelihood_is_begun_with_their_first_token(pair: Pair) -> None:
+    for text in TEXTS[:4]:
+        (ids,) = pair.ours.tokenizer.encode_whole([text])
+        whole = torch.tensor([[pair.theirs.config.bos_token_id, *ids]])
+        with torch.no_grad():
+            loss = pair.theirs(input_ids=whole, labels=whole).loss
+        assert pair.ours.likelihood([text])[0].loss == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_its_laws_hold(pair: Pair) -> None:
+    assert [law.name for law in check(pair.run) if not law.holds] == []
+    assert [law.name for law in check(pair.run, TEXTS[4:7]) if not law.holds] == []
+
+
+def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
+    assert heed("export", pair.run, "--to", "hf", "--out", tmp_path / "back") == 0
+    back = AutoModelForCausalLM.from_pretrained(tmp_path / "back")
+    assert type(back) is type(pair.theirs)
+    state = back.state_dict()
+    assert state.keys() == pair.theirs.state_dict().keys()
+    assert all(torch.equal(state[name], value) for name, value in pair.theirs.state_dict().items())
+    again = AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert again([*TEXTS, *CONTROLS]).input_ids == pair.tokenizer([*TEXTS, *CONTROLS]).input_ids
+    for text in TEXTS[:3]:
+        ids = prompt_ids(pair, text)
+        assert continued(back, ids, 9) == continued(pair.theirs, ids, 9, pad_token_id=0)[: len(continued(back, ids, 9))]
+    import_model(tmp_path / "back", tmp_path / "run")
+    names = {path.name for path in pair.run.iterdir()}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == names
+    for name in names - {"model.safetensors"}:
+        assert (tmp_path / "run" / name).read_text() == (pair.run / name).read_text(), name
+    tensors, expected = read_model(tmp_path / "run")[1], read_model(pair.run)[1]
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[name], value) for name, value in expected.items())
+
+
+def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("".join(f"{line}\n" for line in LINES * 8), encoding="utf-8")
+    words = ["train", "generate", "--from", pair.run, "--data", tmp_path / "book.txt", "--out", tmp_path / "run"]
+    assert heed(*words, "--set", "train.steps=2", "--set", "train.tokens=96", "--set", "train.lr=1e-5") == 0
+    learnt = heedful.load(tmp_path / "run")
+    assert (learnt.before, learnt.end) == ([pair.ours.tokenizer.bos], pair.ours.tokenizer.bos)
+    assert learnt.tokenizer.encode_whole(TEXTS) == pair.ours.tokenizer.encode_whole(TEXTS)
+    assert learnt.likelihood(LINES)[0].loss == pytest.approx(pair.ours.likelihood(LINES)[0].loss, abs=0.1)
+
+
+# What is in the files
+
+
+def rewrite(folder: Path, out: Path, change: Any, **options: Any) -> Path:
+    """A copy of the folder with its tensors changed."""
+    shutil.copytree(folder, out)
+    tensors = safetensors.torch.load_file(out / "model.safetensors")
+    safetensors.torch.save_file(change(tensors), out / "model.safetensors")
+    return out
+
+
+def same_model(one: Path, other: Path) -> bool:
+    first, second = read_model(one)[1], read_model(other)[1]
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_shards(pair: Pair, tmp_path: Path) -> None:
+    shutil.copytree(pair.folder, tmp_path / "shards")
+    (tmp_path / "shards" / "model.safetensors").unlink()
+    pair.theirs.save_pretrained(tmp_path / "shards", max_shard_size="10KB")
+    assert len(list((tmp_path / "shards").glob("model-*.safetensors"))) > 2
+    import_model(tmp_path / "shards", tmp_path / "run")
+    assert same_model(tmp_path / "run", pair.run)
+    index = tmp_path / "shards" / "model.safetensors.index.json"
+    said = json.loads(index.read_text())
+    name = next(name for name in said["weight_map"] if "h.1." in name or "layers.1." in name)
+    for change, message in [
+        ({"new": said["weight_map"][name]}, "the tensor 'new' is in no shard"),
+        ({name: "../x"}, "`weight_map` does not say"),
+        ({name: 5}, "`weight_map` does not say"),
+    ]:
+        index.write_text(json.dumps(said | {"weight_map": said["weight_map"] | change}))
+        with pytest.raises(StorageError, match=message):
+            import_model(tmp_path / "shards", tmp_path / "never")
+    index.write_text(json.dumps({"weight_map": {k: v for k, v in said["weight_map"].items() if k != name}}))
+    with pytest.raises(StorageError, match="is in a shard and not in the index"):
+        import_model(tmp_path / "shards", tmp_path / "never")
+
+
+def test_halves_are_read_as_singles(pair: Pair, tmp_path: Path) -> None:
+    whole = read_model(pair.run)[1]
+    for dtype in (torch.bfloat16, torch.float16):
+        folder, run = tmp_path / f"{dtype}", tmp_path / f"run {dtype}"
+        rewrite(pair.folder, folder, lambda all_, dtype=dtype: {name: t.to(dtype) for name, t in all_.items()})
+        import_model(folder, run)
+        for name, value in read_model(run)[1].items():
+            assert value.dtype == torch.float32
+            assert torch.equal(value, whole[name].to(dtype).float())
+
+
+def test_tied_matrices_may_be_there_twice(pair: Pair, tmp_path: Path) -> None:
+    if not pair.theirs.config.tie_word_embeddings:
+        pytest.skip("not tied")
+    name = next(name for name in pair.theirs.state_dict() if name.endswith(("wte.weight", "embed_tokens.weight")))
+    twice = rewrite(pair.folder, tmp_path / "twice", lambda all_: all_ | {"lm_head.weight": all_[name].clone()})
+    import_model(twice, tmp_path / "run")
+    assert same_model(tmp_path / "run", pair.run)
+    unequal = rewrite(pair.folder, tmp_path / "unequal", lambda all_: all_ | {"lm_head.weight": all_[name] + 1})
+    with pytest.raises(InputError, match="differs from another that is our"):
+        import_model(unequal, tmp_path / "never")
+
+
+def test_the_bare_model_and_old_masks_are_read(tmp_path: Path) -> None:
+    """As the Hub's gpt2 is: names without their first part, and the causal mask as a tensor."""
+    gpt2_folder(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+
+    def older(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        bare = {name.removeprefix("transformer."): value for name, value in tensors.items() if name != "lm_head.weight"}
+        return bare | {f"h.{i}.attn.bias": torch.ones(1, 1, 48, 48).tril() for i in range(2)}
+
+    import_model(rewrite(tmp_path / "theirs", tmp_path / "bare", older), tmp_path / "again")
+    assert same_model(tmp_path / "again", tmp_path / "run")
+
+
+def test_a_pickle_is_not_opened_and_the_fix_converts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpt2_folder(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    weights = tmp_path / "theirs" / "model.safetensors"
+    torch.save(safetensors.torch.load_file(weights), tmp_path / "theirs" / "pytorch_model.bin")
+    weights.unlink()
+    with pytest.raises(InputError, match=r"pytorch_model\.bin: a pickle, which can run code") as caught:
+        import_model(tmp_path / "theirs", tmp_path / "never")
+    assert "\n" not in caught.value.fix
+    python, flag, code = shlex.split(caught.value.fix.removeprefix("where you trust it, "))
+    assert (python, flag) == ("python", "-c")
+    exec(code, {})
+    import_model(tmp_path / "theirs", tmp_path / "again")
+    assert same_model(tmp_path / "again", tmp_path / "run")
+
+
+def without(key: str) -> Any:
+    return lambda tensors: {name: value for name, value in tensors.items() if key not in name}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (
+            lambda all_: all_ | {"transformer.h.0.extra": torch.zeros(1)},
+            InputError,
+            "no rule for their tensor 'transform",
+        ),
+        (without("h.1.ln_1.bias"), InputError, "nothing of theirs for our tensor"),
+        ({"n_experts": 8}, InputError, "unknown key 'n_experts'"),
+        ({"scale_attn_by_inverse_layer_idx": True}, InputError, "scale_attn_by_inverse_layer_idx is True"),
+        ({"model_type": "gpt3"}, InputError, "unknown key 'gpt3'"),
+        ({"model_type": None}, InputError, "unknown key 'None'"),
+        ({"eos_token_id": [1, 2]}, InputError, r"eos_token_id is \[1, 2\]: only one can be read"),
+        ({"bos_token_id": 9999, "eos_token_id": None}, InputError, "neither a bos_token_id nor an eos_token_id"),
+        ("tokenizer.json", MissingError, "no tokenizer"),
+        ("model.safetensors", MissingError, "no weights"),
+        ("config.json", MissingError, "no such file"),
+    ],
+)
+def test_what_is_not_accounted_for_is_refused(tmp_path: Path, change: Any, error: Any, message: str) -> None:
+    folder = tmp_path / "theirs"
+    gpt2_folder(folder)
+    if isinstance(change, str):
+        (folder / change).unlink()
+    elif isinstance(change, dict):
+        (folder / "generation_config.json").unlink()
+        (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | change))
+    else:
+        folder = rewrite(folder, tmp_path / "changed", change)
+    with pytest.raises(error, match=message):
+        import_model(folder, tmp_path / "never")
+    assert not [path for path in tmp_path.iterdir() if "never" in path.name]
+
+
+def test_a_tokenizer_of_a_larger_model_is_refused(tmp_path: Path) -> None:
+    gpt2_folder(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "tokenizer.json"
+    inner = json.loads(path.read_text())
+    inner["added_tokens"].append(inner["added_tokens"][0] | {"id": 301, "content": "<more>"})
+    path.write_text(json.dumps(inner))
+    with pytest.raises(InputError, match="'<more>' has the id 301, and the model 301 tokens"):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+def test_a_template_that_the_tokenizer_is_asked_for(tmp_path: Path) -> None:
+    gpt2_folder(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "tokenizer_config.json"
+    names = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": {"content": "<|endoftext|>"}}
+    path.write_text(json.dumps(names))
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    assert heedful.load(tmp_path / "run").before == [300]
+
+
+# Marian
+
+
+class Both(NamedTuple):
+    theirs: Any
+    tokenizer: Any
+    folder: Path
+    run: Path
+    ours: heedful.tasks.translate.Translator
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    torch.manual_seed(3)
+    folder = tmp_path_factory.mktemp("marian") / "opus-mt-en-de"
+    theirs, run = marian_folder(folder), folder.parent / "run"
+    assert heed("import", folder, "--out", run) == 0
+    return Both(theirs, marian_tokenizer(folder), folder, run, heedful.load(run))
+
+
+def marian_tokenizer(folder: Path) -> Any:
+    with pytest.warns(UserWarning, match="sacremoses"):  # a library for texts, of which the tokenizer calls nothing
+        return AutoTokenizer.from_pretrained(folder)
+
+
+SOURCES = [*TEXTS, ">>de<< The small cat", ">>de<<The cat", "a", "", "a </s> b", "<unk>", "x a y"]
+
+
+def test_pieces_have_their_ids(marian: Both) -> None:
+    source, target = marian.ours.source, marian.ours.target
+    assert marian.ours.around == ([], [0])
+    assert [[*ids, 0] for ids in source.encode(SOURCES)] == marian.tokenizer(SOURCES).input_ids
+    assert [[*ids, 0] for ids in target.encode(SOURCES)] == marian.tokenizer(text_target=SOURCES).input_ids
+    assert source.numbers is not None
+    for ids in [*source.encode(SOURCES), *target.encode(SOURCES), [*source.numbers.values()]]:
+        assert target.decode(ids) == marian.tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def translations(theirs: Any, tokenizer: Any, texts: list[str], **options: Any) -> list[list[int]]:
+    """With their end tokens."""
+    found = []
+    for text in texts:
+        ids = torch.tensor([tokenizer(text).input_ids])
+        with torch.no_grad():
+            made = theirs.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, **options)
+        found.append(made[0].tolist()[1:])
+    return found
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_translations_are_theirs(marian: Both, beam: int) -> None:
+    """Where they end: at a limit, transformers lets an unfinished hypothesis win against a finished one."""
+    texts = [text for text in SOURCES if text.strip()]
+    decoding = marian.ours.decoding(beam=beam, longest=40)
+    found = marian.ours.hypotheses(marian.ours.source.encode(texts), decoding)
+    expected = translations(marian.theirs, marian.tokenizer, texts, num_beams=beam, max_length=41)
+    ended = [i for i, ids in enumerate(expected) if ids[-1] == 0]
+    assert len({tuple(expected[i]) for i in ended}) > 5
+    assert [[*found[i][0].tokens, 0] for i in ended] == [expected[i] for i in ended]
+    read = [marian.tokenizer.decode(ids, skip_special_tokens=True) for ids in expected]
+    made = marian.ours.translate(texts, beam=beam, longest=40)
+    assert [made[i] for i in ended] == [read[i] for i in ended]
+
+
+def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> None:
+    assert [law.name for law in check(marian.run) if not law.holds] == []
+    assert [law.name for law in check(marian.run, LINES) if not law.holds] == []
+    assert marian.ours.about["decode"] == {"beam": 2, "length_penalty": 1.0, "no_repeat": 2}
+    assert heed("translate", marian.run, LINES[0]) == 0
+    assert heed("info", marian.run) == 0
+    seen = look(marian.ours, "The cat")
+    assert seen.source[-1] == "</s>"
+    assert (seen.read[0], seen.said[-1]) == ("<pad>", "</s>")
+
+
+def test_marian_there_and_back_and_there(marian: Both, tmp_path: Path) -> None:
+    assert heed("export", marian.run, "--to", "hf", "--out", tmp_path / "back") == 0
+    for name in ("source.spm", "target.spm"):
+        assert (tmp_path / "back" / name).read_bytes() == (marian.folder / name).read_bytes()
+    back = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back")
+    theirs = marian.theirs.state_dict()
+    assert all(torch.equal(value, theirs[name]) for name, value in back.state_dict().items())
+    assert back.state_dict().keys() == theirs.keys()
+    again = marian_tokenizer(tmp_path / "back")
+    assert again(SOURCES).input_ids == marian.tokenizer(SOURCES).input_ids
+    assert translations(back, again, LINES) == translations(marian.theirs, marian.tokenizer, LINES)
+    import_model(tmp_path / "back", tmp_path / "run")
+    for path in marian.run.iterdir():
+        if path.name != "model.safetensors":
+            assert (tmp_path / "run" / path.name).read_bytes() == path.read_bytes(), path.name
+    assert same_model(tmp_path / "run", marian.run)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"forced_bos_token_id": 5}, "forced_bos_token_id and separate_vocabs"),
+        ({"separate_vocabs": True}, "forced_bos_token_id and separate_vocabs"),
+        ({"source.spm": b"\x0a\x05xx"}, "source.spm: not a SentencePiece model"),
+        ({"bad_words_ids": 5}, "bad_words_ids or suppress_tokens lists no tokens"),
+        ({"num_beams": "x"}, "generation_config.json.beam: expected int, found 'x'"),
+        ({"vocab.json": b'{"a": "b"}'}, "vocab.json: does not number its pieces"),
+        ({"vocab.json": None}, "no tokenizer"),
+        ({"target.spm": None}, "target.spm: no such file"),
+    ],
+)
+def test_translators_that_cannot_be_read_are_refused(
+    marian: Both, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    folder = tmp_path / "theirs"
+    shutil.copytree(marian.folder, folder)
+    ((key, value),) = change.items()
+    if value is None:
+        (folder / key).unlink()
+    elif isinstance(value, bytes):
+        (folder / key).write_bytes(value)
+    else:
+        path = folder / ("tokenizer_config.json" if key == "separate_vocabs" else "generation_config.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(HeedError, match=message):
+        import_model(folder, tmp_path / "never")
+
+
+# What was made here
+
+KINDS: tuple[Kind, ...] = ("bpe", "unigram", "chars", "bytes")
+DECODERS = {
+    "gpt2": Decoder(n_layers=2, d_model=16, n_heads=4, context=40),
+    "gpt2, untied": Decoder(n_layers=2, d_model=16, n_heads=4, context=40, tied=False, d_ff=24),
+    "llama": Decoder(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context=40),
+}
+OTHERS = sorted(DECODERS.keys() - {"gpt2"})
+
+
+def own_tokenizer(kind: Kind) -> Tokenizer:
+    return train_tokenizer([*LINES, "<s> <s> </s> </s> <unk>"] * 2, kind=kind, size=330)
+
+
+def own_run(folder: Path, model: Any, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> Any:
+    loud(model)
+    write_run(folder, model.eval(), parameters(model), source, target, about)
+    return heedful.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "style"), [*((kind, "gpt2") for kind in KINDS), *(("bpe", style) for style in OTHERS)]
+)
+def test_language_models_of_ours_load_there(tmp_path: Path, kind: Kind, style: str) -> None:
+    tokenizer = own_tokenizer(kind)
+    net = make_model(language_model(DECODERS[style], vocab_size=tokenizer.size))
+    ours = own_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "generate"})
+    export_model(tmp_path / "run", tmp_path / "hub")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hub").eval()
+    reader = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    texts = [*TEXTS, "", "<s>", "a</s> <unk><pad> <0x41>", "▁"]
+    expected = [[2, *ids] for ids in tokenizer.encode_whole(texts)]
+    assert reader(texts).input_ids == expected
+    for ids in expected:
+        assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode_whole(ids[1:])
+        whole = torch.tensor([ids[:40]])
+        with torch.no_grad():
+            close(ours.model(whole), theirs(input_ids=whole, use_cache=False).logits)
+    import_model(tmp_path / "hub", tmp_path / "again")
+    again = heedful.load(tmp_path / "again")
+    assert again.tokenizer.encode_whole(texts) == tokenizer.encode_whole(texts)
+    for text in TEXTS[4:]:
+        ((made,),) = ours.generate([text], tokens=12, temperature=0.0)
+        ids = reader(text).input_ids
+        spoken = continued(theirs, ids, 12)
+        assert made.tokens == [token for token in spoken if token != 2]
+        assert text + made.text == text + reader.decode(spoken, skip_special_tokens=True)
+        assert again.generate([text], tokens=12, temperature=0.0)[0][0][:3] == made[:3]
+
+
+ROW = Transformer(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu")
+
+
+def like_marian(size: int) -> Any:
+    """A translator of ours in the words that Marian has."""
+    config = translator(ROW, source_vocab=size, target_vocab=size, joint=True)
+    places = PlacesConfig(kind="sinusoidal", halves=True, size=64)
+
+    def stack(own: Any) -> Any:
+        attention = replace(own.block.attention, bias=True)
+        cross = None if own.block.cross is None else attention
+        return replace(own, block=replace(own.block, attention=attention, cross=cross))
+
+    embed = replace(config.source, places=places)
+    stacks = {"encoder": stack(config.encoder), "decoder": stack(config.decoder)}
+    return make_model(replace(config, source=embed, target=embed, output_bias=True, **stacks))
+
+
+ABOUT = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 1, "length_penalty": 1.0}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_translators_of_ours_load_there(tmp_path: Path, kind: Kind) -> None:
+    tokenizer = own_tokenizer(kind)
+    ours = own_run(tmp_path / "run", like_marian(tokenizer.size), tokenizer, tokenizer, ABOUT)
+    export_model(tmp_path / "run", tmp_path / "hub")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hub").eval()
+    reader = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    texts = [*TEXTS, "", "<s>", "a</s> <unk>"]
+    assert reader(texts).input_ids == [[*ids, 3] for ids in tokenizer.encode(texts)]
+    short = TEXTS[4:]
+    expected = translations(theirs, reader, short, max_length=17)
+    found = ours.hypotheses(tokenizer.encode(short), ours.decoding(longest=16))
+    assert [list(best[0].tokens) for best in found] == [[token for token in ids if token != 3] for ids in expected]
+    read = [reader.decode(ids, skip_special_tokens=True) for ids in expected]
+    assert ours.translate(short, longest=16) == read
+    import_model(tmp_path / "hub", tmp_path / "again")
+    assert heedful.load(tmp_path / "again").translate(short, longest=16) == read
+
+
+def test_what_the_hub_has_no_words_for_is_named(tmp_path: Path) -> None:
+    tokenizer = own_tokenizer("bytes")
+    size = tokenizer.size
+    nets = {
+        "Marian has no words for .*model.output_bias = False": translator(
+            ROW, source_vocab=size, target_vocab=size, joint=True
+        ),
+        "have no model like a RNN": translator(
+            Recurrent(d_embed=4, d_hidden=4, d_align=4, d_readout=4), source_vocab=size, target_vocab=size, joint=True
+        ),
+        "GPT-2 has no words for model.stack.block.order = 'post', model.stack.final_norm = False": language_model(
+            replace(DECODERS["gpt2"], style="gpt1"), vocab_size=size
+        ),
+    }
+    for number, (message, config) in enumerate(nets.items()):
+        about = {"task": "generate"} if "GPT" in message else ABOUT
+        own_run(tmp_path / str(number), make_model(config), tokenizer, tokenizer, about)
+        with pytest.raises(InputError, match=message):
+            export_model(tmp_path / str(number), tmp_path / "never")
+    own_run(tmp_path / "sides", like_marian(size), tokenizer, own_tokenizer("bytes"), ABOUT)
+    with pytest.raises(InputError, match="its sides have a tokenizer each"):
+        export_model(tmp_path / "sides", tmp_path / "never")
+    with pytest.raises(InputError, match="unknown key 'onyx'"):
+        export_model(tmp_path / "sides", tmp_path / "never", to="onyx")
+    assert not [path for path in tmp_path.iterdir() if "never" in path.name]
+
+
+def test_what_reads_back_as_something_else_is_not_handed_out(
+    marian: Both, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(tensors: dict[str, Tensor]) -> bytes:
+        return packed({name: value + (name == "model.decoder.layers.1.fc1.bias") for name, value in tensors.items()})
+
+    monkeypatch.setattr(exchange, "packed", wrong)
+    with pytest.raises(StorageError, match=r"decoder\.blocks\.1\.mlp\.up\.bias reads back as something else"):
+        export_model(marian.run, tmp_path / "never")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_over(marian: Both, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("x")
+    with pytest.raises(InputError, match="full: is not empty"):
+        import_model(marian.folder, tmp_path / "full")
+    with pytest.raises(InputError, match="full: is not empty"):
+        export_model(marian.run, tmp_path / "full")
+    (tmp_path / "empty").mkdir()
+    import_model(marian.folder, tmp_path / "empty")
+    assert len(list(tmp_path.iterdir())) == 2
