@@ -9,8 +9,8 @@ class Reader:
     """The text of ids that come one after another, up to the first of the strings in `stop` that comes.
 
     What `read` and then `rest` hand out, joined, is what all the ids add to the text of `before`, cut before that
-    string. Handed out is only what no further id can change: a character is held back until its last byte is there, and what
-    could begin a stop string until it does not.
+    string. Handed out is only what no further id can change: a character is held back until its last byte is there,
+    and what could begin a stop string until it does not.
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), before: Sequence[int] = ()) -> None:

@@ -232,8 +232,9 @@ class Fillings(Probe):
     def __init__(self, filler: Filler, texts: Sequence[str]) -> None:
         sentences = [ids for ids in filler.tokenizer.encode_whole(list(texts)) if ids][:8]
         sentences = sentences or random_sentences(filler.tokenizer.size)
-        self.rows = [torch.tensor([BOS, *ids[: filler.context - 9], EOS]) for ids in sentences]
-        tokens = pad_sequence(self.rows, batch_first=True, padding_value=PAD)
+        own = filler.tokenizer
+        self.rows = [torch.tensor([own.bos, *ids[: filler.context - 9], own.eos]) for ids in sentences]
+        tokens = pad_sequence(self.rows, batch_first=True, padding_value=own.pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.rows], batch_first=True)
         super().__init__(filler.model, (tokens, segments), segments > 0)
 
