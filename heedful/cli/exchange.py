@@ -1,0 +1,51 @@
+"""Models from and for other libraries: `heed import` and `heed export`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.common import Json, Run, app, say
+
+
+@app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model's folder, as the Hugging Face Hub has it.")],
+    out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a run of a model of the Hugging Face Hub: GPT-2, LLaMA or Marian, from safetensors.
+
+    Example: heed import gpt2 --out runs/gpt2
+    """
+    from dataclasses import asdict
+
+    from heedful.tasks.exchange import import_model
+
+    made = import_model(folder, out or Path("runs") / folder.absolute().name)
+    tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
+    say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{made.out}: heed {made.task} {made.out} ...")
+    if as_json:
+        print(json.dumps(asdict(made)))
+
+
+@app.command()
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
+    to: Annotated[str, typer.Option(help="hf: a folder as the Hugging Face Hub has them.")] = "hf",
+    as_json: Json = False,
+) -> None:
+    """Make a folder of a run that other libraries load.
+
+    Example: heed export runs/text --to hf --out hub/text
+    """
+    from dataclasses import asdict
+
+    from heedful.tasks.exchange import export_model
+
+    made = export_model(run, out, to=to)
+    say(f"{made.family}: transformers.{made.loads}.from_pretrained({made.out!r}), and AutoTokenizer likewise")
+    if as_json:
+        print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads"}))

@@ -1,0 +1,207 @@
+"""Models at work: `heed translate`, `generate`, `fill`, `classify` and `look`."""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.common import Json, Run, app, input_lines, say
+from heedful.errors import InputError, MissingError
+
+
+@app.command()
+def classify(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
+    choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say of texts what they are: the labels that the model has learnt, with their probabilities.
+
+    On standard input a second text follows a TAB.
+
+    Example: heed classify runs/classify "A fine film." --json
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.classify import TextClassifier
+
+    model = TextClassifier.load(run)
+    for lines in [texts] if texts else input_lines():
+        rows = [sanitise(line) for line in lines]
+        split = [row.partition("\t") if texts is None else (row, "", "") for row in rows]
+        own, pairs = [text for text, _, _ in split], [second or pair or "" for _, _, second in split]
+        choices = [choice] * len(rows) if choice else ()
+        for text, second, found in zip(own, pairs, model.classify(own, pairs=pairs, choices=choices), strict=True):
+            if as_json:
+                record: dict[str, Any] = {"input": text, **({"pair": second} if second else {})}
+                record["labels"] = [{"label": label, "score": score} for label, score in found]
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                label, score = found[0]
+                print(f"{label}\t{score:.3f}\t{text}", flush=True)
+
+
+@app.command()
+def generate(
+    run: Run,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to go on with; without any, from nothing.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200,
+    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.8,
+    top_k: Annotated[int, typer.Option(min=0)] = 0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(min=1.0)] = 1.0,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
+    weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a text.
+
+    Example: heed generate runs/text "Once upon a time" --tokens 100
+    """
+    from heedful.tasks.generate import LanguageModel
+
+    chosen: dict[str, Any] = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    chosen |= {"min_p": min_p, "repetition_penalty": repetition_penalty, "stop": stop or [], "seed": seed}
+    texts = prompts or [""]
+    alone = len(texts) == samples == 1 and not as_json
+    if stream and not alone:
+        raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
+    model = LanguageModel.load(run, weights=weights)
+    if alone and (sys.stdout.isatty() if stream is None else stream):
+        for piece in itertools.chain(texts, model.stream(texts[0], **chosen), "\n"):
+            print(piece, end="", flush=True)
+        return
+    for each in (each for own in model.generate(texts, samples=samples, batch=batch, **chosen) for each in own):
+        if as_json:
+            print(json.dumps(each._asdict(), ensure_ascii=False), flush=True)
+        else:
+            print(each.prompt + each.text, flush=True)
+
+
+@app.command()
+def fill(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many candidates for each mask.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Name what may stand in place of each "<mask>" in a text, a line for each, with probabilities.
+
+    Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.fill import Filler
+
+    filler = Filler.load(run)
+    for lines in [texts] if texts else input_lines():
+        for each in (each for own in filler.fill([*map(sanitise, lines)], top=top) for each in own):
+            if as_json:
+                candidates = [one._asdict() for one in each.candidates]
+                row = {"text": each.text, "mask": each.mask, "candidates": candidates}
+                print(json.dumps(row, ensure_ascii=False), flush=True)
+            else:
+                listed = "  ".join(f"{one.token} {one.score:.3f}" for one in each.candidates)
+                print(f"{each.text}\t{listed}", flush=True)
+
+
+@app.command()
+def translate(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Exponent of the length that scores are divided by.")
+    ] = None,
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
+    shortest: Annotated[int, typer.Option(min=0, help="The fewest new tokens.")] = 0,
+    no_repeat: Annotated[int, typer.Option(min=0, help="No n-gram of this size twice.")] = 0,
+    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_k: Annotated[int, typer.Option(min=0)] = 0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Translate sentences, or standard input line by line.
+
+    Example: heed translate runs/demo "The small cat is sleeping."
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.translate import Translator
+
+    translator = Translator.load(run)
+    chosen: dict[str, Any] = {
+        "n_best": n_best,
+        "shortest": shortest,
+        "no_repeat": no_repeat,
+        "samples": samples,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+    }
+    if beam is not None or n_best > 1:
+        chosen["beam"] = max(beam or translator.decoding().beam, n_best)
+    if length_penalty is not None:
+        chosen["length_penalty"] = length_penalty
+    if longest is not None:
+        chosen["longest"] = longest
+    for lines in [texts] if texts else input_lines():
+        lines = [sanitise(line) for line in lines]
+        forced = None if prefix is None else [prefix] * len(lines)
+        for one in translator.search(lines, prefix=forced, **chosen):
+            if one.cut:
+                say(f"too long: the last {one.cut:,} tokens of this source were not read")
+            if as_json:
+                listed = [{"text": text, "score": score} for text, score in one.hypotheses]
+                record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                for text, score in one.hypotheses:
+                    print(text if len(one.hypotheses) == 1 else f"{score:.3f}\t{text}", flush=True)
+
+
+@app.command()
+def look(
+    run: Run,
+    text: Annotated[str, typer.Argument(help="The sentence to translate and watch.")],
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
+    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
+    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
+    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw who looked at whom while a sentence was translated.
+
+    Example: heed look runs/demo "The small cat is sleeping." --out look.html
+    """
+    from heedful.store import files
+    from heedful.tasks.look import draw, look
+    from heedful.tasks.translate import Translator
+
+    kind = out.suffix.removeprefix(".")
+    if kind not in ("png", "svg", "html"):
+        raise InputError(
+            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg or x.html"
+        )
+    if not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    looked = look(Translator.load(run), text, target=target, layers=layer or "*")
+    files.write_bytes(out, draw(looked, kind, head=head, chosen=layer is not None))
+    say(f"{text}\n  -> {looked.text}\n{out}")
+    if as_json:
+        print(json.dumps({"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}))
