@@ -70,7 +70,8 @@ class FullTransformer:
 
     def __post_init__(self) -> None:
         if (self.style == "bart") != (self.context is not None):
-            raise InputError(f"context is {self.context!r} of a model in the style of {self.style}")
+            what = f"context = {self.context!r} in the style of {self.style}"
+            raise InputError(what, fix="give it in the style of bart, which learns its places, and there alone")
 
 
 @dataclass(frozen=True, kw_only=True)

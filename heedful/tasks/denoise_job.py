@@ -142,7 +142,7 @@ class DenoiseJob:
             "task": "translate",
             "source": "noised text",
             "target": "what was hidden" if objective == "spans" else "text",
-            "decode": self.recipe.decode.model_dump(),
+            "decode": self.recipe.decode.model_dump(exclude_none=True),
             "noise": {"objective": objective, "longest": self.longest},
         }
 

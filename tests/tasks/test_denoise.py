@@ -13,11 +13,14 @@ from heedful.data.documents import Documents
 from heedful.data.text import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
+from heedful.models import make_model
 from heedful.store.checkpoint import read_model
+from heedful.tasks.check import check
 from heedful.tasks.denoise import DenoisingTask, evaluate, make_noise, read_passages
 from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
 from heedful.tasks.run import Finished, Measured, Trained, train
 from heedful.tasks.translate import Translator
+from heedful.tasks.translation_job import TranslationJob
 from made import SYLLABLES, backwards, made_corpus, made_recipe
 
 ROWS = {
@@ -41,7 +44,7 @@ def recipe(objective: str, **changes: object) -> Recipe:
     base = {
         "task": "denoise",
         "preset": row["preset"],
-        "model": row["model"] | {"encoder_layers": 1, "decoder_layers": 1},
+        "model": row["model"] | {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0},
         "data": {"vocab_size": 300, "longest": 40, "objective": objective},
         "train": {"steps": 12, "tokens": 512, "row": 48, "eval_every": 6, "eval_sentences": 30, "precision": "fp32"},
     }
@@ -84,6 +87,12 @@ def test_it_is_served_as_a_translator_of_marked_text(run):
     found = model.hypotheses(ids, model.decoding(beam=2))
     assert made == [model.target.decode_marked(best[0].tokens) for best in found]
     assert all("noise" in line for line in [json.loads((run[0] / "task.json").read_text())])
+
+
+def test_it_keeps_the_laws(run):
+    laws = list(check(run[0], ["Ba de ko.", "Gi lu ma ne pi."]))
+    assert len(laws) == 9
+    assert [law.name for law in laws if not law.holds] == []
 
 
 def test_it_is_measured_alike_each_time(run):
@@ -162,18 +171,14 @@ def test_what_starts_from_a_run_starts_with_its_numbers(run, tmp_path):
     assert served.model.config == start.model.config
     assert f"Trained from the model in `{run[0]}`" in (out / "README.md").read_text()
 
-    from heedful.tasks.translation_job import TranslationJob
-
     job = TranslationJob(plan, corpus)
-    task, model = job.task(start.model), start.model
-    for module in model.modules():  # without dropout, in training and here
-        module.p = 0.0
-    first = task.loss(model, task.batches(0)[0])
-    assert losses[0] == pytest.approx(float(first.total.detach()) / first.count, rel=0.05)
-    made = heedful.models.make_model(job.config)
+    task = job.task(start.model)
+    first = task.loss(start.model, task.batches(0)[0])
+    assert losses[0] == pytest.approx(float(first.total.detach()) / first.count, rel=1e-5)
+    made = make_model(job.config)
     job.begin(made)
-    for name, weight in start.model.named_parameters():
-        assert torch.equal(weight, dict(made.named_parameters())[name])
+    own = dict(made.named_parameters())
+    assert all(torch.equal(weight, own[name]) for name, weight in start.model.named_parameters())
 
 
 def test_it_is_gone_on_with_when_its_start_is_gone(run, tmp_path):
