@@ -5,13 +5,16 @@ import pytest
 import torch
 
 from heedful.data.documents import Documents
-from heedful.data.tokenizer import train_tokenizer
+from heedful.data.tokenizer import BOS, EOS, PAD, UNK, train_tokenizer
+from heedful.decode.rules import RepetitionPenalty
+from heedful.decode.search import sample
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.recipe import build
 from heedful.tasks.run import train
+from heedful.train.loop import counter_seed
 from made import made_corpus
 
 PAIRS = made_corpus(400).train
@@ -50,6 +53,27 @@ def test_a_stream_is_what_generate_gives(kind: str, how: str) -> None:
         assert "".join(model.stream(prompt, tokens=30, stop=stop, **SETTINGS[how])) == stopped.text
         assert stopped.text == made.text[: made.text.index(stop[0])]
         assert stopped.tokens == made.tokens[: len(stopped.tokens)]
+
+
+@EACH
+def test_past_the_context_a_search_begins_anew(how: str) -> None:
+    """A text is what the searches make of its prompt, and then of the last half of the context, again and again."""
+    model, tokens = loud("bpe"), 60
+    ids, chosen = [BOS, *model.tokenizer.encode_whole(["ba de"])[0]], dict(SETTINGS[how])
+    begun, seed = len(ids), counter_seed(chosen.pop("seed", 0), 0, 0)
+    rules = [RepetitionPenalty(chosen.pop("repetition_penalty"))]
+    while len(ids) < begun + tokens:
+        window = ids if len(ids) + 1 < 24 else ids[-12:]
+        longest = min(begun + tokens - len(ids), 24 + 1 - len(window))
+        source, stay = torch.tensor([window[:-1]]), counter_seed(seed, len(ids) - begun)
+        options = {"bos": window[-1], "eos": BOS, "longest": longest, "forbidden": (PAD, EOS, UNK), "rules": rules}
+        ((found,),) = sample(model.model, source, seed=[stay], **options, **chosen)
+        ids += found.tokens
+        if found.finished:
+            break
+    ((made,),) = model.generate(["ba de"], tokens=tokens, **SETTINGS[how])
+    assert made.tokens == ids[begun:]
+    assert len(made.tokens) > 30
 
 
 def test_a_stream_comes_token_by_token() -> None:
