@@ -305,6 +305,7 @@ GPT = {  # width, layers, vocabulary, places, parameters
     "gpt3-13b": (5120, 40, 50257, 2048, 12_853_386_240),
     "gpt3-175b": (12288, 96, 50257, 2048, 174_604_259_328),
     "gpt-nano": (128, 4, 256, 64, 834_304),
+    "gpt-mini": (256, 4, 8000, 256, 5273088),
     "gpt-micro": (384, 6, 8000, 256, 13_817_856),
 }
 LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second as published
