@@ -43,7 +43,9 @@ def describe(name: str | None) -> dict[str, Any]:
         facts |= {
             "task": f"translate {served.about['source']} to {served.about['target']}",
             "vocabulary": served.target.size,
-            "search": " ".join(f"{key}={value:g}" for key, value in served.about["decode"].items()),
+            "search": " ".join(
+                f"{key}={value:g}" for key, value in served.about.get("decode", {}).items() if value is not None
+            ),
         }
     elif isinstance(served, TextClassifier):
         says = served.says
