@@ -70,6 +70,8 @@ class DETR(nn.Module):
         for name, attention in looks.items():
             if attention is None or attention.position.kind != "added":
                 raise InputError(f"{name}: a query is told from others by added places alone", fix='kind = "added"')
+        if {config.encoder.shared_position.kind, config.decoder.shared_position.kind} != {"none"}:
+            raise InputError("a position bias that blocks share, beside places that are added", fix="leave one out")
         self.config = config
         C = config.d_model
         self.backbone = ResNet(config.backbone)
@@ -100,7 +102,7 @@ class DETR(nn.Module):
         x, found = torch.zeros_like(queries), []
         for block in self.decoder.blocks:
             x, _ = block(x, context)
-            found.append(self.decoder.norm(x))
+            found.append(self.decoder.dropout(self.decoder.norm(x)))
         return torch.stack(found)
 
     def encode(

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from heedful.core.embed import sinusoidal_2d
+from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, model_from
@@ -124,6 +125,13 @@ def test_places_must_be_added(part: str) -> None:
         DETR(replace(config, **{side: replace(stack, block=block)}))
     with pytest.raises(InputError, match="cross: a query is told"):
         DETR(replace(config, decoder=replace(config.decoder, block=replace(config.decoder.block, cross=None))))
+
+
+def test_one_scheme_of_places_is_enough() -> None:
+    config = detector(ROW)
+    shared = replace(config.decoder, shared_position=PositionConfig(kind="buckets"))
+    with pytest.raises(InputError, match="a position bias that blocks share"):
+        DETR(replace(config, decoder=shared))
 
 
 def test_a_full_residual_network_has_a_place_for_32_pixels() -> None:
