@@ -45,6 +45,9 @@ def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_of` found a whole model
+    if task == "translate" and not all(tokenizer.ours for tokenizer in tokenizers):
+        what = "its vocabulary was not made here, and pairs are begun and ended as in those that were"
+        raise InputError(what, where=str(folder), fix="start from a run of heed train")
     return Start(*tokenizers, read_model(folder)[0])
 
 
