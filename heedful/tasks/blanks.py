@@ -19,6 +19,7 @@ Pairs = Literal["none", "next", "order"]
 SHARE = 0.15  # of the tokens are chosen
 HIDDEN, OTHER = 0.8, 0.1  # of those are hidden, and replaced by another token; the rest stay, so that all are read
 SHORT = 0.1  # of the pieces of a long text are shorter than they could be: the model meets short texts too
+WHOLE = 0.25  # of the texts stay whole where pairs are made: masks are filled in such
 
 
 class Blanks(NamedTuple):
@@ -97,7 +98,7 @@ def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
 
 
 class Joiner:
-    """Makes pairs of texts: each is parted, at the end of a sentence where there is one, and half of the second parts
+    """Makes pairs of texts: most are parted, at the end of a sentence where there is one, and half of the second parts
     are no continuation. "next": they are another text's (Devlin et al. 2019, section 3.1, task 2); "order": the two
     parts have changed places (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
 
@@ -113,17 +114,20 @@ class Joiner:
         return 0 if self.kind == "none" else 1
 
     def join(self, texts: Sequence[Ids], longest: int, *key: object) -> list[tuple[Ids, list[int]]]:
-        """Each text, and of a pair 0 where its second part goes on with the first, else 1. A text of a single token
-        makes no pair, and is left out; raises InputError where fewer than two pairs are left."""
+        """Each text with what is to be told of it: of a pair 0 where its second part goes on with the first, else 1,
+        and of a text that stays whole nothing. Raises InputError for less than two texts of two tokens."""
         if self.kind == "none":
             return [(ids, []) for ids in texts]
-        texts = [ids for ids in texts if len(ids) > 1]
-        if len(texts) < 2:
-            raise InputError(f"{len(texts)} texts make no pairs", fix="give more text, or leave out data.pairs")
-        draws = [random.Random(counter_seed(*key, i)) for i in range(len(texts))]
-        parts = [self._part(ids, draw) for ids, draw in zip(texts, draws, strict=True)]
-        made = []
+        made = [(ids, list[int]()) for ids in texts if len(ids) < 2]
+        longer = [ids for ids in texts if len(ids) > 1]
+        if len(longer) < 2:
+            raise InputError("too few texts to make pairs of", fix="give more text, or leave out data.pairs")
+        draws = [random.Random(counter_seed(*key, i)) for i in range(len(longer))]
+        parts = [self._part(ids, draw) for ids, draw in zip(longer, draws, strict=True)]
         for i, ((first, second), draw) in enumerate(zip(parts, draws, strict=True)):
+            if draw.random() < WHOLE:
+                made.append(([*first, *second], []))
+                continue
             wrong = draw.random() < 0.5
             if wrong and self.kind == "order":
                 first, second = second, first
@@ -133,6 +137,7 @@ class Joiner:
         return made
 
     def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
+        """Where the text ends a sentence, else between words, else anywhere."""
         places = range(1, len(ids))
         sentences = [place for place in places if self.ends[ids[place - 1]]]
         words = [place for place in places if self.begins[ids[place]]]
@@ -150,7 +155,8 @@ def packed(
         words, segments = batch.source, batch.source_segments
         types, pairs = torch.zeros_like(words), torch.full_like(words, -1)
         if paired:
-            ends = (words == EOS).long()  # two of them in each text
-            types = (ends.cumsum(1) - ends - 2 * (segments - 1)) * (segments > 0)
-            pairs[words == BOS] = batch.target_out[batch.target_in == BOS]
+            begins, ended = words == BOS, (words == EOS).cumsum(1) - (words == EOS).long()
+            types = (ended - torch.where(begins, ended, 0).cummax(1).values) * (segments > 0)
+            told = batch.target_out[batch.target_in == BOS]  # EOS where nothing is told
+            pairs[begins] = torch.where(told == EOS, -1, told)
         yield Blanks(words, segments, types, words, torch.zeros_like(words, dtype=torch.bool), pairs)

@@ -19,7 +19,7 @@ from heedful.data.batches import by_length, shuffled
 from heedful.data.tokenizer import BOS, EOS, MASK, PAD, SPECIALS, Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.encoder import Encoder
-from heedful.tasks.blanks import SHARE, Blanks, Hider, Joiner, Pairs, packed, pieces
+from heedful.tasks.blanks import SHARE, WHOLE, Blanks, Hider, Joiner, Pairs, packed, pieces
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
 from heedful.train.loop import counter_seed
@@ -44,7 +44,7 @@ class FillTask:
         self.documents, self.recipe, self.context = documents, recipe, context
         self.hider, self.joiner, self.longest = hider, joiner, context - 2 - joiner.extra
         texts = sum(-(-len(ids) // self.longest) for ids in documents)
-        self.weight = SHARE * sum(map(len, documents)) / texts  # hidden tokens a pair
+        self.weight = SHARE * sum(map(len, documents)) / ((1 - WHOLE) * texts)  # chosen tokens a pair
         self._kept: tuple[int, list[Blanks]] | None = None
 
     def batches(self, epoch: int) -> list[Blanks]:
