@@ -23,7 +23,7 @@ def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,)])
-@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500)])
+@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500), (400, 503)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_thirty_two_bits(shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
     """The same in value and in gradient, by the same parameters."""
