@@ -10,8 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.decode.search import Generator, StateType
-from heedful.errors import NonFiniteError
+from heedful.decode.search import Generator, StateType, refuse_nan
 
 
 @torch.inference_mode()
@@ -26,7 +25,7 @@ def log_probabilities(
     """The log-probability (nats) of each token of each source's continuations, given all tokens before it.
 
     A source is read once, and what the model remembers of it is copied to its continuations. `bos` is what the first
-    step is given, as in `decode.search`. Raises NonFiniteError for logits that are NaN.
+    step is given, as in `decode.search`. Raises NonFiniteError for logits that are NaN or +inf.
     """
     device = source.device
     forced = [torch.tensor(ids, dtype=torch.int64) for own in continuations for ids in own]
@@ -44,8 +43,9 @@ def log_probabilities(
         found[rows, t] = logits.float().log_softmax(-1)[at, tokens[rows, t]]
         going = lengths[rows] > t + 1
         rows, at = rows[going], at[going]
-        state, newest, at = state.pick(at), tokens[rows, t], torch.arange(len(rows), device=device)
-    if found.isnan().any():
-        raise NonFiniteError("the model's logits are NaN or infinite", fix="take a checkpoint from before that")
+        if t == 0 or len(rows) < len(going):  # else all go on where they are, and a copy would be for nothing
+            state, at = state.pick(at), torch.arange(len(rows), device=device)
+        newest = tokens[rows, t]
+    refuse_nan(found)
     listed = iter(row[:length] for row, length in zip(found.tolist(), lengths.tolist(), strict=True))
     return [[next(listed) for _ in own] for own in continuations]

@@ -339,10 +339,10 @@ class LanguageModel:
         A context is read once for all its choices, in a batch with contexts of like length.
         """
         asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
-        device, width = self.model.head.weight.device, max(map(len, choices), default=1)
+        width = max(map(len, choices), default=1)
         out: list[list[Choice]] = [[] for _ in asked]
         for group in by_length([past for past, _, _ in asked], SCORED // max(1, width)):
-            past = [torch.tensor(asked[i][0], device=device) for i in group]
+            past = [torch.tensor(asked[i][0], device=self.device) for i in group]
             found = log_probabilities(
                 self.model,
                 pad_sequence([ids[:-1] for ids in past], batch_first=True),

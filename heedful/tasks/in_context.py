@@ -10,10 +10,9 @@ from statistics import fmean
 from string import ascii_uppercase
 from typing import Any
 
-from heedful.data.batches import by_length
 from heedful.data.solved import Solved
 from heedful.errors import InputError
-from heedful.tasks.generate import SCORED, Choice, LanguageModel
+from heedful.tasks.generate import Choice, LanguageModel
 from heedful.train.loop import counter_seed
 
 MOST_ANSWERS = 50  # that are taken for choices where the examples have none
@@ -165,12 +164,11 @@ def _by_match(
     tokens, longest = max((len(ids), ending) for ids, ending in zip(encode(endings), endings, strict=True))
     prompts, notes = _prompts(model, examples, shots, asking, [(longest.removeprefix(spaces),)] * len(examples))
     prompts = [prompt.removesuffix(spaces) for prompt in prompts]
-    said = [""] * len(prompts)
-    for group in by_length(encode(prompts), SCORED):
-        made = model.generate([prompts[i] for i in group], tokens=tokens, temperature=0.0)
-        for i, (one,) in zip(group, made, strict=True):
-            text = one.text.lstrip(" ")
-            said[i] = (text.partition(asking.separator)[0] if asking.separator else text).strip()
+    separator = asking.separator
+    stop = [separator] if separator.strip(" ") else []  # else the spaces before an answer would end it
+    made = model.generate(prompts, tokens=tokens, temperature=0.0, stop=stop)
+    texts = [one.text.lstrip(" ") for (one,) in made]
+    said = [(text.partition(separator)[0] if separator else text).strip() for text in texts]
     answers = [example.answer.strip() for example in examples]
     known = all(example.choices for example in examples)
     chance = fmean(1 / len(example.choices) for example in examples) if known else None

@@ -14,7 +14,7 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, language_model
 from heedful.tasks.generate import Choice, Generated, LanguageModel
-from heedful.tasks.in_context import Asking, evaluate, exam, lay_out
+from heedful.tasks.in_context import RULES, Asking, evaluate, exam, lay_out
 
 KINDS = ("colour", "animal")
 WORDS = [("red", "dog"), ("green", "cat"), ("blue", "cow"), ("pink", "fox"), ("grey", "hen")]
@@ -229,6 +229,17 @@ def test_each_rule_says_what_its_formula_says():
     assert found.chance == 0.25
 
 
+def test_the_tokens_that_count_are_those_of_the_prompt():
+    """An input without a delimiter may share a token with its answer, which the answer alone then has not."""
+    asked, alone = Choice("é!", -6.0, 2), Choice("é!", -4.0, 1)
+    assert {name: rule(asked, alone) for name, rule in RULES.items()} == {
+        "sum": -6.0,
+        "per_token": -3.0,
+        "per_byte": -2.0,
+        "unconditional": -2.0,
+    }
+
+
 def test_the_answers_of_all_are_choices_where_there_are_none():
     model = loud()
     found = evaluate(model, EXAMPLES, Asking())
@@ -244,8 +255,9 @@ def test_the_answers_of_all_are_choices_where_there_are_none():
     assert evaluate(model, many[:50], Asking()).chance == pytest.approx(1 / 50)
 
 
-def test_a_prompt_without_room_loses_its_oldest_shots():
-    model, roomy = loud(kind="chars", context=48), loud(kind="chars", context=200)
+@pytest.mark.parametrize("context", range(44, 52))
+def test_a_prompt_without_room_loses_its_oldest_shots(context):
+    model, roomy = loud(kind="chars", context=context), loud(kind="chars", context=200)
     assert evaluate(roomy, EXAMPLES, Asking(shots=6)).notes == []
     found = evaluate(model, EXAMPLES, Asking(shots=6))
     lost = []
@@ -254,11 +266,11 @@ def test_a_prompt_without_room_loses_its_oldest_shots():
         before = whole.removesuffix(prompt)
         assert before.endswith("\n")
         one_more = before[before.rstrip("\n").rfind("\n") + 1 :] + prompt
-        assert len(prompt + "animal") <= 48 < len(one_more + "animal")  # a character is a token
+        assert len(prompt + "animal") <= context < len(one_more + "animal")  # a character is a token
         lost.append(before.count("\n"))
     (note,) = found.notes
     what = f"{sum(lost)} shots of {len(lost)} prompts are left out, the oldest first"
-    assert note == f"the model's context holds 48 tokens: {what}"
+    assert note == f"the model's context holds {context} tokens: {what}"
 
 
 def test_an_example_that_is_too_long_alone_loses_its_beginning():
@@ -304,6 +316,7 @@ def test_matches_are_counted():
     assert found.said == ["colour"] * 3
     assert found.accuracies == {"match": pytest.approx(2 / 3)}
     assert found.chance is None
+    assert evaluate(model, EXAMPLES[:3], Asking(by="match", separator=" ")).said == ["colour"] * 3
     assert evaluate(model, [replace(one, choices=KINDS) for one in EXAMPLES], Asking(by="match")).chance == 0.5
 
 
