@@ -88,9 +88,7 @@ def exam(passage: str, questions: Sequence[tuple[str, Sequence[str]]]) -> str:
     lines = [passage]
     for number, (question, options) in enumerate(questions, 1):
         lines.append(f"{number}. {question}")
-        lines += [
-            f"{letter}. {option}" for letter, option in zip(ascii_uppercase[: len(options)], options, strict=True)
-        ]
+        lines += [f"{ascii_uppercase[i]}. {option}" for i, option in enumerate(options)]
     return "\n".join([*lines, "Answer:"])
 
 
