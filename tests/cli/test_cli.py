@@ -167,6 +167,23 @@ def text(data):
     return data / "text"
 
 
+@pytest.mark.parametrize("options", [[], ["--temperature", 0, "--stop", "o"], ["--weights", "int8", "--seed", 4]])
+def test_a_text_is_shown_as_it_is_made(text, capsys, options):
+    """The same text, whichever way it is printed."""
+    words = ["generate", text, "ba de", "--tokens", 9, *options]
+    shown = {}
+    for how in ("--stream", "--no-stream"):
+        assert heed(*words, how) == 0
+        shown[how] = capsys.readouterr().out
+    assert shown["--stream"] == shown["--no-stream"]
+    assert shown["--stream"].startswith("ba de")
+    for several in (["--json"], ["ko"], ["--samples", 2]):
+        assert heed(*words, *several, "--stream") == 2
+        assert "cannot be shown as they are made" in capsys.readouterr().err
+    assert heed("generate", text, "ba", "--weights", "int2") == 2
+    assert "no weights 'int2'" in capsys.readouterr().err
+
+
 def test_a_language_model_for_machines(text, data, capsys):
     assert heed("generate", text, "ba de", "--tokens", 7, "--temperature", 0, "--json") == 0
     (line,) = lines(capsys)
