@@ -134,6 +134,10 @@ def _classifier(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(examples) for name, examples in tests.items()})
 
 
+def _encoder(model: Any, options: Options) -> Found:
+    raise InputError("an encoder without a head says nothing that could be scored", fix="heed train classify --from it")
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -153,4 +157,5 @@ EVALUATORS = {
     "denoise": Evaluator(_denoiser),
     "fill": Evaluator(_filler),
     "classify": Evaluator(_classifier),
+    "encode": Evaluator(_encoder),
 }

@@ -38,6 +38,7 @@ class SpecialTokens:
     pad: int | None = None
     unk: int | None = None
     spelled: bool = True  # a control token's string in a text is that token
+    separators: int = 1  # how many of `eos` part two texts that are read at once
 
 
 OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)

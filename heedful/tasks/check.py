@@ -13,11 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.frame import Framed, rectangle
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.tasks.classify import TextClassifier
+from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
@@ -60,13 +63,13 @@ def random_sentences(size: int) -> list[list[int]]:
 class Probe:
     """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
 
-    `inputs` are what the model takes: tokens, then segments, each [rows, places].
+    `inputs` are what the model takes: tokens, then segments (and types), each [..., places].
     """
 
     def __init__(self, model: Any, inputs: tuple[Tensor, ...], real: Tensor) -> None:
         self.model, self.inputs, self.real = model, inputs, real
         with torch.no_grad():
-            self.full = model(*inputs)
+            self.full = self.read(*inputs)
 
     def laws(self) -> Iterator[Law]:
         yield Law("padding changes nothing", self.difference(self.padded()), TOLERANCE)
@@ -74,6 +77,9 @@ class Probe:
         if not isinstance(self.model, RNN):
             yield Law("fused attention = explicit", self.difference(self.explicit()), TOLERANCE)
         yield Law("recording changes nothing", self.recorded(), 0.0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model(*inputs)
 
     def alone(self, row: int) -> Tensor:
         """The logits of one row without its padding."""
@@ -85,7 +91,7 @@ class Probe:
         half = len(self.inputs) // 2
         wider = [torch.nn.functional.pad(part, (0, 7), value=4) for part in self.inputs[:half]]
         segments = [torch.nn.functional.pad(part, (0, 7)) for part in self.inputs[half:]]
-        return self.model(*wider, *segments)[:, :-7]
+        return self.read(*wider, *segments)[:, : self.full.shape[1]]
 
     @torch.no_grad()
     def one_by_one(self) -> float:
@@ -97,12 +103,12 @@ class Probe:
     def explicit(self) -> Tensor:
         """By the explicit weights that training and pictures use, in place of the kernel of inference."""
         with torch.enable_grad():
-            return self.model(*self.inputs).detach()
+            return self.read(*self.inputs).detach()
 
     @torch.no_grad()
     def recorded(self) -> float:
         with record(self.model):
-            seen = self.model(*self.inputs)
+            seen = self.read(*self.inputs)
         return float((seen - self.full).abs().max())
 
     def difference(self, logits: Tensor) -> float:
@@ -242,10 +248,55 @@ class Fillings(Probe):
         return self.model(self.rows[row][None])
 
 
+class Vectors(Probe):
+    """An encoder without a head: its hidden states."""
+
+    def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
+        own = encoder.tokenizer
+        sentences = [ids for ids in own.encode(list(texts)) if ids][:8] or random_sentences(own.size)
+        room = encoder.model.config.embed.places.size - encoder.frame.extra(pair=False) - 7
+        self.rows = [encoder.frame.put(ids[:room]) for ids in sentences]
+        tokens, segments, _ = rectangle(self.rows)
+        super().__init__(encoder.model, (tokens, segments), segments > 0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model.hidden(*inputs)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(torch.tensor([self.rows[row].tokens]))
+
+
+class Answers(Probe):
+    """A classifier's logits [rows, answers]; every other row is a pair of texts."""
+
+    def __init__(self, classifier: TextClassifier, texts: Sequence[str]) -> None:
+        layout = classifier.layout
+        sentences = [ids for ids in classifier.tokenizer.encode(list(texts)) if ids][:8]
+        sentences = sentences or random_sentences(classifier.tokenizer.size)
+        half = (layout.context - layout.frame.extra(pair=True)) // 2
+        others = [*sentences[1:], sentences[0]]
+        self.rows = [
+            layout.frame.put(one[:half], other[:half] if n % 2 else None)
+            for n, (one, other) in enumerate(zip(sentences, others, strict=True))
+        ]
+        real = torch.ones(len(self.rows), classifier.model.out.out_features, dtype=torch.bool)
+        super().__init__(classifier.model, self._read(self.rows), real)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(*self._read([self.rows[row]]))
+
+    @staticmethod
+    def _read(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
+        """Each is the only sequence of its example."""
+        return tuple(part[:, None] for part in rectangle(rows))
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: Translations,
     LanguageModel: Texts,
     Filler: Fillings,
+    TextClassifier: Answers,
+    TextEncoder: Vectors,
 }
 
 

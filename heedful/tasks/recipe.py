@@ -78,7 +78,9 @@ class DecodeRecipe(Section):
 
 class ClassifyRecipe(Section):
     symmetric: bool = False  # pairs without an order, read in both
-    auxiliary: float = Field(0.5, ge=0)  # weight of going on with the texts, beside their answers
+    # Weight of going on with the texts, beside their answers; None: 0.5 for a language model, and none for an encoder,
+    # which cannot.
+    auxiliary: float | None = Field(None, ge=0)
 
 
 class Recipe(Section):
@@ -108,7 +110,7 @@ class Recipe(Section):
 PRESETS: dict[str, Mapping[str, Any]] = {
     "translate": TRANSLATORS,
     "generate": LANGUAGE_MODELS,
-    "classify": LANGUAGE_MODELS,
+    "classify": {**LANGUAGE_MODELS, **ENCODERS},
     "denoise": TRANSLATORS,
     "fill": ENCODERS,
 }

@@ -26,8 +26,8 @@ class Start(NamedTuple):
         return {"start": self.model}
 
 
-def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None:
-    """The model of `recipe.start_from`, a run of `task`; None where it names none.
+def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
+    """The model of `recipe.start_from`, a run of one of `tasks`; None where it names none.
 
     A run that has begun, in the folder `begun`, knows it by itself. Raises InputError or MissingError.
     """
@@ -37,25 +37,36 @@ def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None
     if begun is not None and known is not None:
         return Start(*known, files.read_json(begun / "data.json")["start"])
     folder = Path(recipe.start_from)
-    if task_of(folder) != task:
-        raise InputError(f"not a model of heed train {task}", where=str(folder), fix="start from another run")
+    if task_of(folder) not in tasks:
+        what = f"not a model of heed train {' or '.join(tasks)}"
+        raise InputError(what, where=str(folder), fix="start from another run")
     if recipe.model:
         key = next(iter(recipe.model))
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_of` found a whole model
-    if task == "translate" and not all(tokenizer.ours for tokenizer in tokenizers):
+    if "translate" in tasks and not all(tokenizer.ours for tokenizer in tokenizers):
         what = "its vocabulary was not made here, and pairs are begun and ended as in those that were"
         raise InputError(what, where=str(folder), fix="start from a run of heed train")
     return Start(*tokenizers, read_model(folder)[0])
 
 
-def copy_weights(module: nn.Module, folder: str, *, grown: Collection[str] = ()) -> None:
-    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more."""
+def copy_weights(
+    module: nn.Module,
+    folder: str,
+    *,
+    grown: Collection[str] = (),
+    without: tuple[str, ...] = (),
+    new: tuple[str, ...] = (),
+) -> None:
+    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
+    whose names begin as one of `without` are left there; those as one of `new` the run may lack."""
     where = Path(folder) / "model.safetensors"
     _, tensors = read_model(Path(folder))
     own = dict(module.named_parameters())
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
+    tensors = {name: own[name] for name in own if name.startswith(new)} | tensors
     with torch.no_grad():
         for name in grown:
             if name in own and name in tensors:

@@ -37,7 +37,7 @@ class TranslationJob:
         self.corpus = corpus = corpus or _read(recipe)
         data, pairs = recipe.data, corpus.train
         self.notes = list(corpus.notes)
-        self.start = read_start(recipe, begun, task="translate")
+        self.start = read_start(recipe, begun, "translate")
         if self.start:
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
