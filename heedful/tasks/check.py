@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
+from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
@@ -22,6 +24,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
+from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5
@@ -150,15 +153,13 @@ class CausalProbe(Probe):
 
 
 class Translations(CausalProbe):
-    def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
-        model: Any = translator.model
-        sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
-        sentences = sentences or random_sentences(translator.source.size)
-        found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
-        self.translator, own = translator, translator.target
-        self.targets = [torch.tensor([own.bos, *best[0].tokens]) for best in found]
-        self.source, self.segments = translator.padded(sentences)
-        target = pad_sequence(self.targets, batch_first=True, padding_value=own.pad)
+    """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
+
+    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
+        self.source, self.segments, self.options = source, segments, options
+        found = greedy(model, source, segments, **options)
+        self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
+        target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
             case Transducer():
@@ -180,15 +181,29 @@ class Translations(CausalProbe):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        own, forbidden = self.translator.target, self.translator.forbidden
-        options: dict[str, Any] = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": forbidden}
-        one = greedy(self.model, self.source, self.segments, **options)
-        other = beam(self.model, self.source, self.segments, beam=1, **options)
+        one = greedy(self.model, self.source, self.segments, **self.options)
+        other = beam(self.model, self.source, self.segments, beam=1, **self.options)
         unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
         return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+
+
+def translations(translator: Translator, texts: Sequence[str]) -> Translations:
+    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
+    source, segments = translator.padded(sentences or random_sentences(translator.source.size))
+    own = translator.target
+    options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
+    return Translations(translator.model, source, segments, pad=own.pad, options=options)
+
+
+def parses(parser: Parser, texts: Sequence[str]) -> Translations:
+    """The model alone: whatever it says, the search makes trees of it."""
+    sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
+    source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
+    options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
+    return Translations(parser.model, source, segments, pad=PAD, options=options)
 
 
 class Texts(CausalProbe):
@@ -243,9 +258,10 @@ class Fillings(Probe):
 
 
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
-    Translator: Translations,
+    Translator: translations,
     LanguageModel: Texts,
     Filler: Fillings,
+    Parser: parses,
 }
 
 

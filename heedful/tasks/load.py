@@ -8,6 +8,7 @@ from heedful.store import files
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
+from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
 SERVED: dict[str, Any] = {
@@ -15,6 +16,7 @@ SERVED: dict[str, Any] = {
     "generate": LanguageModel,
     "classify": TextClassifier,
     "fill": Filler,
+    "parse": Parser,
 }
 
 
