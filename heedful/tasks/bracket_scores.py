@@ -1,5 +1,4 @@
-"""Labelled-bracket precision, recall and F1 of constituency trees, as EVALB (Sekine and Collins 1997) counts them by its
-parameters of Collins.
+"""Labelled-bracket precision, recall and F1 of trees, as EVALB (Sekine and Collins 1997) counts by its COLLINS.prm.
 
 Words that are punctuation by their tags do not count: a constituent spans the others, and is left out where it has
 none. Nor does a bracket that says nothing, such as TOP; ADVP and PRT are one label.

@@ -20,6 +20,7 @@ from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.store.files import read_json
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
@@ -272,6 +273,6 @@ def _saved_and_loaded(run: Path, served: Any) -> float:
     assert target is not None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_run(folder, served.model, own, source, target, served.about)
+        write_run(folder, served.model, own, source, target, read_json(run / "task.json"))
         other = parameters(load_model(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

@@ -116,7 +116,11 @@ class ParseJob:
             folder,
             what=f"Parses sentences into constituents. Trained from scratch by heedful on {len(self.pairs):,} trees, "
             f"from `{self.corpus.name}`. Labels: {', '.join(self.about.labels)}.",
-            table=["| trees | F1 | precision | recall | all right | F1 to 40 words |", "|---|---|---|---|---|---|", *rows],
+            table=[
+                "| trees | F1 | precision | recall | all right | F1 to 40 words |",
+                "|---|---|---|---|---|---|",
+                *rows,
+            ],
             how=f"Labelled brackets as EVALB counts them, by COLLINS.prm, in percent. Search: beam {self.about.beam}, "
             f"length penalty {self.about.length_penalty:g}; nothing but trees of the sentence can be said.",
             kept=f"step {best['step']:,}, the best on the validation trees (F1 {best['f1']:.4f}, greedy)",
