@@ -129,9 +129,21 @@ def _classifier(model: Any, options: Options) -> Found:
 
     data = options["data"]
     tests = read_labelled(data).tests if Path(data).is_dir() else {Path(data).name: read_examples(data)[1]}
+    return _told({name: model.evaluate(examples) for name, examples in _some(tests, data).items()})
+
+
+def _parser(model: Any, options: Options) -> Found:
+    from heedful.data.trees import read_treebank, read_trees
+
+    data, beam = options["data"], options["beam"]
+    tests = read_treebank(data).tests if Path(data).is_dir() else {Path(data).name: read_trees(data)}
+    return _told({name: model.evaluate(trees, beam=beam)[0] for name, trees in _some(tests, data).items()})
+
+
+def _some(tests: dict[str, Any], data: str) -> dict[str, Any]:
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
-    return _told({name: model.evaluate(examples) for name, examples in tests.items()})
+    return tests
 
 
 def _encoder(model: Any, options: Options) -> Found:
@@ -158,4 +170,5 @@ EVALUATORS = {
     "fill": Evaluator(_filler),
     "classify": Evaluator(_classifier),
     "encode": Evaluator(_encoder),
+    "parse": Evaluator(_parser, frozenset({"beam"})),
 }

@@ -49,7 +49,7 @@ def demo(
 @app.command()
 def train(
     task: Annotated[
-        str, typer.Argument(help="translate, generate, classify, fill, denoise, or a recipe file (.py, .yaml).")
+        str, typer.Argument(help="translate, generate, classify, fill, denoise, parse, or a recipe file (.py, .yaml).")
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME.")] = None,

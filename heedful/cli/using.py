@@ -1,4 +1,4 @@
-"""Models at work: `heed translate`, `generate`, `fill`, `classify` and `look`."""
+"""Models at work: `heed translate`, `generate`, `fill`, `classify`, `parse` and `look`."""
 
 import itertools
 import json
@@ -114,6 +114,28 @@ def fill(
             else:
                 listed = "  ".join(f"{one.token} {one.score:.3f}" for one in each.candidates)
                 print(f"{each.text}\t{listed}", flush=True)
+
+
+@app.command()
+def parse(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Parse sentences into constituents, each a line of brackets. Words and punctuation stand apart.
+
+    Example: heed parse runs/parse "The cat sleeps on the mat ."
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.parse import Parser
+
+    parser = Parser.load(run)
+    for lines in [texts] if texts else input_lines():
+        lines = [sanitise(line) for line in lines]
+        for text, found in zip(lines, parser.parse(lines, beam=beam), strict=True):
+            tree = str(found or "")
+            print(json.dumps({"text": text, "tree": tree}, ensure_ascii=False) if as_json else tree, flush=True)
 
 
 @app.command()

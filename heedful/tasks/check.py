@@ -13,18 +13,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.data.frame import Framed, rectangle
+from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, write_run
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
+from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5
@@ -156,15 +160,13 @@ class CausalProbe(Probe):
 
 
 class Translations(CausalProbe):
-    def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
-        model: Any = translator.model
-        sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
-        sentences = sentences or random_sentences(translator.source.size)
-        found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
-        self.translator, own = translator, translator.target
-        self.targets = [torch.tensor([own.bos, *best[0].tokens]) for best in found]
-        self.source, self.segments = translator.padded(sentences)
-        target = pad_sequence(self.targets, batch_first=True, padding_value=own.pad)
+    """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
+
+    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
+        self.source, self.segments, self.options = source, segments, options
+        found = greedy(model, source, segments, **options)
+        self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
+        target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
             case Transducer():
@@ -186,15 +188,29 @@ class Translations(CausalProbe):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        own, forbidden = self.translator.target, self.translator.forbidden
-        options: dict[str, Any] = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": forbidden}
-        one = greedy(self.model, self.source, self.segments, **options)
-        other = beam(self.model, self.source, self.segments, beam=1, **options)
+        one = greedy(self.model, self.source, self.segments, **self.options)
+        other = beam(self.model, self.source, self.segments, beam=1, **self.options)
         unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
         return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+
+
+def translations(translator: Translator, texts: Sequence[str]) -> Translations:
+    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
+    source, segments = translator.padded(sentences or random_sentences(translator.source.size))
+    own = translator.target
+    options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
+    return Translations(translator.model, source, segments, pad=own.pad, options=options)
+
+
+def parses(parser: Parser, texts: Sequence[str]) -> Translations:
+    """The model alone: whatever it says, the search makes trees of it."""
+    sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
+    source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
+    options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
+    return Translations(parser.model, source, segments, pad=PAD, options=options)
 
 
 class Texts(CausalProbe):
@@ -292,11 +308,12 @@ class Answers(Probe):
 
 
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
-    Translator: Translations,
+    Translator: translations,
     LanguageModel: Texts,
     Filler: Fillings,
     TextClassifier: Answers,
     TextEncoder: Vectors,
+    Parser: parses,
 }
 
 
@@ -307,6 +324,6 @@ def _saved_and_loaded(run: Path, served: Any) -> float:
     assert target is not None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_run(folder, served.model, own, source, target, served.about)
+        write_run(folder, served.model, own, source, target, read_json(run / "task.json"))
         other = parameters(load_model(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

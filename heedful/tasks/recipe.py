@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
 
 
 class Section(BaseModel):
@@ -84,7 +84,7 @@ class ClassifyRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify", "fill", "denoise"] = "translate"
+    task: Literal["translate", "generate", "classify", "fill", "denoise", "parse"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -99,11 +99,12 @@ class Recipe(Section):
         if not isinstance(data, dict):
             return data
         own = DEFAULT.get(data.get("task", "translate"), {})
-        train = data.get("train", {})
-        if isinstance(train, TrainRecipe):
-            train = train.model_dump(exclude_unset=True)
-        if isinstance(train, dict):
-            data = data | {"train": own.get("train", {}) | train}
+        for name, defaults in own.items():
+            given = data.get(name)
+            if isinstance(given, Section):
+                given = given.model_dump(exclude_unset=True)
+            if isinstance(defaults, dict) and isinstance(given, dict | None):
+                data = data | {name: defaults | (given or {})}
         return data if data.get("preset") else data | {"preset": own.get("preset", "")}
 
 
@@ -113,6 +114,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "classify": {**LANGUAGE_MODELS, **ENCODERS},
     "denoise": TRANSLATORS,
     "fill": ENCODERS,
+    "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -121,6 +123,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
     "denoise": {"preset": "transformer-small"},
     "fill": {"preset": "encoder-tiny"},
+    "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
 }
 TASKS = tuple(PRESETS)
 

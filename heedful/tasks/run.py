@@ -28,6 +28,7 @@ from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
+from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
 from heedful.tasks.translation_job import TranslationJob
@@ -45,6 +46,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "classify": ClassifyJob,
     "denoise": DenoiseJob,
     "fill": FillJob,
+    "parse": ParseJob,
 }
 AGAIN = "the same command goes on from there"
 
