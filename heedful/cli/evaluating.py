@@ -134,6 +134,13 @@ def _classifier(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(examples) for name, examples in tests.items()})
 
 
+def _image_classifier(model: Any, options: Options) -> Found:
+    from heedful.data.labelled_images import read_test_images
+
+    tests = read_test_images(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -153,4 +160,5 @@ EVALUATORS = {
     "denoise": Evaluator(_denoiser),
     "fill": Evaluator(_filler),
     "classify": Evaluator(_classifier),
+    "classify-images": Evaluator(_image_classifier),
 }

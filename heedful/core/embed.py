@@ -185,8 +185,7 @@ class Patches(nn.Module):
 class GridPlaces(nn.Module):
     """The places of a grid of patches, row by row, behind those of `first` tokens that stand before the picture.
 
-    A grid of another size gets the places between: learned ones by bicubic interpolation (Dosovitskiy et al. 2021,
-    section 3.2), sines at fractions of a place.
+    A grid of another size gets the places between: learned ones by interpolation, sines at fractions of a place.
     """
 
     def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
@@ -202,12 +201,18 @@ class GridPlaces(nn.Module):
             rows, columns = torch.meshgrid(*axes, indexing="ij")
             places = sinusoidal_2d(rows.flatten(), columns.flatten(), x.shape[-1])
             return x + F.pad(places, (0, 0, self.first, 0)).to(x.dtype)
-        places = self.table.weight
-        if grid != self.grid:
-            picture = places[self.first :].mT.unflatten(1, self.grid)[None]
-            picture = F.interpolate(picture, size=grid, mode="bicubic")[0]
-            places = torch.cat([places[: self.first], picture.flatten(1).mT])
-        return x + places
+        return x + places_between(self.table.weight, self.grid, grid, first=self.first)
+
+
+def places_between(
+    table: Float[Tensor, "T C"], own: tuple[int, int], grid: tuple[int, int], *, first: int
+) -> Float[Tensor, "U C"]:
+    """A table of places for `first` tokens and an `own` grid, row by row, as one for another grid, by bicubic
+    interpolation (Dosovitskiy et al. 2021, section 3.2)."""
+    if grid == own:
+        return table
+    picture = F.interpolate(table[first:].mT.unflatten(1, own)[None], size=grid, mode="bicubic")[0]
+    return torch.cat([table[:first], picture.flatten(1).mT])
 
 
 def _centres(own: int, other: int, device: torch.device) -> Float[Tensor, "T"]:

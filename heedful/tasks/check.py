@@ -18,8 +18,9 @@ from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.fill import Filler
-from heedful.tasks.folder import parameters, read_tokenizers, write_run
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
 from heedful.tasks.translate import Translator
@@ -242,20 +243,39 @@ class Fillings(Probe):
         return self.model(self.rows[row][None])
 
 
+class Pictures(Probe):
+    """Random pixels; each picture's logits are real, and nothing is padded."""
+
+    def __init__(self, classifier: ImageClassifier, texts: Sequence[str]) -> None:
+        prepared, K = classifier.says.preparation, len(classifier.says.labels)
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(5, prepared.channels, *prepared.size, generator=draw)
+        super().__init__(classifier.model, (pixels,), torch.ones(5, K, dtype=torch.bool))
+
+    def laws(self) -> Iterator[Law]:
+        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+
+    def padded(self) -> Tensor:
+        return self.full
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.inputs[0][row][None])
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: Translations,
     LanguageModel: Texts,
     Filler: Fillings,
+    ImageClassifier: Pictures,
 }
 
 
 def _saved_and_loaded(run: Path, served: Any) -> float:
     own = parameters(served.model)
-    source, target = read_tokenizers(run) or (None, None)
-    assert source is not None
-    assert target is not None
+    tokenizers = read_tokenizers(run)
+    beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": served.about}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_run(folder, served.model, own, source, target, served.about)
+        write_model(folder, served.model, own, beside)
         other = parameters(load_model(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

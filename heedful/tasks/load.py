@@ -6,6 +6,7 @@ from typing import Any
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
+from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.translate import Translator
@@ -15,6 +16,7 @@ SERVED: dict[str, Any] = {
     "generate": LanguageModel,
     "classify": TextClassifier,
     "fill": Filler,
+    "classify-images": ImageClassifier,
 }
 
 
