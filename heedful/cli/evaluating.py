@@ -150,6 +150,13 @@ def _encoder(model: Any, options: Options) -> Found:
     raise InputError("an encoder without a head says nothing that could be scored", fix="heed train classify --from it")
 
 
+def _image_classifier(model: Any, options: Options) -> Found:
+    from heedful.data.labelled_images import read_test_images
+
+    tests = read_test_images(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -171,4 +178,5 @@ EVALUATORS = {
     "classify": Evaluator(_classifier),
     "encode": Evaluator(_encoder),
     "parse": Evaluator(_parser, frozenset({"beam"})),
+    "classify-images": Evaluator(_image_classifier),
 }

@@ -23,9 +23,10 @@ from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
+from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
-from heedful.tasks.folder import parameters, read_tokenizers, write_run
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
 from heedful.tasks.parse import Parser
@@ -307,6 +308,25 @@ class Answers(Probe):
         return tuple(part[:, None] for part in rectangle(rows))
 
 
+class Pictures(Probe):
+    """Random pixels; each picture's logits are real, and nothing is padded."""
+
+    def __init__(self, classifier: ImageClassifier, texts: Sequence[str]) -> None:
+        prepared, K = classifier.says.preparation, len(classifier.says.labels)
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(5, prepared.channels, *prepared.size, generator=draw)
+        super().__init__(classifier.model, (pixels,), torch.ones(5, K, dtype=torch.bool))
+
+    def laws(self) -> Iterator[Law]:
+        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+
+    def padded(self) -> Tensor:
+        return self.full
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.inputs[0][row][None])
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: translations,
     LanguageModel: Texts,
@@ -314,16 +334,16 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     TextClassifier: Answers,
     TextEncoder: Vectors,
     Parser: parses,
+    ImageClassifier: Pictures,
 }
 
 
 def _saved_and_loaded(run: Path, served: Any) -> float:
     own = parameters(served.model)
-    source, target = read_tokenizers(run) or (None, None)
-    assert source is not None
-    assert target is not None
+    tokenizers = read_tokenizers(run)
+    beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_run(folder, served.model, own, source, target, read_json(run / "task.json"))
+        write_model(folder, served.model, own, beside)
         other = parameters(load_model(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

@@ -6,6 +6,7 @@ from typing import Any
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
+from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
@@ -19,6 +20,7 @@ SERVED: dict[str, Any] = {
     "fill": Filler,
     "encode": TextEncoder,
     "parse": Parser,
+    "classify-images": ImageClassifier,
 }
 
 

@@ -21,6 +21,7 @@ from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment
+from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
 from heedful.tasks.fill_job import FillJob
@@ -47,6 +48,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "denoise": DenoiseJob,
     "fill": FillJob,
     "parse": ParseJob,
+    "classify-images": ClassifyImagesJob,
 }
 AGAIN = "the same command goes on from there"
 
