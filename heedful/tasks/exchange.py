@@ -18,12 +18,14 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import gpt2, llama, marian
+from heedful.store.hf import gpt2, llama, marian, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
+from heedful.tasks.hub_images import read_image_classifier, write_image_classifier
 from heedful.tasks.hub_text import (
     Files,
     Written,
@@ -57,6 +59,18 @@ class Family:
     whole: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] = dict  # names tensors as in a file with all heads
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
 
+
+VIT = Family(  # and DeiT, which is one with a teacher
+    name="ViT",
+    config=ViTConfig,
+    loads="AutoModelForImageClassification",
+    config_from_hf=lambda theirs, names, where: vit.config_from_hf(theirs, where=where),
+    config_to_hf=vit.config_to_hf,
+    rules=vit.rules,
+    tokens={},
+    read=read_image_classifier,
+    write=write_image_classifier,
+)
 
 # By the `model_type` of a config.json.
 FAMILIES: dict[str, Family] = {
@@ -94,6 +108,8 @@ FAMILIES: dict[str, Family] = {
         read=read_translator,
         write=write_translator,
     ),
+    "vit": VIT,
+    "deit": VIT,
 }
 
 
@@ -120,7 +136,8 @@ class Exported:
 
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
-    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, tokenizer.
+    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, what it reads texts or
+    pictures by.
 
     All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
     InputError, MissingError or StorageError; `out` is then as it was.

@@ -31,10 +31,10 @@ Ids = list[int]
 
 
 class Written(NamedTuple):
-    """The files beside the weights, and the ids that the family's config.json repeats."""
+    """The files beside the weights, and the ids, or names, that the family's config.json repeats."""
 
     files: Files
-    ids: dict[str, int]
+    ids: dict[str, Any]
 
 
 class _Said:
