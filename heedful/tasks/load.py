@@ -7,6 +7,7 @@ from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.detect import Detector
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.translate import Translator
@@ -17,6 +18,7 @@ SERVED: dict[str, Any] = {
     "classify": TextClassifier,
     "fill": Filler,
     "classify-images": ImageClassifier,
+    "detect": Detector,
 }
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
-from heedful.models.vision_presets import VISION_TRANSFORMERS
+from heedful.models.vision_presets import DETECTORS, VISION_TRANSFORMERS
 
 
 class Section(BaseModel):
@@ -85,7 +85,7 @@ class ClassifyRecipe(Section):
 class ImagesRecipe(Section):
     """Pictures, and how they are changed while a model learns from them."""
 
-    size: int | None = Field(None, ge=8, le=4096)  # pixels of an edge; None: as the data and the model suggest
+    size: int | None = Field(None, ge=8, le=4096)  # pixels of the longer edge; None: as data and model suggest
     channels: Literal[1, 3] | None = None  # None: 1 where all pictures are grey
     batch: int = Field(128, ge=1)  # pictures in a batch
     augment: Literal["none", "light", "strong"] = "light"  # data.augment says what each of them is
@@ -94,7 +94,7 @@ class ImagesRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify", "fill", "denoise", "classify-images"] = "translate"
+    task: Literal["translate", "generate", "classify", "fill", "denoise", "classify-images", "detect"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -110,11 +110,12 @@ class Recipe(Section):
         if not isinstance(data, dict):
             return data
         own = DEFAULT.get(data.get("task", "translate"), {})
-        train = data.get("train", {})
-        if isinstance(train, TrainRecipe):
-            train = train.model_dump(exclude_unset=True)
-        if isinstance(train, dict):
-            data = data | {"train": own.get("train", {}) | train}
+        for section in ("train", "images"):
+            given = data.get(section, {})
+            if isinstance(given, Section):
+                given = given.model_dump(exclude_unset=True)
+            if isinstance(given, dict):
+                data = data | {section: own.get(section, {}) | given}
         return data if data.get("preset") else data | {"preset": own.get("preset", "")}
 
 
@@ -125,6 +126,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "denoise": TRANSLATORS,
     "fill": ENCODERS,
     "classify-images": VISION_TRANSFORMERS,
+    "detect": DETECTORS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -134,6 +136,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "denoise": {"preset": "transformer-small"},
     "fill": {"preset": "encoder-tiny"},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
+    "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
 }
 TASKS = tuple(PRESETS)
 
