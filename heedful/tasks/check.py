@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -19,11 +20,12 @@ from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
-from heedful.models import RNN, Transducer
+from heedful.models import DETR, RNN, Transducer
 from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.detect import Detector
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
@@ -309,13 +311,18 @@ class Answers(Probe):
 
 
 class Pictures(Probe):
-    """Random pixels; each picture's logits are real, and nothing is padded."""
+    """Random pixels; all that is said of each picture is real, and nothing is padded."""
 
-    def __init__(self, classifier: ImageClassifier, texts: Sequence[str]) -> None:
-        prepared, K = classifier.says.preparation, len(classifier.says.labels)
+    def __init__(self, served: ImageClassifier | Detector, texts: Sequence[str]) -> None:
+        prepared = served.says.preparation
+        size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
         draw = torch.Generator().manual_seed(0)
-        pixels = torch.randn(5, prepared.channels, *prepared.size, generator=draw)
-        super().__init__(classifier.model, (pixels,), torch.ones(5, K, dtype=torch.bool))
+        pixels = torch.randn(5, prepared.channels, *size, generator=draw)
+        model: Any = served.model
+        parts = model.config.n_queries if isinstance(model, DETR) else model.config.n_classes
+        if isinstance(model, DETR):
+            model = LastLayer(model)
+        super().__init__(model, (pixels,), torch.ones(5, parts, dtype=torch.bool))
 
     def laws(self) -> Iterator[Law]:
         yield from (law for law in super().laws() if not law.name.startswith("padding"))
@@ -327,6 +334,18 @@ class Pictures(Probe):
         return self.model(self.inputs[0][row][None])
 
 
+class LastLayer(nn.Module):
+    """What a detector's last layer says of classes and boxes, side by side."""
+
+    def __init__(self, model: DETR) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B Q A"]:
+        found = self.model(pixels)
+        return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: translations,
     LanguageModel: Texts,
@@ -335,6 +354,7 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     TextEncoder: Vectors,
     Parser: parses,
     ImageClassifier: Pictures,
+    Detector: Pictures,
 }
 
 

@@ -24,6 +24,7 @@ from heedful.tasks.card import environment
 from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
+from heedful.tasks.detect_job import DetectJob
 from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
@@ -49,6 +50,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "fill": FillJob,
     "parse": ParseJob,
     "classify-images": ClassifyImagesJob,
+    "detect": DetectJob,
 }
 AGAIN = "the same command goes on from there"
 
