@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from heedful.tasks.classify_images import ImageClassifier
     from heedful.tasks.fill import Filler
     from heedful.tasks.generate import LanguageModel
+    from heedful.tasks.match import Matcher
     from heedful.tasks.recipe import Recipe
     from heedful.tasks.run import Finished
     from heedful.tasks.translate import Translator
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler | ImageClassifier":
-    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, a Filler to `fill`, or
-    an ImageClassifier to `classify`; all `evaluate`.
+def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler | ImageClassifier | Matcher":
+    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, a Filler to `fill`, an
+    ImageClassifier to `classify`, or a Matcher to `match`; all `evaluate`.
 
     torch is imported only now.
     """

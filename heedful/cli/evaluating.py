@@ -141,6 +141,13 @@ def _image_classifier(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(part) for name, part in tests.items()})
 
 
+def _matcher(model: Any, options: Options) -> Found:
+    from heedful.data.captions import read_test_captions
+
+    tests = read_test_captions(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -161,4 +168,5 @@ EVALUATORS = {
     "fill": Evaluator(_filler),
     "classify": Evaluator(_classifier),
     "classify-images": Evaluator(_image_classifier),
+    "match": Evaluator(_matcher),
 }

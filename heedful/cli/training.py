@@ -51,7 +51,7 @@ def train(
     task: Annotated[
         str,
         typer.Argument(
-            help="translate, generate, classify, fill, denoise, classify-images, or a recipe file (.py, .yaml)."
+            help="translate, generate, classify, fill, denoise, classify-images, match, or a recipe file (.py, .yaml)."
         ),
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,

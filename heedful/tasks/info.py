@@ -7,24 +7,26 @@ from typing import Any
 import torch
 
 from heedful.core.config import unknown_key
+from heedful.data.images import Preparation
 from heedful.models import make_model
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, encoder, language_model, translator
-from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
+from heedful.models.vision_presets import PAIRS, VISION_TRANSFORMERS, two_towers, vision_transformer
 from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.load import load_model
+from heedful.tasks.match import Matcher
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017
 
-SCORES = ("bleu", "perplexity", "accuracy", "spearman", "micro_f1")  # those that are told
+SCORES = ("bleu", "perplexity", "accuracy", "spearman", "micro_f1", "text_to_image_recall_10")  # those that are told
 
 
 def describe(name: str | None) -> dict[str, Any]:
     """Facts of a run's folder or a preset; without a name, all presets with their parameter counts."""
     if name is None:
-        presets = (*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS, *VISION_TRANSFORMERS)
+        presets = (*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS, *VISION_TRANSFORMERS, *PAIRS)
         return {preset: f"{parameter_count(preset):,} parameters" for preset in presets}
     if name in TRANSLATORS:
         return {"preset": name, "parameters": parameter_count(name), "vocabulary": VOCABULARY} | asdict(
@@ -36,9 +38,11 @@ def describe(name: str | None) -> dict[str, Any]:
         return {"preset": name, "parameters": parameter_count(name)} | asdict(ENCODERS[name])
     if name in VISION_TRANSFORMERS:
         return {"preset": name, "parameters": parameter_count(name)} | asdict(VISION_TRANSFORMERS[name])
+    if name in PAIRS:
+        return {"preset": name, "parameters": parameter_count(name)} | asdict(PAIRS[name])
     folder = Path(name)
     if not folder.is_dir():
-        known = [*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS, *VISION_TRANSFORMERS]
+        known = [*TRANSLATORS, *LANGUAGE_MODELS, *ENCODERS, *VISION_TRANSFORMERS, *PAIRS]
         raise unknown_key(name, known, where="heed info: neither a folder nor a preset")
     served = load_model(folder)
     size = sum(parameter.numel() for parameter in served.model.parameters())
@@ -56,9 +60,11 @@ def describe(name: str | None) -> dict[str, Any]:
         what = ", ".join(says.labels) or says.answer
         facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
     elif isinstance(served, ImageClassifier):
-        seen = served.says.preparation
-        size = f"{seen.size[0]} x {seen.size[1]} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
-        facts |= {"task": "classify-images", "answers": ", ".join(served.says.labels), "pictures": size}
+        answers = ", ".join(served.says.labels)
+        facts |= {"task": "classify-images", "answers": answers, "pictures": _pictures(served.says.preparation)}
+    elif isinstance(served, Matcher):
+        facts |= {"task": "match", "pictures": _pictures(served.says.preparation), "vocabulary": served.tokenizer.size}
+        facts |= {"context": served.layout.context, "common width": served.model.config.d_common}
     else:
         facts |= {"task": served.about["task"], "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():
@@ -67,6 +73,10 @@ def describe(name: str | None) -> dict[str, Any]:
         for test, each in scores["scores"].items():
             facts |= {f"{key} on {test}": each[key] for key in SCORES if key in each}
     return facts
+
+
+def _pictures(seen: Preparation) -> str:
+    return f"{seen.size[0]} x {seen.size[1]} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
 
 
 def parameter_count(preset: str) -> int:
@@ -79,6 +89,8 @@ def parameter_count(preset: str) -> int:
         config = encoder(ENCODERS[preset])
     elif preset in VISION_TRANSFORMERS:
         config = vision_transformer(VISION_TRANSFORMERS[preset])
+    elif preset in PAIRS:
+        config = two_towers(PAIRS[preset])
     else:
         config = translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
     with torch.device("meta"):

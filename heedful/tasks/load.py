@@ -9,6 +9,7 @@ from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
+from heedful.tasks.match import Matcher
 from heedful.tasks.translate import Translator
 
 SERVED: dict[str, Any] = {
@@ -17,6 +18,7 @@ SERVED: dict[str, Any] = {
     "classify": TextClassifier,
     "fill": Filler,
     "classify-images": ImageClassifier,
+    "match": Matcher,
 }
 
 

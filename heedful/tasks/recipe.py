@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
-from heedful.models.vision_presets import VISION_TRANSFORMERS
+from heedful.models.vision_presets import PAIRS, VISION_TRANSFORMERS
 
 
 class Section(BaseModel):
@@ -94,7 +94,7 @@ class ImagesRecipe(Section):
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify", "fill", "denoise", "classify-images"] = "translate"
+    task: Literal["translate", "generate", "classify", "fill", "denoise", "classify-images", "match"] = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -110,11 +110,12 @@ class Recipe(Section):
         if not isinstance(data, dict):
             return data
         own = DEFAULT.get(data.get("task", "translate"), {})
-        train = data.get("train", {})
-        if isinstance(train, TrainRecipe):
-            train = train.model_dump(exclude_unset=True)
-        if isinstance(train, dict):
-            data = data | {"train": own.get("train", {}) | train}
+        for name in own.keys() - {"preset"}:
+            section = data.get(name, {})
+            if isinstance(section, Section):
+                section = section.model_dump(exclude_unset=True)
+            if isinstance(section, dict):
+                data = data | {name: own[name] | section}
         return data if data.get("preset") else data | {"preset": own.get("preset", "")}
 
 
@@ -125,6 +126,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "denoise": TRANSLATORS,
     "fill": ENCODERS,
     "classify-images": VISION_TRANSFORMERS,
+    "match": PAIRS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -134,6 +136,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "denoise": {"preset": "transformer-small"},
     "fill": {"preset": "encoder-tiny"},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
+    "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
 }
 TASKS = tuple(PRESETS)
 

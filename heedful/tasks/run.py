@@ -29,6 +29,7 @@ from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
+from heedful.tasks.match_job import MatchJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
 from heedful.tasks.translation_job import TranslationJob
@@ -47,6 +48,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "denoise": DenoiseJob,
     "fill": FillJob,
     "classify-images": ClassifyImagesJob,
+    "match": MatchJob,
 }
 AGAIN = "the same command goes on from there"
 
