@@ -164,6 +164,13 @@ def _detector(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(part) for name, part in tests.items()})
 
 
+def _matcher(model: Any, options: Options) -> Found:
+    from heedful.data.captions import read_test_captions
+
+    tests = read_test_captions(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -187,4 +194,5 @@ EVALUATORS = {
     "parse": Evaluator(_parser, frozenset({"beam"})),
     "classify-images": Evaluator(_image_classifier),
     "detect": Evaluator(_detector),
+    "match": Evaluator(_matcher),
 }

@@ -31,6 +31,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
+from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
@@ -346,6 +347,29 @@ class LastLayer(nn.Module):
         return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
 
 
+class Matches(Probe):
+    """Random pixels, and texts: how much each picture is like each text."""
+
+    def __init__(self, matcher: Matcher, texts: Sequence[str]) -> None:
+        self.layout, prepared = matcher.layout, matcher.says.preparation
+        room = self.layout.context - 9
+        sentences = matcher.layout.encode(list(texts)[:8]) or random_sentences(matcher.tokenizer.size)
+        self.rows = [ids[:room] for ids in sentences]
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(4, prepared.channels, *prepared.size, generator=draw)
+        real = torch.ones(len(pixels), len(self.rows), dtype=torch.bool)
+        super().__init__(matcher.model, (pixels, self.layout.rows(self.rows)), real)
+
+    @torch.no_grad()
+    def padded(self) -> Tensor:
+        pixels, tokens = self.inputs
+        return self.model(pixels, torch.nn.functional.pad(tokens, (0, 7), value=4))
+
+    def alone(self, row: int) -> Tensor:
+        pixels, alone = self.inputs[0][row][None], [self.layout.rows([ids]) for ids in self.rows]
+        return torch.cat([self.model(pixels, tokens) for tokens in alone], dim=1)
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: translations,
     LanguageModel: Texts,
@@ -355,6 +379,7 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Parser: parses,
     ImageClassifier: Pictures,
     Detector: Pictures,
+    Matcher: Matches,
 }
 
 

@@ -8,14 +8,17 @@ from typing import Any
 import torch
 
 from heedful.core.config import unknown_key
+from heedful.data.images import Preparation
 from heedful.models import make_model
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, encoder, language_model, translator
 from heedful.models.vision_presets import (
     DETECTORS,
+    PAIRS,
     SEGMENTERS,
     VISION_TRANSFORMERS,
     detector,
     segmenter,
+    two_towers,
     vision_transformer,
 )
 from heedful.store.files import read_json
@@ -23,12 +26,23 @@ from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
 from heedful.tasks.load import load_model
+from heedful.tasks.match import Matcher
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017
 
-SCORES = ("bleu", "perplexity", "accuracy", "spearman", "micro_f1", "map50", "miou")  # those that are told
-
+# Those that are told.
+SCORES = (
+    "bleu",
+    "perplexity",
+    "accuracy",
+    "spearman",
+    "micro_f1",
+    "f1",
+    "map50",
+    "miou",
+    "text_to_image_recall_10",
+)
 
 # What makes a configuration of a row without knowing data.
 MAKERS: list[tuple[Mapping[str, Any], Callable[[Any], Any]]] = [
@@ -37,6 +51,7 @@ MAKERS: list[tuple[Mapping[str, Any], Callable[[Any], Any]]] = [
     (VISION_TRANSFORMERS, vision_transformer),
     (DETECTORS, detector),
     (SEGMENTERS, segmenter),
+    (PAIRS, two_towers),
 ]
 PRESETS: dict[str, Any] = {**TRANSLATORS, **{name: row for rows, _ in MAKERS for name, row in rows.items()}}
 
@@ -67,10 +82,11 @@ def describe(name: str | None) -> dict[str, Any]:
         what = ", ".join(says.labels) or says.answer
         facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
     elif isinstance(served, ImageClassifier | Detector):
-        seen = served.says.preparation
-        size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
-        pictures = f"{size} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
-        facts |= {"task": served.about["task"], "answers": ", ".join(served.says.labels), "pictures": pictures}
+        answers = ", ".join(served.says.labels)
+        facts |= {"task": served.about["task"], "answers": answers, "pictures": _pictures(served.says.preparation)}
+    elif isinstance(served, Matcher):
+        facts |= {"task": "match", "pictures": _pictures(served.says.preparation), "vocabulary": served.tokenizer.size}
+        facts |= {"context": served.layout.context, "common width": served.model.config.d_common}
     else:
         facts |= {"task": served.about["task"], "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():
@@ -79,6 +95,11 @@ def describe(name: str | None) -> dict[str, Any]:
         for test, each in scores["scores"].items():
             facts |= {f"{key} on {test}": each[key] for key in SCORES if key in each}
     return facts
+
+
+def _pictures(seen: Preparation) -> str:
+    size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
+    return f"{size} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
 
 
 def parameter_count(preset: str) -> int:

@@ -11,6 +11,7 @@ from heedful.tasks.detect import Detector
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
+from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
@@ -23,6 +24,7 @@ SERVED: dict[str, Any] = {
     "parse": Parser,
     "classify-images": ImageClassifier,
     "detect": Detector,
+    "match": Matcher,
 }
 
 

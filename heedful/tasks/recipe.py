@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
-from heedful.models.vision_presets import DETECTORS, VISION_TRANSFORMERS
+from heedful.models.vision_presets import DETECTORS, PAIRS, VISION_TRANSFORMERS
 
 Task = Literal[
     "translate",
@@ -27,6 +27,7 @@ Task = Literal[
     "parse",
     "classify-images",
     "detect",
+    "match",
 ]
 
 
@@ -141,6 +142,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
     "classify-images": VISION_TRANSFORMERS,
     "detect": DETECTORS,
+    "match": PAIRS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -152,6 +154,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
     "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
+    "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
 }
 TASKS = tuple(PRESETS)
 

@@ -30,6 +30,7 @@ from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
+from heedful.tasks.match_job import MatchJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
@@ -51,6 +52,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "parse": ParseJob,
     "classify-images": ClassifyImagesJob,
     "detect": DetectJob,
+    "match": MatchJob,
 }
 AGAIN = "the same command goes on from there"
 
