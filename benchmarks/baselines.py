@@ -3,7 +3,7 @@
     pip install scikit-learn
     python -m benchmarks.baselines --data PATH/TO/data
 
-The folder holds sst, trec, sick, mrpc, copa and mctest, or some of them, as `benchmarks/datasets.py` describes each. Words
+The folder holds sst, trec, sick, mrpc, copa, mctest, or some of them, as `benchmarks/datasets.py` describes each. Words
 and pairs of neighbours, weighted by TF-IDF, go into logistic regression (ridge regression for scores) whose
 regularisation is chosen by cross-validation on the training examples. Of two texts it sees each, what they share, and
 what only one has; of two choices, in what they differ: their words, and each word of the text beside each of theirs.

@@ -3,7 +3,7 @@
 Each is a `Labelled` whose test is what the field scores on: of SST-2 the dev part (Socher et al. 2013), of TREC and
 SICK the test (Li and Roth 2002, Marelli et al. 2014), of MCTest the dev part too (Richardson et al. 2013). Of COPA
 (Roemmele et al. 2011) only the dev questions have mirrored twins (Kavumba et al. 2019): it is cut into folds, twins
-together. To validate on there are the dev parts of SICK and MRPC; elsewhere `heed` holds some of the training examples out.
+together. To validate on there are the dev parts of SICK and MRPC; elsewhere `heed` holds some examples out.
 """
 
 import json
