@@ -1,6 +1,6 @@
 """Perplexity of words on WikiText-2: of counting, and of a recurrent model and ours, trained for the same minutes.
 
-    python -m benchmarks.wikitext2 --data PATH/TO/wikitext2 --out runs/wikitext2 --minutes 20
+    python -m benchmarks.wikitext2 --data PATH/TO/wikitext2 --out runs/wikitext2 --minutes 15
 
 The figure of all three is the one that papers print: e to the power of the nats of a text over its words and ends of
 lines together (217,646 in the validation text, 245,569 in the test). The first two give the next word a probability
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path, help="the folder that our run fills")
-    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--recipe", default=str(RECIPE))
     chosen = parser.parse_args()
     texts, vocabulary = numbered({name: read_words(chosen.data / f"{name}.txt") for name in SPLITS})
