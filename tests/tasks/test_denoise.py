@@ -154,7 +154,10 @@ def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, objective):
 
 def tuned(start, **changes) -> Recipe:
     """Which reads pairs no longer than 40 tokens, and measures rarely."""
-    plan = build({"start_from": str(start), "train": dict(made_recipe().train) | {"eval_every": 50}}, where="test")
+    plan = build(
+        {"start_from": str(start), "train": dict(made_recipe().train) | {"eval_every": 50, "precision": "fp32"}},
+        where="test",
+    )
     return override(plan, ["data.longest=40", *(f"{key}={value}" for key, value in changes.items())])
 
 
