@@ -20,7 +20,7 @@ from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import gpt2, llama, marian
+from heedful.store.hf import bart, gpt2, llama, marian, t5
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
@@ -91,6 +91,29 @@ FAMILIES: dict[str, Family] = {
         config_to_hf=marian.config_to_hf,
         rules=marian.rules,
         tokens=marian.TOKENS,
+        read=read_translator,
+        write=write_translator,
+    ),
+    "bart": Family(
+        name="BART",
+        config=Seq2SeqConfig,
+        loads="AutoModelForSeq2SeqLM",
+        config_from_hf=lambda theirs, names, where: bart.config_from_hf(theirs, where=where),
+        config_to_hf=bart.config_to_hf,
+        rules=bart.rules,
+        whole=bart.whole,
+        tokens=bart.TOKENS,
+        read=read_translator,
+        write=write_translator,
+    ),
+    "t5": Family(
+        name="T5",
+        config=Seq2SeqConfig,
+        loads="AutoModelForSeq2SeqLM",
+        config_from_hf=lambda theirs, names, where: t5.config_from_hf(theirs, where=where),
+        config_to_hf=t5.config_to_hf,
+        rules=t5.rules,
+        tokens=t5.TOKENS,
         read=read_translator,
         write=write_translator,
     ),

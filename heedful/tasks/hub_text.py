@@ -69,6 +69,17 @@ class _Said:
         spelled = not self.names.get("split_special_tokens", False)
         return SpecialTokens(bos=bos, eos=eos, pad=self.token("pad"), unk=self.named("unk"), spelled=spelled)
 
+    def begin(self) -> Ids:
+        """What every target begins with."""
+        first = self.values.get("forced_bos_token_id")
+        if first is None and self.values.get("force_bos_token_to_be_generated"):
+            first = self.token("bos")
+        if first is None:
+            return []
+        if type(first) is not int or not 0 <= first < self.size:
+            raise InputError(f"forced_bos_token_id is {first!r}, which is no token", where=str(self.folder))
+        return [first]
+
     def forbidden(self) -> Ids:
         """What is never generated. Of `bad_words_ids`, the words of one token."""
         bad, more = self.values.get("bad_words_ids") or [], self.values.get("suppress_tokens") or []
@@ -113,9 +124,8 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     bos, eos, values = tokens.token("decoder_start"), tokens.token("eos"), tokens.values
     if bos is None or eos is None:
         raise InputError("decoder_start_token_id or eos_token_id is none of its tokens", where=str(folder / CONFIG))
-    if values.get("forced_bos_token_id") is not None or tokens.names.get("separate_vocabs"):
-        what = "forced_bos_token_id and separate_vocabs cannot be read yet"
-        raise InputError(what, where=str(folder))
+    if tokens.names.get("separate_vocabs"):
+        raise InputError("separate_vocabs cannot be read yet", where=str(folder))
     special = tokens.special(bos=bos, eos=eos)
     kept: Files = {}
     if inner is not None:
@@ -141,6 +151,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "target": str(tokens.names.get("target_lang") or "target"),
         "before": before,
         "after": after,
+        "begin": tokens.begin(),
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
@@ -176,6 +187,7 @@ def write_translator(run: Path, translator: Translator) -> Written:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
     search = {
         "decoder_start_token_id": target.bos,
+        "forced_bos_token_id": next(iter(translator.begin), None),
         "eos_token_id": eos,
         "pad_token_id": pad,
         "num_beams": decoding.beam,

@@ -3,7 +3,7 @@
 `TranslationTask` is what the training loop needs; `Translator` is what a person uses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
+from heedful.data.batches import OUR_ENDS, Batch, Ends, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.rules import NoRepeat
@@ -38,8 +38,10 @@ class TranslationTask:
     cannot gets a sentence a row, sorted by length.
     """
 
-    def __init__(self, pairs: Sequence[tuple[Ids, Ids]], recipe: TrainRecipe, *, packs: bool) -> None:
-        self.recipe, self.packs = recipe, packs
+    def __init__(
+        self, pairs: Sequence[tuple[Ids, Ids]], recipe: TrainRecipe, *, packs: bool, ends: Ends = OUR_ENDS
+    ) -> None:
+        self.recipe, self.packs, self.ends = recipe, packs, ends
         self.pairs = pairs
         longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
         self.row = max(recipe.row, -(-longest // 16) * 16)
@@ -50,9 +52,9 @@ class TranslationTask:
             order = shuffled(len(self.pairs), self.recipe.seed, epoch)
             if self.packs:
                 rows = max(1, self.recipe.tokens // self.row)
-                made = list(pack_rows(self.pairs, order, row=self.row, rows=rows))
+                made = list(pack_rows(self.pairs, order, row=self.row, rows=rows, ends=self.ends))
             else:
-                made = bucket_rows(self.pairs, order, tokens=max(self.recipe.tokens, self.row))
+                made = bucket_rows(self.pairs, order, tokens=max(self.recipe.tokens, self.row), ends=self.ends)
                 # The order in which lengths come is drawn too: long sentences last would be what is remembered.
                 made = [made[i] for i in shuffled(len(made), self.recipe.seed + 1, epoch)]
             self._kept = epoch, made
@@ -68,6 +70,15 @@ def training_loss(model: TranslationModel, batch: Batch, *, smoothing: float) ->
     if isinstance(model, Transducer) and model.config.input_loss:
         return whole_cross_entropy(model, batch, smoothing=smoothing)
     return cross_entropy(model, batch, smoothing=smoothing)
+
+
+def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
+    """What begins a target and ends both sides. Raises InputError where a source ends otherwise."""
+    after = around.get("after", [target.eos])
+    if after != [target.eos]:
+        what = f"its sources end with the tokens {after}, and its targets with {target.eos}"
+        raise InputError(what, where=where, fix="start from another model")
+    return Ends(target.bos, target.eos)
 
 
 def cross_entropy(model: TranslationModel, batch: Batch, *, smoothing: float = 0.0) -> Loss:
@@ -193,6 +204,11 @@ class Translator:
         return pad(sentences, before=before, after=after, filler=self.source.pad)
 
     @property
+    def begin(self) -> Ids:
+        """What every target begins with."""
+        return self.about.get("begin", [])
+
+    @property
     def forbidden(self) -> tuple[int, ...]:
         """What is never said."""
         return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
@@ -209,14 +225,14 @@ class Translator:
         width = max(decoding.beam, decoding.samples, 1)
         for group in by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)):
             rows = [filled[i] for i in group]
-            begin = None if forced is None else [forced[i] for i in rows]
+            begin = [[*self.begin, *([] if forced is None else forced[i])] for i in rows]
             found = self._search([ids[i] for i in rows], decoding, begin, rows)
             for i, best in zip(rows, found, strict=True):
                 out[i] = best
         return out
 
     def _search(
-        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids] | None, numbers: list[int]
+        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids], numbers: list[int]
     ) -> list[list[Hypothesis]]:
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
         device = model.head.weight.device
