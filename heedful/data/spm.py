@@ -14,7 +14,8 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from heedful.errors import InputError, StorageError
 
-NORMAL, UNKNOWN, USER_DEFINED = 1, 2, 4  # kinds of pieces that a text may hold; the others are control, unknown and unused ones
+UNKNOWN = 2  # of the kinds of pieces; the others are control and unused ones
+NORMAL, USER_DEFINED = 1, 4  # those that a text may hold
 UNIGRAM = 1  # of the kinds of models
 AGAIN = "get the file again from its source"
 NEVER_READ = " "  # every space is "▁" by the time that pieces are looked for
@@ -88,7 +89,7 @@ def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> t
 
 
 def with_sentinels(spm: Spm, sentinels: Sequence[str]) -> tokenizers.Tokenizer:
-    """A tokenizer with the ids of the model's pieces, and after them the sentinels' (Raffel et al. 2020, their code)."""
+    """A tokenizer with the ids of the model's pieces, and behind them the sentinels' (as the code of Raffel et al.)."""
     pieces = [*spm.listed, *((name, 0.0) for name in sentinels)]
     inner = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=spm.unknown))
     if spm.charsmap:

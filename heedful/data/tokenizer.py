@@ -124,9 +124,9 @@ class Tokenizer:
         return self._ids([*map(sanitise, texts)])
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode_whole`, with the mask's id for each "<mask>", or for what a vocabulary that was not made here calls
-        it. Where words carry the space before them, so does a mask: one space before it is not a token of its own.
-        Raises InputError in a vocabulary without a mask."""
+        """As `encode_whole`, with the mask's id for each "<mask>"; another maker's name of it does as well. Where words
+        carry the space before them, so does a mask: one space before it is not a token of its own. Raises InputError
+        in a vocabulary without a mask."""
         mask = self.mask
         if mask is None:
             raise InputError(f"a vocabulary without {MASK}", fix="use a model of heed train fill")

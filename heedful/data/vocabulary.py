@@ -13,9 +13,7 @@ def word_pieces(
     """Words are split into the longest pieces that there are; "##" begins one that continues a word (Devlin et al.
     2019, their code). `accents`: whether to strip them; None: where text is set in lower case."""
     inner = tokenizers.Tokenizer(models.WordPiece(dict(numbers), unk_token=unknown))
-    inner.normalizer = normalizers.BertNormalizer(
-        handle_chinese_chars=chinese, strip_accents=accents, lowercase=lower
-    )
+    inner.normalizer = normalizers.BertNormalizer(handle_chinese_chars=chinese, strip_accents=accents, lowercase=lower)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
     return inner

@@ -16,19 +16,22 @@ from torch import Tensor
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
+from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, gpt2, llama, marian, t5
+from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, t5
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
 from heedful.tasks.hub_text import (
     Files,
     Written,
+    read_encoder,
     read_language_model,
     read_translator,
+    write_encoder,
     write_language_model,
     write_translator,
 )
@@ -48,7 +51,7 @@ class Family:
 
     name: str
     config: type  # of our models that may be of this family
-    loads: str  # the class of transformers
+    loads: Callable[[Any], str]  # the class of transformers, by our configuration
     config_from_hf: Callable[[dict[str, Any], Collection[str], str], Any]
     config_to_hf: Callable[..., dict[str, Any]]
     rules: Callable[[Any], tuple[Rule, ...]]
@@ -58,12 +61,16 @@ class Family:
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
 
 
-# By the `model_type` of a config.json.
+def _encoder_loads(config: EncoderConfig) -> str:
+    return "AutoModelForMaskedLM" if config.words else "AutoModel"
+
+
+# By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
 FAMILIES: dict[str, Family] = {
     "gpt2": Family(
         name="GPT-2",
         config=LMConfig,
-        loads="AutoModelForCausalLM",
+        loads=lambda config: "AutoModelForCausalLM",
         config_from_hf=lambda theirs, names, where: gpt2.config_from_hf(theirs, where=where),
         config_to_hf=gpt2.config_to_hf,
         rules=gpt2.rules,
@@ -75,7 +82,7 @@ FAMILIES: dict[str, Family] = {
     "llama": Family(
         name="LLaMA",
         config=LMConfig,
-        loads="AutoModelForCausalLM",
+        loads=lambda config: "AutoModelForCausalLM",
         config_from_hf=lambda theirs, names, where: llama.config_from_hf(theirs, where=where),
         config_to_hf=llama.config_to_hf,
         rules=llama.rules,
@@ -86,7 +93,7 @@ FAMILIES: dict[str, Family] = {
     "marian": Family(
         name="Marian",
         config=Seq2SeqConfig,
-        loads="AutoModelForSeq2SeqLM",
+        loads=lambda config: "AutoModelForSeq2SeqLM",
         config_from_hf=lambda theirs, names, where: marian.config_from_hf(theirs, where=where),
         config_to_hf=marian.config_to_hf,
         rules=marian.rules,
@@ -97,7 +104,7 @@ FAMILIES: dict[str, Family] = {
     "bart": Family(
         name="BART",
         config=Seq2SeqConfig,
-        loads="AutoModelForSeq2SeqLM",
+        loads=lambda config: "AutoModelForSeq2SeqLM",
         config_from_hf=lambda theirs, names, where: bart.config_from_hf(theirs, where=where),
         config_to_hf=bart.config_to_hf,
         rules=bart.rules,
@@ -109,13 +116,35 @@ FAMILIES: dict[str, Family] = {
     "t5": Family(
         name="T5",
         config=Seq2SeqConfig,
-        loads="AutoModelForSeq2SeqLM",
+        loads=lambda config: "AutoModelForSeq2SeqLM",
         config_from_hf=lambda theirs, names, where: t5.config_from_hf(theirs, where=where),
         config_to_hf=t5.config_to_hf,
         rules=t5.rules,
         tokens=t5.TOKENS,
         read=read_translator,
         write=write_translator,
+    ),
+    "roberta": Family(
+        name="RoBERTa",
+        config=EncoderConfig,
+        loads=_encoder_loads,
+        config_from_hf=lambda theirs, names, where: roberta.config_from_hf(theirs, names, where=where),
+        config_to_hf=roberta.config_to_hf,
+        rules=roberta.rules,
+        tokens=roberta.TOKENS,
+        read=read_encoder,
+        write=write_encoder,
+    ),
+    "bert": Family(
+        name="BERT",
+        config=EncoderConfig,
+        loads=_encoder_loads,
+        config_from_hf=lambda theirs, names, where: bert.config_from_hf(theirs, names, where=where),
+        config_to_hf=lambda config, *, pad, start, end: bert.config_to_hf(config, pad=pad),
+        rules=bert.rules,
+        tokens=bert.TOKENS,
+        read=read_encoder,
+        write=write_encoder,
     ),
 }
 
@@ -191,7 +220,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf") -> Exporte
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
         names = tuple(sorted(path.name for path in growing.iterdir()))
-    return Exported(family.name, to, str(out), names, family.loads)
+    return Exported(family.name, to, str(out), names, family.loads(config))
 
 
 def _family_of(config: Any, run: Path, served: Any) -> tuple[Family, dict[str, Any], Files]:
@@ -243,7 +272,7 @@ def _to_be(out: Path) -> Iterator[Path]:
 
 def _vocab_size(config: Any) -> int | None:
     match config:
-        case LMConfig():
+        case LMConfig() | EncoderConfig():
             return config.embed.vocab_size
         case Seq2SeqConfig():
             return config.target.vocab_size

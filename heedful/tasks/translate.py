@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.data.batches import OUR_ENDS, Batch, Ends, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.rules import NoRepeat
+from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
 from heedful.models import Transducer, TranslationModel
@@ -140,6 +140,7 @@ class Decoding:
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
     samples: int = 0
     temperature: float = 1.0
     top_k: int = 0
@@ -225,14 +226,14 @@ class Translator:
         width = max(decoding.beam, decoding.samples, 1)
         for group in by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)):
             rows = [filled[i] for i in group]
-            begin = [[*self.begin, *([] if forced is None else forced[i])] for i in rows]
+            begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             found = self._search([ids[i] for i in rows], decoding, begin, rows)
             for i, best in zip(rows, found, strict=True):
                 out[i] = best
         return out
 
     def _search(
-        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids], numbers: list[int]
+        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids] | None, numbers: list[int]
     ) -> list[list[Hypothesis]]:
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
         device = model.head.weight.device
@@ -240,7 +241,10 @@ class Translator:
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         places = most_places(model.config)
         limits = limits if places is None else [min(limit, places) for limit in limits]
-        rules = [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
+        rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
+        if decoding.forced_eos and decoding.longest is not None:
+            rules.append(Certain(decoding.longest - 1, self.target.eos))
+        rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
         common: dict[str, Any] = {
             "bos": self.target.bos,
             "eos": self.target.eos,
