@@ -9,18 +9,15 @@ take turns, A B C A B C ...; those of float32 must say the same. The time of a t
 """
 
 import argparse
-import multiprocessing
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
 
+from benchmarks.turns import Contestant, Work, ratios, table
 from heedful.decode.continuous import Batch
 from heedful.models.inference import WEIGHTS, for_inference
 from heedful.models.lm import LM
@@ -104,47 +101,20 @@ def ctranslate2(size: dict[str, Any], compute_type: str) -> GoOn:
     return go_on
 
 
-PEERS: dict[str, Callable[[dict[str, Any], str], GoOn]] = {
+MAKE: dict[str, Callable[[dict[str, Any], str], GoOn]] = {
     "heedful": heedful,
     "Hugging Face": hugging_face,
     "CTranslate2": ctranslate2,
 }
 
 
-def serve(pipe: Connection, peer: str, how: str, size: dict[str, Any], threads: int) -> None:
-    torch.set_num_threads(threads)
-    go_on = PEERS[peer](size, how)
-    pipe.send(None)
-    while (asked := pipe.recv()) is not None:
-        begin = time.perf_counter()
-        said = go_on(*asked)
-        pipe.send((said, time.perf_counter() - begin))
+def contestant(peer: str, how: str, size: dict[str, Any]) -> Contestant:
+    return Contestant(f"{peer} {how}", answering, (peer, how, size))
 
 
-@dataclass
-class Contestant:
-    peer: str
-    how: str
-    pipe: Any = None
-    said: Ids = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)  # tokens a second
-    late: list[float] = field(default_factory=list)  # milliseconds of a token after 768
-
-    @property
-    def name(self) -> str:
-        return f"{self.peer} {self.how}"
-
-    def start(self, size: dict[str, Any], threads: int) -> None:
-        self.pipe, other = multiprocessing.Pipe()
-        multiprocessing.Process(target=serve, args=(other, self.peer, self.how, size, threads), daemon=True).start()
-        self.pipe.recv()
-
-    def turn(self, prompt: Ids, tokens: int) -> float:
-        """The seconds of it."""
-        self.pipe.send((prompt, tokens))
-        self.said, seconds = self.pipe.recv()
-        assert len(self.said) == tokens, f"{self.name} said {len(self.said)} tokens"
-        return seconds
+def answering(peer: str, how: str, size: dict[str, Any]) -> Work:
+    go_on = MAKE[peer](size, how)
+    return lambda asked: go_on(*asked)
 
 
 def main() -> None:
@@ -157,47 +127,50 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also Hugging Face through torch.compile")
     parser.add_argument("--quick", action="store_true", help="a tiny model: whether it runs, not how fast")
     chosen = parser.parse_args()
-    multiprocessing.set_start_method("spawn")
     size = SMALL if chosen.quick else {}
-    contestants = [Contestant("heedful", weights) for weights in WEIGHTS]
     hows = ["float32", "float32 static", "bfloat16"] + (["float32 static compiled"] if chosen.compile else [])
-    contestants += [Contestant("Hugging Face", how) for how in hows]
-    if find_spec("ctranslate2"):
-        contestants += [Contestant("CTranslate2", how) for how in ("float32", "int8")]
-    for contestant in contestants:
-        contestant.start(size, chosen.threads)
+    engines = ("float32", "int8") if find_spec("ctranslate2") else ()
+    contestants = [
+        *(contestant("heedful", weights, size) for weights in WEIGHTS),
+        *(contestant("Hugging Face", how, size) for how in hows),
+        *(contestant("CTranslate2", how, size) for how in engines),
+    ]
+    for each in contestants:
+        each.start(chosen.threads)
     print(f"torch {torch.__version__}, {chosen.threads} threads, {chosen.prompt} + {chosen.tokens} tokens")
 
     draw = torch.Generator().manual_seed(2)
+    vocabulary = size.get("vocab_size", 50257)
     for i in range(chosen.rounds + 1):  # the first warms up
-        prompt = torch.randint(1, size.get("vocab_size", 50257), (chosen.prompt,), generator=draw).tolist()
-        for contestant in contestants:
-            rate = chosen.tokens / contestant.turn(prompt, chosen.tokens)
-            contestant.rates += [rate] if i else []
-        for contestant in contestants:
-            if contestant.how.startswith("float32") and contestant.said != contestants[0].said:
-                same = sum(a == b for a, b in zip(contestant.said, contestants[0].said, strict=True))
-                print(f"{contestant.name}: only {same} of the tokens of {contestants[0].name}")
+        prompt = torch.randint(1, vocabulary, (chosen.prompt,), generator=draw).tolist()
+        said: dict[str, Ids] = {}
+        for each in contestants:
+            said[each.name], seconds = each.turn((prompt, chosen.tokens))
+            each.rates += [chosen.tokens / seconds] if i else []
+        first, *others = [name for name in said if " float32" in name]
+        for name in others:
+            same = sum(a == b for a, b in zip(said[name], said[first], strict=True))
+            if same < chosen.tokens:
+                print(f"{name}: only {same} of the tokens of {first}")
+    print(table(contestants, "tokens/s"))
     if chosen.long:
-        prompt = torch.randint(1, size.get("vocab_size", 50257), (768,), generator=draw).tolist()
+        prompt = torch.randint(1, vocabulary, (768,), generator=draw).tolist()
+        late: dict[str, list[float]] = {each.name: [] for each in contestants}
         for _ in range(3):
-            for contestant in contestants:
-                few, many = (contestant.turn(prompt, tokens) for tokens in (2, 34))
-                contestant.late.append(1000 * (many - few) / 32)
-    for contestant in contestants:
-        contestant.pipe.send(None)
-    medians = {contestant.name: statistics.median(contestant.rates) for contestant in contestants}
-    for contestant in contestants:
-        low, high = min(contestant.rates), max(contestant.rates)
-        after = f"  {statistics.median(contestant.late):.1f} ms a token after 768" if contestant.late else ""
-        print(f"{contestant.name:36} {medians[contestant.name]:7.1f} tokens/s  ({low:.1f} to {high:.1f}){after}")
-    for mine, others in (
+            for each in contestants:
+                few, many = (each.turn((prompt, tokens))[1] for tokens in (2, 34))
+                late[each.name].append(1000 * (many - few) / 32)
+        for name, spent in late.items():
+            print(f"{name}: {statistics.median(spent):.1f} ms a token after 768")
+    named = {each.name: each for each in contestants}
+    for mine, prefixes in (
         ("heedful float32", ("Hugging Face", "CTranslate2 float32")),
         ("heedful int8", ("CTranslate2 int8",)),
         ("heedful int4", ("CTranslate2 int8",)),
     ):
-        for name in (name for name in medians if name.startswith(others)):
-            print(f"{mine} / {name}: {medians[mine] / medians[name]:.2f}")
+        print(ratios(named[mine], [each for each in contestants if each.name.startswith(prefixes)]))
+    for each in contestants:
+        each.stop()
 
 
 if __name__ == "__main__":

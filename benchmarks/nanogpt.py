@@ -16,6 +16,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -26,35 +27,52 @@ from heedful.tasks.generate import LanguageModel
 from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe, override
 from heedful.tasks.run import Finished, train
 
-LAYERS, WIDTH, HEADS, CONTEXT, ROWS, STEPS = 4, 128, 4, 64, 12, 2000
+CONTEXT, ROWS, STEPS = 64, 12, 2000
+
+
+@dataclass(frozen=True)
+class Size:
+    layers: int = 4
+    width: int = 128
+    heads: int = 4
+    context: int = CONTEXT
+    dropout: float = 0.0
 
 
 class PeerBlock(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.norm1, self.norm2 = (nn.LayerNorm(WIDTH, bias=False) for _ in range(2))
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH, bias=False), nn.Linear(4 * WIDTH, WIDTH, bias=False)
+        C = size.width
+        self.heads, self.rate = size.heads, size.dropout
+        self.norm1, self.norm2 = (nn.LayerNorm(C, bias=False) for _ in range(2))
+        self.qkv, self.out = nn.Linear(C, 3 * C, bias=False), nn.Linear(C, C, bias=False)
+        self.up, self.down = nn.Linear(C, 4 * C, bias=False), nn.Linear(4 * C, C, bias=False)
+        self.dropout = nn.Dropout(size.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        heads = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=-1))
-        x = x + self.out(F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        )
+        rate = self.rate if self.training else 0.0
+        read = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
+        x = x + self.dropout(self.out(read.transpose(1, 2).flatten(2)))
+        return x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)))))
 
 
 class Peer(nn.Module):
-    def __init__(self, size: int) -> None:
+    def __init__(self, vocabulary: int, size: Size = Size()) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(size, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.Sequential(*(PeerBlock() for _ in range(LAYERS)))
-        self.norm = nn.LayerNorm(WIDTH, bias=False)
+        self.tokens, self.places = nn.Embedding(vocabulary, size.width), nn.Embedding(size.context, size.width)
+        self.dropout = nn.Dropout(size.dropout)
+        self.blocks = nn.Sequential(*(PeerBlock(size) for _ in range(size.layers)))
+        self.norm = nn.LayerNorm(size.width, bias=False)
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 small = name.endswith(("out.weight", "down.weight"))
-                nn.init.normal_(weight, std=0.02 / math.sqrt(2 * LAYERS) if small else 0.02)
+                nn.init.normal_(weight, std=0.02 / math.sqrt(2 * size.layers) if small else 0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.tokens(tokens) + self.places.weight[: tokens.shape[1]]
+        x = self.dropout(self.tokens(tokens) + self.places.weight[: tokens.shape[1]])
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedful.tasks.classify_images import ImageClassifier
     from heedful.tasks.fill import Filler
     from heedful.tasks.generate import LanguageModel
     from heedful.tasks.recipe import Recipe
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler":
-    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, or a
-    Filler to `fill`; all `evaluate`.
+def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler | ImageClassifier":
+    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, a Filler to `fill`, or
+    an ImageClassifier to `classify`; all `evaluate`.
 
     torch is imported only now.
     """

@@ -50,7 +50,9 @@ def input_lines() -> Iterator[list[str]]:
         yield group
 
 
-def told(name: str, value: float) -> str:
+def told(name: str, value: float | int) -> str:
+    if isinstance(value, int):
+        return f"{value:,} {name.replace('_', ' ')}"
     if name == "exact":
         return f"{100 * value:.1f} % exactly right"
     return f"{LABELS[name]} {value:.1f}" if name in LABELS else f"{name.replace('_', ' ')} {value:.3f}"

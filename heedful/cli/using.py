@@ -1,4 +1,4 @@
-"""Models at work: `heed translate`, `generate`, `fill`, `classify` and `look`."""
+"""Models at work: `heed translate`, `generate`, `fill`, `classify`, `parse` and `look`."""
 
 import itertools
 import json
@@ -15,12 +15,14 @@ from heedful.errors import InputError, MissingError
 @app.command()
 def classify(
     run: Run,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Texts, or files of pictures; without any, lines of standard input.")
+    ] = None,
     pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say of texts what they are: the labels that the model has learnt, with their probabilities.
+    """Say of texts, or pictures, what they are: the labels that the model has learnt, with their probabilities.
 
     On standard input a second text follows a TAB.
 
@@ -28,21 +30,32 @@ def classify(
     """
     from heedful.data.text import sanitise
     from heedful.tasks.classify import TextClassifier
+    from heedful.tasks.classify_images import ImageClassifier
+    from heedful.tasks.load import load_model, task_of
 
+    if task_of(run) == "classify-images":
+        pictures: ImageClassifier = load_model(run)
+        for files in [inputs] if inputs else input_lines():
+            for file, found in zip(files, pictures.classify(files), strict=True):
+                _tell_labels({"input": file}, found, as_json=as_json)
+        return
     model = TextClassifier.load(run)
-    for lines in [texts] if texts else input_lines():
+    for lines in [inputs] if inputs else input_lines():
         rows = [sanitise(line) for line in lines]
-        split = [row.partition("\t") if texts is None else (row, "", "") for row in rows]
+        split = [row.partition("\t") if inputs is None else (row, "", "") for row in rows]
         own, pairs = [text for text, _, _ in split], [second or pair or "" for _, _, second in split]
         choices = [choice] * len(rows) if choice else ()
         for text, second, found in zip(own, pairs, model.classify(own, pairs=pairs, choices=choices), strict=True):
-            if as_json:
-                record: dict[str, Any] = {"input": text, **({"pair": second} if second else {})}
-                record["labels"] = [{"label": label, "score": score} for label, score in found]
-                print(json.dumps(record, ensure_ascii=False), flush=True)
-            else:
-                label, score = found[0]
-                print(f"{label}\t{score:.3f}\t{text}", flush=True)
+            _tell_labels({"input": text, **({"pair": second} if second else {})}, found, as_json=as_json)
+
+
+def _tell_labels(about: dict[str, Any], found: list[tuple[str, float]], *, as_json: bool) -> None:
+    if as_json:
+        labels = [{"label": label, "score": score} for label, score in found]
+        print(json.dumps(about | {"labels": labels}, ensure_ascii=False), flush=True)
+    else:
+        label, score = found[0]
+        print(f"{label}\t{score:.3f}\t{about['input']}", flush=True)
 
 
 @app.command()
@@ -114,6 +127,28 @@ def fill(
             else:
                 listed = "  ".join(f"{one.token} {one.score:.3f}" for one in each.candidates)
                 print(f"{each.text}\t{listed}", flush=True)
+
+
+@app.command()
+def parse(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Parse sentences into constituents, each a line of brackets. Words and punctuation stand apart.
+
+    Example: heed parse runs/parse "The cat sleeps on the mat ."
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.parse import Parser
+
+    parser = Parser.load(run)
+    for lines in [texts] if texts else input_lines():
+        lines = [sanitise(line) for line in lines]
+        for text, found in zip(lines, parser.parse(lines, beam=beam), strict=True):
+            tree = str(found or "")
+            print(json.dumps({"text": text, "tree": tree}, ensure_ascii=False) if as_json else tree, flush=True)
 
 
 @app.command()

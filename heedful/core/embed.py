@@ -40,6 +40,7 @@ class PatchesConfig:
     channels: int = 3
     bias: bool = True
     places: Literal["learned", "sinusoidal"] = "learned"
+    stem: tuple[int, ...] = ()  # widths of 3 x 3 convolutions before, which halve rows and columns as patches allow
 
     def __post_init__(self) -> None:
         if len(self.size) != 2 or min(*self.size, self.patch) < 1 or min(self.size) < self.patch:
@@ -165,28 +166,38 @@ class Embed(nn.Module):
 
 
 class Patches(nn.Module):
-    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1). Pixels at
-    the right and the lower edge that fill no square are left out."""
+    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), perhaps
+    behind a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that fill no square
+    are left out."""
 
     def __init__(self, d_model: int, config: PatchesConfig) -> None:
         super().__init__()
+        self.patch, inputs = config.patch, config.channels
+        halvings = min(len(config.stem), (config.patch & -config.patch).bit_length() - 1)  # the last so many halve
+        layers: list[nn.Module] = []
+        for i, width in enumerate(config.stem):
+            stride = 2 if i >= len(config.stem) - halvings else 1
+            layers += [nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)]
+            layers += [nn.GroupNorm(math.gcd(32, width), width), nn.ReLU()]
+            inputs = width
+        self.stem = nn.Sequential(*layers)
         # One linear map of a square's pixels; a convolution that steps by its own width is that.
-        self.map = nn.Conv2d(config.channels, d_model, config.patch, stride=config.patch, bias=config.bias)
+        square = config.patch >> halvings
+        self.map = nn.Conv2d(inputs, d_model, square, stride=square, bias=config.bias)
 
     def forward(self, pixels: Float[Tensor, "B K H W"]) -> tuple[Float[Tensor, "B P C"], tuple[int, int]]:
         """The vectors row by row, and how many rows and columns of them there are."""
-        (H, W), patch = pixels.shape[2:], self.map.kernel_size[0]
+        (H, W), patch = pixels.shape[2:], self.patch
         if min(H, W) < patch:
             raise InputError(f"a picture of {H} x {W} pixels has no patch of {patch}", fix="make the picture larger")
-        x = self.map(pixels)
+        x = self.map(self.stem(pixels[:, :, : H - H % patch, : W - W % patch]))
         return x.flatten(2).mT, (x.shape[2], x.shape[3])
 
 
 class GridPlaces(nn.Module):
     """The places of a grid of patches, row by row, behind those of `first` tokens that stand before the picture.
 
-    A grid of another size gets the places between: learned ones by bicubic interpolation (Dosovitskiy et al. 2021,
-    section 3.2), sines at fractions of a place.
+    A grid of another size gets the places between: learned ones by interpolation, sines at fractions of a place.
     """
 
     def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
@@ -202,12 +213,18 @@ class GridPlaces(nn.Module):
             rows, columns = torch.meshgrid(*axes, indexing="ij")
             places = sinusoidal_2d(rows.flatten(), columns.flatten(), x.shape[-1])
             return x + F.pad(places, (0, 0, self.first, 0)).to(x.dtype)
-        places = self.table.weight
-        if grid != self.grid:
-            picture = places[self.first :].mT.unflatten(1, self.grid)[None]
-            picture = F.interpolate(picture, size=grid, mode="bicubic")[0]
-            places = torch.cat([places[: self.first], picture.flatten(1).mT])
-        return x + places
+        return x + places_between(self.table.weight, self.grid, grid, first=self.first)
+
+
+def places_between(
+    table: Float[Tensor, "T C"], own: tuple[int, int], grid: tuple[int, int], *, first: int
+) -> Float[Tensor, "U C"]:
+    """A table of places for `first` tokens and an `own` grid, row by row, as one for another grid, by bicubic
+    interpolation (Dosovitskiy et al. 2021, section 3.2)."""
+    if grid == own:
+        return table
+    picture = F.interpolate(table[first:].mT.unflatten(1, own)[None], size=grid, mode="bicubic")[0]
+    return torch.cat([table[:first], picture.flatten(1).mT])
 
 
 def _centres(own: int, other: int, device: torch.device) -> Float[Tensor, "T"]:

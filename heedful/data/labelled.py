@@ -1,16 +1,17 @@
 """Texts with what is to be said of them: a label, several, a number, or which of some choices is right."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from heedful.data.documents import kind_of, part_of
 from heedful.data.text import csv_cells, json_line, read_lines, tsv_cells
 from heedful.errors import InputError, MissingError
 
+Item = TypeVar("Item")
 Answer = Literal["label", "labels", "score", "choice"]
 TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
 COLUMNS = ("text", "pair", "label", "score")
@@ -59,7 +60,7 @@ def read_labelled(path: str | Path) -> Labelled:
     path = Path(path)
     if not path.is_dir():
         answer, examples = read_examples(path)
-        train, valid = _held_out(examples, path)
+        train, valid = held_out(examples, lambda one: one.text, path)
         return Labelled(answer, train, valid, {}, str(path), (path,), (_note(path, valid),))
     files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in TABLES)
     read = {file: read_examples(file) for file in files}
@@ -79,7 +80,7 @@ def read_labelled(path: str | Path) -> Labelled:
             raise InputError(f"holds a {answer}, and {first.name} a {answers[first]}", where=str(file), fix=EXAMPLE)
     notes: tuple[str, ...] = ()
     if not parts["valid"]:
-        parts["train"], parts["valid"] = _held_out(parts["train"], path)
+        parts["train"], parts["valid"] = held_out(parts["train"], lambda one: one.text, path)
         notes = (_note(path, parts["valid"]),)
     return Labelled(answers[first], parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
 
@@ -177,15 +178,15 @@ def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
     return [str(item) for item in value]
 
 
-def _held_out(examples: list[Example], path: Path) -> tuple[list[Example], list[Example]]:
-    """What stays, and what is held out: the smallest hashes, so that each machine chooses the same."""
-    texts = sorted({one.text for one in examples}, key=lambda text: blake2b(text.encode(), digest_size=8).digest())
+def held_out(items: list[Item], text: Callable[[Item], str], path: Path) -> tuple[list[Item], list[Item]]:
+    """What stays, and what is held out: the smallest hashes of texts, so that each machine chooses the same."""
+    texts = sorted({text(one) for one in items}, key=lambda own: blake2b(own.encode(), digest_size=8).digest())
     if len(texts) < 2:
         what = "one text alone, expected at least two, as some are held out"
         raise InputError(what, where=str(path), fix="give more, or a file to validate on")
     held = set(texts[: min(MOST, max(1, len(texts) // SHARE))])
-    kept = [one for one in examples if one.text not in held]
-    return kept, [one for one in examples if one.text in held]
+    kept = [one for one in items if text(one) not in held]
+    return kept, [one for one in items if text(one) in held]
 
 
 def _note(path: Path, valid: list[Example]) -> str:

@@ -102,7 +102,7 @@ def read_parallel(
         if stat.S_ISDIR(path.stat().st_mode):
             return _read_folder(path, source, target, columns)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     source, target = source or "source", target or "target"
     return _corpus({"train": _read_table(path, source, target, columns)}, source, target, [path])
 
@@ -123,7 +123,7 @@ def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
 def read_lines(path: str | Path) -> list[str]:
     """The lines of a UTF-8 file. Only LF ends a line (a CR before it goes): U+2028 and U+0085 are text."""
     path = Path(path)
-    data = _read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         fix = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
         raise InputError("UTF-16, expected UTF-8", where=f"{path}:1", fix=fix)
@@ -149,7 +149,8 @@ def read_lines(path: str | Path) -> list[str]:
     return lines
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """What a file holds, unpacked where it is gzipped. Raises MissingError or InputError."""
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
@@ -158,10 +159,11 @@ def _read_bytes(path: Path) -> bytes:
     except (EOFError, zlib.error):
         raise InputError("a gzip file that is cut short", where=str(path), fix="copy it again") from None
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: OSError) -> HeedError:
+def unreadable(path: Path, error: OSError) -> HeedError:
+    """Why a file could not be read, in one line that a person can act on."""
     where = str(path)
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():

@@ -39,6 +39,7 @@ class SpecialTokens:
     unk: int | None = None
     mask: int | None = None  # hides a token; None: "<mask>", where that is one
     spelled: bool = True  # a control token's string in a text is that token
+    separators: int = 1  # how many of `eos` part two texts that are read at once
 
 
 OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)

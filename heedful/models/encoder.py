@@ -72,7 +72,7 @@ class Encoder(nn.Module):
         """The logits of the word at each place. Raises InputError without the head for it.
 
         Segments: 0 is padding, the texts of a row are numbered from 1 and do not see each other; None where each row
-        is one whole. Types tell the first text of a pair (0) from the second (1).
+        is one whole. Types tell the first text of a pair (0) from the second (1), to a model that has both.
         """
         return self.words(self.hidden(tokens, segments, types))
 
@@ -87,6 +87,7 @@ class Encoder(nn.Module):
             places, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], EVERYONE
         else:
             places, mask = places_in_segments(segments), Mask(segments=(segments, segments))
+        types = types if self.config.embed.types > 1 else None
         return self.stack(self.embed(tokens, places, types), Context(mask=mask, positions=places))[0]
 
     def words(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
@@ -95,7 +96,7 @@ class Encoder(nn.Module):
             raise InputError("this encoder has no head over the vocabulary", fix="words = true")
         return self.head(self.transform(hidden))
 
-    def pool(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def pool(self, first: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
         """A text in one vector, from the hidden state of its first token."""
         if self.pooler is None:
             raise InputError("this encoder has no pooler", fix="pooler = true")

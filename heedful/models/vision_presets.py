@@ -30,6 +30,7 @@ class Vision:
     n_classes: int = 1000
     readout: Literal["cls", "mean"] = "cls"
     places: Literal["learned", "sinusoidal"] = "learned"
+    stem: tuple[int, ...] = ()
     teacher: bool = False
     dropout: float = 0.0
 
@@ -65,7 +66,11 @@ def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple
         dropout=row.dropout,
     )
     patches = PatchesConfig(
-        size=size or (row.size, row.size), patch=row.patch, channels=row.channels, places=row.places
+        size=size or (row.size, row.size),
+        patch=row.patch,
+        channels=row.channels,
+        places=row.places,
+        stem=row.stem,
     )
     return ViTConfig(
         d_model=row.d_model,

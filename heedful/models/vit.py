@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from heedful.core.block import Context, Stack, StackConfig, make_norm
 from heedful.core.dropout import Dropout
 from heedful.core.embed import GridPlaces, Patches, PatchesConfig
-from heedful.core.init import normal
+from heedful.core.init import he, normal
 from heedful.core.mask import EVERYONE
 from heedful.errors import InputError
 
@@ -49,6 +49,7 @@ class ViT(nn.Module):
         self.head = nn.Linear(C, K) if K else None
         self.teacher_head = nn.Linear(C, K) if K and config.teacher else None
         normal(self)
+        he(self.patches.stem)
 
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B K"]:
         """The logits of each class: the mean of both heads' where there is a teacher's. Without heads, the read-out."""

@@ -13,15 +13,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
+from heedful.data.frame import Framed, rectangle
+from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
 from heedful.models import RNN, Transducer
 from heedful.store.checkpoint import verify
+from heedful.store.files import read_json
+from heedful.tasks.classify import TextClassifier
+from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
-from heedful.tasks.folder import parameters, read_tokenizers, write_run
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
+from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5
@@ -60,13 +68,13 @@ def random_sentences(size: int) -> list[list[int]]:
 class Probe:
     """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
 
-    `inputs` are what the model takes: tokens, then segments, each [rows, places].
+    `inputs` are what the model takes: tokens, then segments (and types), each [..., places].
     """
 
     def __init__(self, model: Any, inputs: tuple[Tensor, ...], real: Tensor) -> None:
         self.model, self.inputs, self.real = model, inputs, real
         with torch.no_grad():
-            self.full = model(*inputs)
+            self.full = self.read(*inputs)
 
     def laws(self) -> Iterator[Law]:
         yield Law("padding changes nothing", self.difference(self.padded()), TOLERANCE)
@@ -74,6 +82,9 @@ class Probe:
         if not isinstance(self.model, RNN):
             yield Law("fused attention = explicit", self.difference(self.explicit()), TOLERANCE)
         yield Law("recording changes nothing", self.recorded(), 0.0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model(*inputs)
 
     def alone(self, row: int) -> Tensor:
         """The logits of one row without its padding."""
@@ -85,7 +96,7 @@ class Probe:
         half = len(self.inputs) // 2
         wider = [torch.nn.functional.pad(part, (0, 7), value=4) for part in self.inputs[:half]]
         segments = [torch.nn.functional.pad(part, (0, 7)) for part in self.inputs[half:]]
-        return self.model(*wider, *segments)[:, :-7]
+        return self.read(*wider, *segments)[:, : self.full.shape[1]]
 
     @torch.no_grad()
     def one_by_one(self) -> float:
@@ -97,12 +108,12 @@ class Probe:
     def explicit(self) -> Tensor:
         """By the explicit weights that training and pictures use, in place of the kernel of inference."""
         with torch.enable_grad():
-            return self.model(*self.inputs).detach()
+            return self.read(*self.inputs).detach()
 
     @torch.no_grad()
     def recorded(self) -> float:
         with record(self.model):
-            seen = self.model(*self.inputs)
+            seen = self.read(*self.inputs)
         return float((seen - self.full).abs().max())
 
     def difference(self, logits: Tensor) -> float:
@@ -150,15 +161,13 @@ class CausalProbe(Probe):
 
 
 class Translations(CausalProbe):
-    def __init__(self, translator: Translator, texts: Sequence[str]) -> None:
-        model: Any = translator.model
-        sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
-        sentences = sentences or random_sentences(translator.source.size)
-        found = translator.hypotheses(sentences, translator.decoding(beam=1, longest=30))
-        self.translator, own = translator, translator.target
-        self.targets = [torch.tensor([own.bos, *best[0].tokens]) for best in found]
-        self.source, self.segments = translator.padded(sentences)
-        target = pad_sequence(self.targets, batch_first=True, padding_value=own.pad)
+    """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
+
+    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
+        self.source, self.segments, self.options = source, segments, options
+        found = greedy(model, source, segments, **options)
+        self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
+        target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
             case Transducer():
@@ -180,15 +189,29 @@ class Translations(CausalProbe):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        own, forbidden = self.translator.target, self.translator.forbidden
-        options: dict[str, Any] = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": forbidden}
-        one = greedy(self.model, self.source, self.segments, **options)
-        other = beam(self.model, self.source, self.segments, beam=1, **options)
+        one = greedy(self.model, self.source, self.segments, **self.options)
+        other = beam(self.model, self.source, self.segments, beam=1, **self.options)
         unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
         return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+
+
+def translations(translator: Translator, texts: Sequence[str]) -> Translations:
+    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
+    source, segments = translator.padded(sentences or random_sentences(translator.source.size))
+    own = translator.target
+    options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
+    return Translations(translator.model, source, segments, pad=own.pad, options=options)
+
+
+def parses(parser: Parser, texts: Sequence[str]) -> Translations:
+    """The model alone: whatever it says, the search makes trees of it."""
+    sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
+    source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
+    options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
+    return Translations(parser.model, source, segments, pad=PAD, options=options)
 
 
 class Texts(CausalProbe):
@@ -242,20 +265,85 @@ class Fillings(Probe):
         return self.model(self.rows[row][None])
 
 
+class Vectors(Probe):
+    """An encoder without a head: its hidden states."""
+
+    def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
+        own = encoder.tokenizer
+        sentences = [ids for ids in own.encode(list(texts)) if ids][:8] or random_sentences(own.size)
+        room = encoder.model.config.embed.places.size - encoder.frame.extra(pair=False) - 7
+        self.rows = [encoder.frame.put(ids[:room]) for ids in sentences]
+        tokens, segments, _ = rectangle(self.rows)
+        super().__init__(encoder.model, (tokens, segments), segments > 0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model.hidden(*inputs)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(torch.tensor([self.rows[row].tokens]))
+
+
+class Answers(Probe):
+    """A classifier's logits [rows, answers]; every other row is a pair of texts."""
+
+    def __init__(self, classifier: TextClassifier, texts: Sequence[str]) -> None:
+        layout = classifier.layout
+        sentences = [ids for ids in classifier.tokenizer.encode(list(texts)) if ids][:8]
+        sentences = sentences or random_sentences(classifier.tokenizer.size)
+        half = (layout.context - layout.frame.extra(pair=True)) // 2
+        others = [*sentences[1:], sentences[0]]
+        self.rows = [
+            layout.frame.put(one[:half], other[:half] if n % 2 else None)
+            for n, (one, other) in enumerate(zip(sentences, others, strict=True))
+        ]
+        real = torch.ones(len(self.rows), classifier.model.out.out_features, dtype=torch.bool)
+        super().__init__(classifier.model, self._read(self.rows), real)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(*self._read([self.rows[row]]))
+
+    @staticmethod
+    def _read(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
+        """Each is the only sequence of its example."""
+        return tuple(part[:, None] for part in rectangle(rows))
+
+
+class Pictures(Probe):
+    """Random pixels; each picture's logits are real, and nothing is padded."""
+
+    def __init__(self, classifier: ImageClassifier, texts: Sequence[str]) -> None:
+        prepared, K = classifier.says.preparation, len(classifier.says.labels)
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(5, prepared.channels, *prepared.size, generator=draw)
+        super().__init__(classifier.model, (pixels,), torch.ones(5, K, dtype=torch.bool))
+
+    def laws(self) -> Iterator[Law]:
+        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+
+    def padded(self) -> Tensor:
+        return self.full
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.inputs[0][row][None])
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
-    Translator: Translations,
+    Translator: translations,
     LanguageModel: Texts,
     Filler: Fillings,
+    TextClassifier: Answers,
+    TextEncoder: Vectors,
+    Parser: parses,
+    ImageClassifier: Pictures,
 }
 
 
 def _saved_and_loaded(run: Path, served: Any) -> float:
     own = parameters(served.model)
-    source, target = read_tokenizers(run) or (None, None)
-    assert source is not None
-    assert target is not None
+    tokenizers = read_tokenizers(run)
+    beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_run(folder, served.model, own, source, target, served.about)
+        write_model(folder, served.model, own, beside)
         other = parameters(load_model(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

@@ -1,8 +1,9 @@
 """Saying of a text what it is: `ClassifyTask` is what the training loop needs, `TextClassifier` what a person uses.
 
-A text, two texts, or a text and choices become sequences that one model reads from start to end (Radford et al. 2018,
-section 3.3 and figure 1): start text extract; start text delimiter pair extract, and to compare without an order the
-same the other way round; start text question delimiter choice extract, for each choice.
+A text, two texts, or a text and choices become sequences that one model reads whole. A language model does so from
+start to end (Radford et al. 2018, section 3.3 and figure 1): start text extract; start text delimiter pair extract, and
+to compare without an order the same the other way round; start text question delimiter choice extract, for each choice.
+An encoder reads the same with its own tokens around the texts (Devlin et al. 2019, sections 3.2, 4.1 and 4.4).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,13 @@ from torch import Tensor
 
 from heedful.core.config import from_json
 from heedful.data.batches import grouped, shuffled
+from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.labelled import Answer, Example
-from heedful.data.tokenizer import PAD, Tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.classifier import Classifier
+from heedful.models.encoder import EncoderConfig
+from heedful.models.lm import LMConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.metrics import accuracy, f1, pearson, spearman
 from heedful.tasks.recipe import TrainRecipe
@@ -46,8 +50,13 @@ class About:
 class Encoded:
     """The sequences of an example, and its answer as the loss wants it: an index, a number, or a 0 or 1 a label."""
 
-    sequences: list[Ids]
+    sequences: list[Framed]
     target: list[float]
+
+    @property
+    def size(self) -> int:
+        """How many tokens it is read as, padding included."""
+        return len(self.sequences) * max(len(one.tokens) for one in self.sequences)
 
 
 class Batch(NamedTuple):
@@ -55,6 +64,7 @@ class Batch(NamedTuple):
 
     tokens: Int[Tensor, "B N T"]
     segments: Int[Tensor, "B N T"]
+    types: Int[Tensor, "B N T"]
     target: Float[Tensor, "B A"]
 
     @property
@@ -67,11 +77,18 @@ class Batch(NamedTuple):
 
 
 class Layout:
-    """From texts to sequences of at most `context` tokens: the longest text of a sequence loses its end."""
+    """From texts to sequences that the body can read: the longest text of a sequence loses its end.
 
-    def __init__(self, tokenizer: Tokenizer, about: About, context: int) -> None:
-        self.tokenizer, self.about, self.context = tokenizer, about, context
-        self.delimiter, self.extract = tokenizer.size, tokenizer.size + 1  # two more than its own tokens
+    A language model has no tokens for the places where texts part and end: it gets two more than the vocabulary's.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, about: About, body: LMConfig | EncoderConfig) -> None:
+        self.tokenizer, self.about, self.context = tokenizer, about, body.embed.places.size
+        if isinstance(body, EncoderConfig):
+            self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
+        else:
+            delimiter, extract = tokenizer.size, tokenizer.size + 1
+            self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), extract + 1
         self.cut = 0  # sequences that lost an end
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
@@ -80,22 +97,25 @@ class Layout:
         ids = dict(zip(texts, self.tokenizer.encode([*texts]), strict=True))
         return [Encoded(list(self._sequences(one, ids)), self._target(one)) for one in examples]
 
-    def _sequences(self, one: Example, ids: Mapping[str, Ids]) -> list[Ids]:
+    def _sequences(self, one: Example, ids: Mapping[str, Ids]) -> list[Framed]:
         text, pair = ids[one.text], ids[one.pair]
         if self.about.answer == "choice":
-            return [self._sequence(text, pair, [self.delimiter], ids[choice]) for choice in one.choices]
+            return [self._sequence([text, pair], ids[choice]) for choice in one.choices]
         if not one.pair:
-            return [self._sequence(text)]
+            return [self._sequence([text])]
         orders = [(text, pair), (pair, text)] if self.about.symmetric else [(text, pair)]
-        return [self._sequence(first, [self.delimiter], second) for first, second in orders]
+        return [self._sequence([first], second) for first, second in orders]
 
-    def _sequence(self, *parts: Ids) -> Ids:
-        room = self.context - 2
+    def _sequence(self, first: list[Ids], second: Ids | None = None) -> Framed:
+        parts = first if second is None else [*first, second]
+        room = self.context - self.frame.extra(pair=second is not None)
         if sum(map(len, parts)) > room:
             self.cut += 1
             most = max(t for t in range(room) if sum(min(len(ids), t) for ids in parts) <= room)
-            parts = tuple(ids[:most] for ids in parts)
-        return [self.tokenizer.bos, *chain.from_iterable(parts), self.extract]
+            parts = [ids[:most] for ids in parts]
+        if second is None:
+            return self.frame.put([*chain.from_iterable(parts)])
+        return self.frame.put([*chain.from_iterable(parts[:-1])], parts[-1])
 
     def _target(self, one: Example) -> list[float]:
         about = self.about
@@ -120,25 +140,22 @@ class Layout:
 
 def batch_of(examples: Sequence[Encoded]) -> Batch:
     N = max(len(one.sequences) for one in examples)
-    T = max(len(ids) for one in examples for ids in one.sequences)
-    tokens = torch.full((len(examples), N, T), PAD)
-    segments = torch.zeros(len(examples), N, T, dtype=torch.int64)
-    for row, one in enumerate(examples):
-        for n, ids in enumerate(one.sequences):
-            tokens[row, n, : len(ids)] = torch.tensor(ids)
-            segments[row, n, : len(ids)] = 1
-    return Batch(tokens, segments, torch.tensor([one.target for one in examples]))
+    absent = Framed([], [])
+    rows = [[*one.sequences, *[absent] * (N - len(one.sequences))] for one in examples]
+    tokens, segments, types = (part.unflatten(0, (-1, N)) for part in rectangle([*chain.from_iterable(rows)]))
+    return Batch(tokens, segments, types, torch.tensor([one.target for one in examples]))
 
 
 def batches_of(examples: Sequence[Encoded], order: Sequence[int], tokens: int) -> list[Batch]:
     """Like lengths together, each batch at most `tokens` with its padding, and at least one example."""
-    lengths = [len(one.sequences) * max(map(len, one.sequences)) for one in examples]
+    lengths = [one.size for one in examples]
     by_length = sorted(order, key=lambda index: lengths[index])
     return [batch_of([examples[i] for i in group]) for group in grouped(by_length, lengths, tokens)]
 
 
 class ClassifyTask:
-    """Batches of labelled texts; the loss of their answers, and `auxiliary` times that of going on with the texts.
+    """Batches of labelled texts; the loss of their answers, and `auxiliary` times that of going on with the texts,
+    which only a language model can.
 
     The auxiliary loss is in nats a token (Radford et al. 2018, equation 5), at the mean length of the examples.
     """
@@ -147,7 +164,7 @@ class ClassifyTask:
         self, examples: Sequence[Encoded], recipe: TrainRecipe, *, answer: Answer, auxiliary: float = 0.0
     ) -> None:
         self.examples, self.recipe, self.answer = examples, recipe, answer
-        tokens = sum(len(ids) for one in examples for ids in one.sequences)
+        tokens = sum(len(own.tokens) for one in examples for own in one.sequences)
         self.auxiliary = auxiliary * len(examples) / max(1, tokens)
         self._kept: tuple[int, list[Batch]] | None = None
 
@@ -159,11 +176,12 @@ class ClassifyTask:
         return self._kept[1]
 
     def loss(self, model: Classifier, batch: Batch) -> Loss:
-        tokens, segments, target = (part.to(model.out.weight.device) for part in batch)
-        hidden = model.hidden(tokens, segments)
+        tokens, segments, types, target = (part.to(model.out.weight.device) for part in batch)
+        hidden = model.hidden(tokens, segments, types)
         smoothing = self.recipe.smoothing or 0.0
         total = answer_loss(model.answer(hidden, segments), target, self.answer, smoothing=smoothing)
         if self.auxiliary:
+            assert model.lm is not None
             real, head = segments[:, :, 1:] > 0, model.lm.head
             following = tokens[:, :, 1:][real]
             total = total + self.auxiliary * linear_cross_entropy(
@@ -197,7 +215,7 @@ class TextClassifier:
         self.tokenizer, self.about = tokenizer, about
         own = {key: value for key, value in about.items() if key != "task"}
         self.says = from_json(About, own, where="task.json")
-        self.layout = Layout(tokenizer, self.says, model.config.lm.embed.places.size)
+        self.layout = Layout(tokenizer, self.says, model.config.body)
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "TextClassifier":
@@ -275,12 +293,12 @@ class TextClassifier:
 
     @torch.inference_mode()
     def _logits(self, encoded: Sequence[Encoded]) -> list[Float[Tensor, "L"]]:
-        lengths = [len(one.sequences) * max(map(len, one.sequences)) for one in encoded]
+        lengths = [one.size for one in encoded]
         found: list[Tensor] = [torch.empty(0)] * len(encoded)
         device = self.model.out.weight.device
         for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
             batch = batch_of([encoded[i] for i in group])
-            logits = self.model(batch.tokens.to(device), batch.segments.to(device)).float().cpu()
+            logits = self.model(*(part.to(device) for part in batch[:3])).float().cpu()
             if logits.isnan().any():
                 raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
             for i, own in zip(group, logits, strict=True):

@@ -1,5 +1,5 @@
-"""Training a classifier of texts, from scratch or from a language model: from a recipe and its examples to a tokenizer,
-token ids and the model's configuration."""
+"""Training a classifier of texts, from scratch, from a language model or from an encoder: from a recipe and its
+examples to a tokenizer, token ids and the model's configuration."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -8,24 +8,23 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from heedful.core.config import from_json, to_json
+from heedful.core.config import to_json
 from heedful.data.labelled import Example, Labelled, read_labelled
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.lm import LMConfig
-from heedful.models.presets import LANGUAGE_MODELS, Decoder, language_model
 from heedful.store import files
+from heedful.tasks.body import copy_body, read_body
 from heedful.tasks.card import model_card
 from heedful.tasks.classify import About, ClassifyTask, Layout, TextClassifier
-from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.folder import parameters, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
-from heedful.tasks.start import Start, copy_weights, read_start
+from heedful.tasks.start import read_start
 
 RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
 SHOWN = 8  # examples of a sample
-GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # have a row a token
+AUXILIARY = 0.5  # where a recipe says nothing, of a language model (Radford et al. 2018, section 4.1)
 
 
 class ClassifyJob:
@@ -36,13 +35,20 @@ class ClassifyJob:
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a .jsonl, .tsv or .csv file, or a folder of such")
         self.corpus = corpus = corpus or read_labelled(data.path)
-        self.start = read_start(recipe, begun, task="generate")
-        self.tokenizer, body = _body(recipe, corpus, begun, self.start)
+        self.start = read_start(recipe, begun, "generate", "fill", "encode")
+        self.tokenizer, body = read_body(recipe, _texts(corpus.train), begun, self.start, pooler=True)
         self.about = _about(corpus, symmetric=recipe.classify.symmetric)
         answers = {"choice": None, "score": 1}.get(corpus.answer, len(self.about.labels))
-        layout = Layout(self.tokenizer, self.about, body.embed.places.size)
-        grown = replace(body, embed=replace(body.embed, vocab_size=layout.extract + 1))
-        self.config = ClassifierConfig(lm=grown, answers=answers)
+        layout = Layout(self.tokenizer, self.about, body)
+        if isinstance(body, LMConfig):
+            grown = replace(body, embed=replace(body.embed, vocab_size=layout.tokens))
+            self.config, auxiliary = ClassifierConfig(lm=grown, answers=answers), AUXILIARY
+        else:
+            self.config, auxiliary = ClassifierConfig(encoder=body, answers=answers), 0.0
+            if recipe.classify.auxiliary:
+                what = "an encoder cannot go on with texts, which classify.auxiliary is the weight of"
+                raise InputError(what, fix="leave out classify.auxiliary")
+        self.auxiliary = auxiliary if recipe.classify.auxiliary is None else recipe.classify.auxiliary
         self.examples = layout.encode(corpus.train)
         self.notes = list(corpus.notes)
         if layout.cut:
@@ -78,13 +84,12 @@ class ClassifyJob:
         } | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
-        """The language model's weights; the two tokens that it did not have, and the answers, stay as they are."""
+        """The body's weights; the answers stay as they are."""
         if self.start:
-            copy_weights(model.lm, self.recipe.start_from, grown=GROWN)
+            copy_body(model.lm or model.encoder, self.recipe.start_from)
 
     def task(self, model: Any) -> ClassifyTask:
-        auxiliary = self.recipe.classify.auxiliary
-        return ClassifyTask(self.examples, self.recipe.train, answer=self.about.answer, auxiliary=auxiliary)
+        return ClassifyTask(self.examples, self.recipe.train, answer=self.about.answer, auxiliary=self.auxiliary)
 
     def measure(self, model: Any) -> Measured:
         classifier = TextClassifier(model, self.tokenizer, self._task())
@@ -114,7 +119,7 @@ class ClassifyJob:
         names = list(next(iter(scores.values())))
         rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
         header = f"| texts | {' | '.join(name.replace('_', ' ') for name in names)} |"
-        origin = f"from the language model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
+        origin = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = RANKS[self.about.answer]
         ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.about.answer, "")
         return model_card(
@@ -122,7 +127,7 @@ class ClassifyJob:
             what=f"Classifies texts. Trained {origin} by heedful on {len(self.corpus.train):,} examples, from "
             f"`{self.corpus.name}`." + (f" Labels: {', '.join(self.about.labels)}." if self.about.labels else ""),
             table=[header, "|---|" + "---|" * len(names), *rows],
-            how=f"Texts are cut to {self.config.lm.embed.places.size} tokens.",
+            how=f"Texts are cut to {self.config.body.embed.places.size} tokens.",
             kept=f"step {best['step']:,}, the best on the validation examples ({rank} {best[rank]:.4f})",
             minutes=minutes,
             use=[f'heed classify {folder} "A text."{ask}', f"heed eval {folder} --data more.jsonl"],
@@ -133,18 +138,6 @@ class ClassifyJob:
 
     def _task(self) -> dict[str, object]:
         return {"task": "classify", **to_json(self.about)}
-
-
-def _body(recipe: Recipe, corpus: Labelled, begun: Path | None, start: Start | None) -> tuple[Tokenizer, LMConfig]:
-    """The tokenizer, and the language model's configuration for it: of the run that is started from, or new ones."""
-    if start is not None:
-        return start.source, from_json(LMConfig, start.model["model"], where=f"{recipe.start_from}/config.json")
-    row = LANGUAGE_MODELS[recipe.preset]
-    row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-    known = None if begun is None else read_tokenizers(begun)
-    texts, data = _texts(corpus.train), recipe.data
-    tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
-    return tokenizer, language_model(row, vocab_size=tokenizer.size)
 
 
 def _texts(examples: Sequence[Example]) -> list[str]:

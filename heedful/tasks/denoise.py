@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-import torch
-
-from heedful.data.batches import OUR_ENDS, Batch, Ends, bucket_rows
+from heedful.data.batches import OUR_ENDS, Batch, Ends
 from heedful.data.noise import drawing, hide_spans, infill, passages, permuted, sentences_of, words_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel
 from heedful.tasks.recipe import TrainRecipe
-from heedful.tasks.translate import TranslationTask, Translator, cross_entropy, ends_of, training_loss
+from heedful.tasks.translate import TranslationTask, Translator, ends_of, target_nats, training_loss
 from heedful.train.loss import Loss
 
 Ids = list[int]
@@ -121,15 +119,11 @@ def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
     return [noise.pair(passage, "measure", i) for i, passage in enumerate(passages)]
 
 
-@torch.inference_mode()
 def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends) -> Restored:
     """Raises InputError for no pairs."""
     if not pairs:
         raise InputError("no text to put right", fix="give some text")
-    longest = max(len(side) + 1 for pair in pairs for side in pair)
-    batches = bucket_rows(pairs, range(len(pairs)), tokens=max(4096, longest), ends=ends)
-    losses = [cross_entropy(model, batch) for batch in batches]
-    return Restored(sum(float(each.total) for each in losses), sum(each.count for each in losses))
+    return Restored(*target_nats(model, pairs, ends))
 
 
 def check_words(passages: Sequence[Passage], noise: Noise) -> None:

@@ -34,7 +34,7 @@ class DenoiseJob:
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
         self.corpus = corpus = corpus or read_documents(data.path)
-        self.start = read_start(recipe, begun, task="translate")
+        self.start = read_start(recipe, begun, "translate")
         if self.start:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")

@@ -28,7 +28,12 @@ def write_run(
     about: dict[str, Any],
 ) -> None:
     """Saves `tensors` as the weights of `model`, with all that is needed to use it. `about` becomes task.json."""
-    save_model(folder, _config_in(folder, model), tensors, tokenizer_files(source, target) | {"task.json": about})
+    write_model(folder, model, tensors, tokenizer_files(source, target) | {"task.json": about})
+
+
+def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:
+    """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
+    save_model(folder, _config_in(folder, model), tensors, beside)
 
 
 def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
@@ -80,16 +85,22 @@ def read_numbers(path: Path) -> dict[str, int]:
 
 def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
     """The model, the source's and the target's tokenizer (one object where they are one), and task.json."""
+    model, about = read_textless_run(folder)
+    tokenizers = read_tokenizers(folder)
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(folder), fix="get the whole folder from its source")
+    return model, *tokenizers, about
+
+
+def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The model, and task.json, of a run that has no tokenizer, or whose tokenizer is not asked for."""
     config, tensors = read_model(folder)
     where = str(folder / "model.safetensors")
     with torch.device("meta"):  # a config may ask for any size: what the weights do not have is never allocated
         check_weights(model_from(config), tensors, where=where)
     model = model_from(config)
     load_weights(model, tensors, where=where)
-    tokenizers = read_tokenizers(folder)
-    if tokenizers is None:
-        raise MissingError("the model has no tokenizer", where=str(folder), fix="get the whole folder from its source")
-    return model, *tokenizers, read_json(folder / "task.json")
+    return model, read_json(folder / "task.json")
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:

@@ -33,7 +33,7 @@ class LanguageJob:
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
         self.corpus = corpus = corpus or read_documents(data.path)
-        self.start = read_start(recipe, begun, task="generate")
+        self.start = read_start(recipe, begun, "generate")
         if self.start:
             self.tokenizer = self.start.source
             where = f"{recipe.start_from}/config.json"

@@ -6,8 +6,11 @@ from typing import Any
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
+from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
+from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
 SERVED: dict[str, Any] = {
@@ -15,6 +18,9 @@ SERVED: dict[str, Any] = {
     "generate": LanguageModel,
     "classify": TextClassifier,
     "fill": Filler,
+    "encode": TextEncoder,
+    "parse": Parser,
+    "classify-images": ImageClassifier,
 }
 
 

@@ -15,7 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
+from heedful.models.vision_presets import VISION_TRANSFORMERS
+
+Task = Literal[
+    "translate",
+    "generate",
+    "classify",
+    "fill",
+    "denoise",
+    "parse",
+    "classify-images",
+]
 
 
 class Section(BaseModel):
@@ -78,11 +89,24 @@ class DecodeRecipe(Section):
 
 class ClassifyRecipe(Section):
     symmetric: bool = False  # pairs without an order, read in both
-    auxiliary: float = Field(0.5, ge=0)  # weight of going on with the texts, beside their answers
+    # Weight of going on with the texts, beside their answers; None: 0.5 for a language model, and none for an encoder,
+    # which cannot.
+    auxiliary: float | None = Field(None, ge=0)
+
+
+class ImagesRecipe(Section):
+    """Pictures, and how they are changed while a model learns from them."""
+
+    size: int | None = Field(None, ge=8, le=4096)  # pixels of an edge; None: as the data and the model suggest
+    channels: Literal[1, 3] | None = None  # None: 1 where all pictures are grey
+    batch: int = Field(128, ge=1)  # pictures in a batch
+    augment: Literal["none", "light", "strong"] = "light"  # data.augment says what each of them is
+    flip: bool = True  # left for right, where pictures are changed at all; not for what is written
+    mixup: float = Field(0.0, ge=0)  # pictures are sums of two, their shares drawn from Beta(mixup, mixup)
 
 
 class Recipe(Section):
-    task: Literal["translate", "generate", "classify", "fill", "denoise"] = "translate"
+    task: Task = "translate"
     preset: str = ""  # of the task; "": its default
     start_from: str = ""  # a run whose model, tokenizer and weights training begins with, in place of a preset
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the preset's row to replace
@@ -90,6 +114,7 @@ class Recipe(Section):
     train: TrainRecipe = TrainRecipe()
     decode: DecodeRecipe = DecodeRecipe()
     classify: ClassifyRecipe = ClassifyRecipe()
+    images: ImagesRecipe = ImagesRecipe()
 
     @model_validator(mode="before")
     @classmethod
@@ -97,20 +122,23 @@ class Recipe(Section):
         if not isinstance(data, dict):
             return data
         own = DEFAULT.get(data.get("task", "translate"), {})
-        train = data.get("train", {})
-        if isinstance(train, TrainRecipe):
-            train = train.model_dump(exclude_unset=True)
-        if isinstance(train, dict):
-            data = data | {"train": own.get("train", {}) | train}
+        for name, defaults in own.items():
+            given = data.get(name)
+            if isinstance(given, Section):
+                given = given.model_dump(exclude_unset=True)
+            if isinstance(defaults, dict) and isinstance(given, dict | None):
+                data = data | {name: defaults | (given or {})}
         return data if data.get("preset") else data | {"preset": own.get("preset", "")}
 
 
 PRESETS: dict[str, Mapping[str, Any]] = {
     "translate": TRANSLATORS,
     "generate": LANGUAGE_MODELS,
-    "classify": LANGUAGE_MODELS,
+    "classify": {**LANGUAGE_MODELS, **ENCODERS},
     "denoise": TRANSLATORS,
     "fill": ENCODERS,
+    "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
+    "classify-images": VISION_TRANSFORMERS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -119,6 +147,8 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
     "denoise": {"preset": "transformer-small"},
     "fill": {"preset": "encoder-tiny"},
+    "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
+    "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
 }
 TASKS = tuple(PRESETS)
 

@@ -21,6 +21,7 @@ from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
 from heedful.tasks.card import environment
+from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
 from heedful.tasks.fill_job import FillJob
@@ -28,6 +29,7 @@ from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
+from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
 from heedful.tasks.translation_job import TranslationJob
@@ -45,6 +47,8 @@ JOBS: dict[str, Callable[..., Job]] = {
     "classify": ClassifyJob,
     "denoise": DenoiseJob,
     "fill": FillJob,
+    "parse": ParseJob,
+    "classify-images": ClassifyImagesJob,
 }
 AGAIN = "the same command goes on from there"
 

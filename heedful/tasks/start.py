@@ -30,8 +30,8 @@ class Start(NamedTuple):
         return {"start": self.model, "around": self.around}
 
 
-def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None:
-    """The model of `recipe.start_from`, a run of `task`; None where it names none.
+def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
+    """The model of `recipe.start_from`, a run of one of `tasks`; None where it names none.
 
     A run that has begun, in the folder `begun`, knows it by itself. Raises InputError or MissingError.
     """
@@ -42,8 +42,9 @@ def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None
         facts = files.read_json(begun / "data.json")
         return Start(*known, facts["start"], facts.get("around", {}))
     folder = Path(recipe.start_from)
-    if task_of(folder) != task:
-        raise InputError(f"not a model of heed train {task}", where=str(folder), fix="start from another run")
+    if task_of(folder) not in tasks:
+        what = f"not a model of heed train {' or '.join(tasks)}"
+        raise InputError(what, where=str(folder), fix="start from another run")
     if recipe.model:
         key = next(iter(recipe.model))
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
@@ -54,11 +55,21 @@ def read_start(recipe: Recipe, begun: Path | None, *, task: str) -> Start | None
     return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
 
 
-def copy_weights(module: nn.Module, folder: str, *, grown: Collection[str] = ()) -> None:
-    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more."""
+def copy_weights(
+    module: nn.Module,
+    folder: str,
+    *,
+    grown: Collection[str] = (),
+    without: tuple[str, ...] = (),
+    new: tuple[str, ...] = (),
+) -> None:
+    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
+    whose names begin as one of `without` are left there; those as one of `new` the run may lack."""
     where = Path(folder) / "model.safetensors"
     _, tensors = read_model(Path(folder))
     own = dict(module.named_parameters())
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
+    tensors = {name: own[name] for name in own if name.startswith(new)} | tensors
     with torch.no_grad():
         for name in grown:
             if name in own and name in tensors:

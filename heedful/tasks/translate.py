@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -105,6 +106,17 @@ def whole_cross_entropy(model: Transducer, batch: Batch, *, smoothing: float = 0
 
 def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothing: float) -> Tensor:
     return linear_cross_entropy(hidden, model.head.weight, model.head.bias, following, smoothing=smoothing)
+
+
+@torch.inference_mode()
+def target_nats(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends = OUR_ENDS) -> tuple[float, int]:
+    """The summed cross-entropy of the targets in nats, and their tokens with their ends; a pair of which a side is
+    empty counts nothing."""
+    filled = [pair for pair in pairs if all(pair)]
+    longest = max((len(side) + 1 for pair in filled for side in pair), default=0)
+    batches = bucket_rows(filled, range(len(filled)), tokens=max(4096, longest), ends=ends)
+    losses = [cross_entropy(model, batch) for batch in batches]
+    return sum(float(each.total) for each in losses), sum(each.count for each in losses)
 
 
 def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:

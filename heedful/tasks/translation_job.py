@@ -9,10 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from heedful.core.config import from_json, to_json
-from heedful.data.batches import bucket_rows
 from heedful.data.text import Corpus, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
@@ -24,7 +21,7 @@ from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, w
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
 from heedful.tasks.start import copy_weights, read_start
-from heedful.tasks.translate import Ids, TranslationTask, Translator, cross_entropy, cut_at, ends_of, most_places
+from heedful.tasks.translate import Ids, TranslationTask, Translator, cut_at, ends_of, most_places, target_nats
 
 
 class TranslationJob:
@@ -37,7 +34,7 @@ class TranslationJob:
         self.corpus = corpus = corpus or _read(recipe)
         data, pairs = recipe.data, corpus.train
         self.notes = list(corpus.notes)
-        self.start = read_start(recipe, begun, task="translate")
+        self.start = read_start(recipe, begun, "translate")
         if self.start:
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
@@ -106,20 +103,16 @@ class TranslationJob:
     def task(self, model: Any) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
 
-    @torch.inference_mode()
     def measure(self, model: Any) -> Measured:
         """The loss, given the target's words; and BLEU and chrF of greedy translations, of which a few are shown."""
         translator = self._translator(model)
         sides = translator.encode(self.valid.source)[0], self.target.encode(self.valid.target)
         filled = self._whole([pair for pair in zip(*sides, strict=True) if all(pair)])
-        tokens = max([4096, *(len(side) + 1 for pair in filled for side in pair)])
-        batches = bucket_rows(filled, range(len(filled)), tokens=tokens, ends=self.ends)
-        losses = [cross_entropy(model, batch) for batch in batches]
-        loss = sum(float(each.total) for each in losses) / sum(each.count for each in losses)
+        nats, tokens = target_nats(model, filled, self.ends)
         scores, made = translator.evaluate(self.valid, beam=1)
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
-        return Measured(loss, {"bleu": scores.bleu, "chrf": scores.chrf}, scores.bleu, "\n".join(lines))
+        return Measured(nats / tokens, {"bleu": scores.bleu, "chrf": scores.chrf}, scores.bleu, "\n".join(lines))
 
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.source, self.target, self._about())

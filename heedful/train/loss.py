@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
+FEWEST = 256  # rows of logits at a time: every chunk reads and writes the whole gradient of the weight
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
-        rows = max(1, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
+        rows = max(FEWEST, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
         even = smoothing / V  # of the target, on every token; added to the sums at the end, not to each logit
         wanted = any(ctx.needs_input_grad[:3])
         grad_hidden = torch.empty_like(hidden)

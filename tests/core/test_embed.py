@@ -186,6 +186,18 @@ def test_a_patch_is_a_linear_map_of_its_pixels() -> None:
             torch.testing.assert_close(x[:, 3 * i + j], square @ weight.T + patches.map.bias)
 
 
+@pytest.mark.parametrize(("patch", "stem"), [(4, (6,)), (4, (4, 6)), (4, (4, 6, 8)), (3, (5,)), (6, (4, 6))])
+def test_convolutions_before_patches_keep_the_grid(patch: int, stem: tuple[int, ...]) -> None:
+    patches = Patches(C, PatchesConfig(size=(12, 24), patch=patch, channels=2, stem=stem))
+    x, grid = patches(torch.randn(B, 2, 13, 25))
+    assert grid == (12 // patch, 24 // patch)
+    assert x.shape == (B, grid[0] * grid[1], C)
+    pixels = torch.randn(1, 2, 12, 24, requires_grad=True)
+    patches(pixels)[0].square().sum().backward()
+    assert pixels.grad is not None
+    assert (pixels.grad.abs().sum((0, 1)) > 0).float().mean() > 0.9
+
+
 def test_a_picture_without_a_patch_is_refused() -> None:
     patches = Patches(C, PatchesConfig(size=(8, 8), patch=4))
     with pytest.raises(InputError, match="a picture of 9 x 3 pixels has no patch of 4"):

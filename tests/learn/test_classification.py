@@ -24,12 +24,13 @@ def sought(draw):
     return Example(f"name {asked[0]}", "which ?", choices=tuple(choices), choice=choices.index(right))
 
 
-def learnt(answer, make, out):
+def learnt(answer, make, out, preset="gpt-mini"):
     draw = random.Random(0)
     corpus = Labelled(answer, [make(draw) for _ in range(2000)], [make(draw) for _ in range(200)], {}, "made")
     recipe = build(
         {
             "task": "classify",
+            "preset": preset,
             "model": {"n_layers": 2, "d_model": 64, "context": 32, "dropout": 0.0},
             "data": {"vocab_size": 400},
             "train": {"steps": 160, "tokens": 1024, "lr": 3e-3, "warmup": 20, "eval_every": 80, "precision": "fp32"},
@@ -46,3 +47,7 @@ def test_labels(tmp_path):
 
 def test_choices(tmp_path):
     assert learnt("choice", sought, tmp_path / "run") >= 0.95
+
+
+def test_labels_by_an_encoder(tmp_path):
+    assert learnt("label", majority, tmp_path / "run", "encoder-tiny") >= 0.95

@@ -1,16 +1,24 @@
-"""A classifier reads each sequence at its last token, whatever stands beside and behind it."""
+"""A classifier reads each sequence at one token, the last or an encoder's first, whatever stands beside and behind
+it."""
 
+import pytest
 import torch
 
+from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
-from heedful.models.presets import Decoder, language_model
+from heedful.models.presets import Bidirectional, Decoder, encoder, language_model
 
 BODY = language_model(Decoder(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12))
 
 
-def classifier(answers):
+def encoder_body(pooler):
+    row = Bidirectional(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12)
+    return encoder(row, words=False, pooler=pooler)
+
+
+def classifier(answers, **body):
     torch.manual_seed(0)
-    model = Classifier(ClassifierConfig(lm=BODY, answers=answers)).eval()
+    model = Classifier(ClassifierConfig(answers=answers, **(body or {"lm": BODY}))).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return model
@@ -34,6 +42,29 @@ def test_the_last_token_is_read():
     for row, length in enumerate([5, 8, 2]):
         hidden = model.lm.hidden(tokens[row, 0, None, :length])[0, -1]
         torch.testing.assert_close(logits[row], model.out(hidden), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+@torch.no_grad()
+def test_the_first_token_of_an_encoder_is_read(pooler):
+    model = classifier(3, encoder=encoder_body(pooler))
+    tokens, segments = batch([5, 7], [8, 3], [2])
+    types = (torch.arange(8) > 3).expand_as(tokens).long()
+    logits = model(tokens, segments, types)
+    assert not torch.allclose(logits, model(tokens, segments), atol=1e-3), "types are read"
+    for row, lengths in enumerate([[5, 7], [8, 3], [2]]):
+        read = torch.zeros(16)
+        for n, length in enumerate(lengths):
+            one = tokens[row, n, None, :length], None, types[row, n, None, :length]
+            first = model.encoder.hidden(*one)[0, 0]
+            read += model.encoder.pooler(first).tanh() if pooler else first
+        torch.testing.assert_close(logits[row], model.out(read), atol=1e-5, rtol=1e-5)
+
+
+def test_a_classifier_has_one_body():
+    for bodies in ({}, {"lm": BODY, "encoder": encoder_body(True)}):
+        with pytest.raises(InputError, match="a classifier has one body"):
+            ClassifierConfig(answers=2, **bodies)
 
 
 @torch.no_grad()

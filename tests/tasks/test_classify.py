@@ -3,13 +3,16 @@
 import json
 
 import pytest
+import tokenizers
 import torch
 
 import heedful
 from heedful.data.documents import Documents
 from heedful.data.labelled import Example, Labelled
-from heedful.data.tokenizer import BOS, train_tokenizer
+from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer, train_tokenizer
 from heedful.errors import InputError
+from heedful.models.presets import Bidirectional, Decoder, encoder, language_model
+from heedful.tasks.check import check
 from heedful.tasks.classify import About, ClassifyTask, Layout, answer_loss, batch_of
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
@@ -47,10 +50,14 @@ def finished(events):
     return last
 
 
-@pytest.fixture(scope="module", params=sorted(EXAMPLES))
+RUNS = [(answer, "gpt-nano") for answer in sorted(EXAMPLES)] + [("label", "encoder-tiny"), ("choice", "roberta-base")]
+
+
+@pytest.fixture(scope="module", params=RUNS, ids=" ".join)
 def run(request, tmp_path_factory):
-    out = tmp_path_factory.mktemp("classify") / request.param
-    return request.param, out, finished(train(recipe(), out, corpus=corpus(request.param)))
+    answer, preset = request.param
+    out = tmp_path_factory.mktemp("classify") / answer
+    return answer, out, finished(train(recipe(preset=preset), out, corpus=corpus(answer)))
 
 
 def test_a_run_says_what_it_has_learnt(run):
@@ -86,6 +93,13 @@ def test_an_answer_does_not_depend_on_its_neighbours(run):
         torch.testing.assert_close(model._logits(model.layout.encode([one]))[0], logits, atol=1e-5, rtol=1e-5)
 
 
+def test_its_laws_hold(run):
+    _, out, _ = run
+    laws = list(check(out, ["ba de gi", "ko", "lu de"]))
+    assert len(laws) == 6
+    assert [law for law in laws if not law.holds] == []
+
+
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     """Cut off after five of six steps; then gone on with from the fourth."""
     plan = recipe(**{"train.steps": 6, "train.save_every": 2})
@@ -102,8 +116,11 @@ def test_layouts_of_gpt_1():
     about = About(answer="label", labels=("x",))
     delimiter, extract = tokenizer.size, tokenizer.size + 1
 
-    def sequences(one, about=about, context=24):
-        return Layout(tokenizer, about, context).encode([one])[0].sequences
+    def body(context):
+        return language_model(Decoder(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context))
+
+    def sequences(one, about=about):
+        return [own.tokens for own in Layout(tokenizer, about, body(24)).encode([one])[0].sequences]
 
     assert sequences(Example("ba", label="x")) == [[BOS, *ba, extract]]
     assert sequences(Example("ba", "de", label="x")) == [[BOS, *ba, delimiter, *de, extract]]
@@ -115,13 +132,36 @@ def test_layouts_of_gpt_1():
         [BOS, *ba, *de, delimiter, *gi, extract],
         [BOS, *ba, *de, delimiter, *ba, extract],
     ]
-    layout = Layout(tokenizer, about, 10)
-    (long,) = layout.encode([Example("ba de gi ko lu", "de", label="x")])[0].sequences
+    layout = Layout(tokenizer, about, body(10))
+    ((long, _),) = layout.encode([Example("ba de gi ko lu", "de", label="x")])[0].sequences
     assert layout.cut == 1
     assert len(long) <= 10
     assert long[-4:] == [*de, extract]
     with pytest.raises(InputError, match="the label 'y' was not among those"):
         layout.encode([Example("ba", label="y")])
+
+
+def test_layouts_of_bert():
+    """[CLS] text [SEP] pair [SEP], of types 0 and 1; RoBERTa parts the texts by two separators."""
+    tokenizer = train_tokenizer(TEXTS, kind="chars", size=300)
+    body = encoder(Bidirectional(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=12))
+    ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
+
+    def sequences(one, about, tokenizer=tokenizer):
+        layout = Layout(tokenizer, about, body)
+        assert layout.tokens == tokenizer.size
+        return layout.encode([one])[0].sequences
+
+    labels = About(answer="label", labels=("x",))
+    assert sequences(Example("ba", label="x"), labels) == [([BOS, *ba, EOS], [0] * 5)]
+    pair = [BOS, *ba, EOS, *de, EOS], [0] * 5 + [1] * 4
+    assert sequences(Example("ba", "de", label="x"), labels) == [pair]
+    (first, _) = sequences(Example("ba", "de", choices=("gi", "ba"), choice=1), About(answer="choice"))
+    assert first == ([BOS, *ba, *de, EOS, *gi, EOS], [0] * 8 + [1] * 4)
+    special = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, separators=2)
+    doubled = Tokenizer(tokenizers.Tokenizer.from_str(tokenizer.json()), special)
+    ((tokens, _),) = sequences(Example(" ba", " de", label="x"), labels, doubled)
+    assert tokens == [BOS, *ba, EOS, EOS, *de, EOS]
 
 
 def test_losses_by_hand():
@@ -140,7 +180,7 @@ def test_the_auxiliary_loss_is_that_of_the_language_model():
     model = heedful.models.make_model(job.config).eval()
     examples = job.examples[:1]
     plan = TrainRecipe()
-    (ids,) = examples[0].sequences
+    ((ids, _),) = examples[0].sequences
     with torch.no_grad():
         plain, more = (
             ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, batch_of(examples)).total
@@ -178,6 +218,28 @@ def test_a_classifier_begins_with_a_language_model(pretrained, tmp_path):
     heedful.load(tmp_path / "run").classify(["ba de gi"])
 
 
+@pytest.mark.parametrize("pairs", ["none", "next"])
+def test_a_classifier_begins_with_an_encoder(tmp_path, pairs):
+    base = {"task": "fill", "preset": "encoder-tiny", "model": SMALL, "data": {"tokenizer": "chars", "pairs": pairs}}
+    plan = build(base | {"train": {"steps": 1, "tokens": 240}}, where="test")
+    documents = Documents([f"{text}\n" for text in TEXTS], TEXTS[:20], {}, "made", (), ())
+    finished(train(plan, tmp_path / "fill", corpus=documents))
+    begins = started("classify", tmp_path / "fill")
+    job = ClassifyJob(begins, corpus("label"))
+    model, before = heedful.models.make_model(job.config), heedful.load(tmp_path / "fill").model
+    anew = {name: tensor.clone() for name, tensor in model.named_parameters()}
+    job.begin(model)
+    given = dict(before.named_parameters())
+    kept = {name: given.get(name.removeprefix("encoder."), anew[name]) for name in anew}
+    assert all(torch.equal(tensor, kept[name]) for name, tensor in model.named_parameters())
+    assert given.keys() - {name.removeprefix("encoder.") for name in anew} >= {"head.bias", "transform.dense.weight"}
+    assert ("pooler.weight" in given) == (pairs == "next")
+    finished(train(begins, tmp_path / "run", corpus=corpus("label")))
+    heedful.load(tmp_path / "run").classify(["ba de gi"], pairs=["ko"])
+    with pytest.raises(InputError, match="an encoder cannot go on with texts"):
+        ClassifyJob(override(begins, ["classify.auxiliary=0.1"]), corpus("label"))
+
+
 def test_it_goes_on_without_the_run_that_it_began_from(pretrained, tmp_path):
     """Once begun, a run holds all that it needs."""
     copy = tmp_path / "copy"
@@ -196,7 +258,7 @@ def test_it_goes_on_without_the_run_that_it_began_from(pretrained, tmp_path):
 
 def test_what_cannot_be_begun_with(pretrained, run):
     answer, out, _ = run
-    with pytest.raises(InputError, match="not a model of heed train generate"):
+    with pytest.raises(InputError, match="not a model of heed train generate or fill"):
         ClassifyJob(started("classify", out), corpus(answer))
     with pytest.raises(InputError, match=r"model\.n_layers cannot be chosen"):
         ClassifyJob(started("classify", pretrained, model={"n_layers": 3}), corpus(answer))
@@ -218,4 +280,4 @@ def test_defaults_are_those_of_the_task():
     )
     assert Recipe(task="classify").preset == "gpt-mini"
     assert Recipe().train == TrainRecipe()
-    assert json.loads(Recipe(task="classify").model_dump_json())["classify"] == {"symmetric": False, "auxiliary": 0.5}
+    assert json.loads(Recipe(task="classify").model_dump_json())["classify"] == {"symmetric": False, "auxiliary": None}

@@ -1,0 +1,47 @@
+"""What this machine can do at most, with the threads in use: products of matrices, and reading memory.
+
+python -m benchmarks.limits
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+SIDE = 2048  # of the square matrices
+READ = 1 << 28  # bytes: past all caches
+
+
+def best_of(work: Callable[[], object], rounds: int = 7) -> float:
+    """The median seconds of a call, after one that warms up."""
+    work()
+    spent = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - begin)
+    return statistics.median(spent)
+
+
+def products(dtype: torch.dtype, side: int = SIDE) -> float:
+    """GFLOP/s of a product of two square matrices."""
+    a, b = (torch.randn(side, side).to(dtype) for _ in range(2))
+    return 2 * side**3 / best_of(lambda: a @ b) / 1e9
+
+
+def reading(size: int = READ) -> float:
+    """GB/s of summing numbers that no cache holds."""
+    numbers = torch.ones(size // 4)
+    return size / best_of(numbers.sum) / 1e9
+
+
+def main() -> None:
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    for dtype in (torch.float32, torch.bfloat16):
+        print(f"{str(dtype).removeprefix('torch.'):10} {products(dtype):8,.0f} GFLOP/s, {SIDE} x {SIDE} matrices")
+    print(f"{'memory':10} {reading():8,.1f} GB/s read")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Contestants that take turns on one machine, A B C A B C ..., so that what else it does hits all alike.
+
+Each has a process of its own: two OpenMP libraries in one slow each other down.
+"""
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+Work = Callable[[Any], Any]  # what is asked in a turn, and the answer
+
+
+@dataclass
+class Contestant:
+    """`make(*arguments)` is called in its process; it is a function of a module, and so can be found there."""
+
+    name: str
+    make: Callable[..., Work]
+    arguments: tuple[Any, ...] = ()
+    rates: list[float] = field(default_factory=list)  # so many a second
+
+    def start(self, threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        context.Process(target=_serve, args=(other, self.make, self.arguments, threads), daemon=True).start()
+        self._pipe.recv()
+
+    def turn(self, asked: Any) -> tuple[Any, float]:
+        """The answer, and the seconds that it took."""
+        self._pipe.send(asked)
+        return self._pipe.recv()
+
+    def stop(self) -> None:
+        self._pipe.send(None)
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.rates)
+
+
+def _serve(pipe: Connection, make: Callable[..., Work], arguments: tuple[Any, ...], threads: int) -> None:
+    torch.set_num_threads(threads)
+    work = make(*arguments)
+    pipe.send(None)
+    while (asked := pipe.recv()) is not None:
+        begin = time.perf_counter()
+        answer = work(asked)
+        pipe.send((answer, time.perf_counter() - begin))
+
+
+def table(contestants: Iterable[Contestant], unit: str) -> str:
+    """The median of each, and its spread."""
+    rows = [(each.name, each.rate, min(each.rates), max(each.rates)) for each in contestants]
+    width = max(len(name) for name, *_ in rows)
+    return "\n".join(
+        f"{name:{width}}  {rate:10,.1f} {unit}  ({low:,.1f} to {high:,.1f})" for name, rate, low, high in rows
+    )
+
+
+def ratios(ours: Contestant, peers: Sequence[Contestant]) -> str:
+    """The median of ours over that of each peer."""
+    return "\n".join(f"{ours.name} / {peer.name}: {ours.rate / peer.rate:.2f}" for peer in peers)

@@ -1,0 +1,57 @@
+"""What stands around the texts that a model reads at once: one, or two of which it is told apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.data.tokenizer import PAD, Tokenizer
+
+Ids = list[int]
+
+
+class Framed(NamedTuple):
+    """A sequence to be read, with the type of each token: 1 in the second of two texts and behind it, else 0."""
+
+    tokens: Ids
+    types: Ids
+
+
+@dataclass(frozen=True)
+class Frame:
+    """begin, a text, end; or begin, a text, between, another, end."""
+
+    begin: Ids
+    between: Ids
+    end: Ids
+
+    @classmethod
+    def of_encoder(cls, tokenizer: Tokenizer) -> "Frame":
+        """Devlin et al. 2019, figure 2, where BOS and EOS are called [CLS] and [SEP]; Liu et al. 2019 part two texts
+        by two EOS."""
+        return cls([tokenizer.bos], [tokenizer.eos] * tokenizer.special.separators, [tokenizer.eos])
+
+    def extra(self, *, pair: bool) -> int:
+        """How many tokens stand around the texts."""
+        return len(self.begin) + len(self.between) * pair + len(self.end)
+
+    def put(self, first: Ids, second: Ids | None = None) -> Framed:
+        before = [*self.begin, *first, *(self.end if second is None else self.between)]
+        after = [] if second is None else [*second, *self.end]
+        return Framed(before + after, [0] * len(before) + [1] * len(after))
+
+
+def rectangle(
+    sequences: Sequence[Framed],
+) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+    """Tokens, segments and types of sequences as rows: a segment is 1, and 0 in the padding behind a row."""
+    T = max((len(one.tokens) for one in sequences), default=0)
+    tokens, segments, types = torch.full((len(sequences), T), PAD), *torch.zeros(2, len(sequences), T).long()
+    for row, one in enumerate(sequences):
+        length = len(one.tokens)
+        tokens[row, :length], segments[row, :length] = torch.tensor(one.tokens), 1
+        types[row, :length] = torch.tensor(one.types)
+    return tokens, segments, types
