@@ -16,21 +16,24 @@ from torch import Tensor
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
+from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, t5
+from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
 from heedful.tasks.hub_text import (
     Files,
     Written,
+    read_classifier,
     read_encoder,
     read_language_model,
     read_translator,
+    write_classifier,
     write_encoder,
     write_language_model,
     write_translator,
@@ -149,6 +152,26 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+def _classifier(name: str, body: sequence_classifier.Body) -> Family:
+    return Family(
+        name=name,
+        config=ClassifierConfig,
+        loads=lambda config: "AutoModelForSequenceClassification",
+        config_from_hf=lambda theirs, names, where: sequence_classifier.config_from_hf(theirs, body, where=where),
+        config_to_hf=lambda config, *, pad, start, end, labels, problem: sequence_classifier.config_to_hf(
+            config, body, pad=pad, start=start, end=end, labels=labels, problem=problem
+        ),
+        rules=lambda config: sequence_classifier.rules(config, body),
+        tokens=FAMILIES[body].tokens,
+        read=read_classifier,
+        write=write_classifier,
+    )
+
+
+# The same for models with a head that classifies whole texts.
+CLASSIFIERS = {"roberta": _classifier("RoBERTa", "roberta"), "bert": _classifier("BERT", "bert")}
+
+
 @dataclass(frozen=True)
 class Imported:
     """What a folder became. `vocab_size` is None of a model that reads no text."""
@@ -186,8 +209,10 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")
     if theirs["model_type"] not in FAMILIES:
         raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
-    family = FAMILIES[theirs["model_type"]]
-    tensors = family.whole(read_weights(folder))
+    found = read_weights(folder)
+    kinds = CLASSIFIERS if theirs["model_type"] in CLASSIFIERS and sequence_classifier.has_head(found) else FAMILIES
+    family = kinds[theirs["model_type"]]
+    tensors = family.whole(found)
     config = family.config_from_hf(theirs, tensors.keys(), where)
     with torch.device("meta"):
         model = make_model(config)
@@ -226,7 +251,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf") -> Exporte
 def _family_of(config: Any, run: Path, served: Any) -> tuple[Family, dict[str, Any], Files]:
     """The family that can say what our configuration says, their config.json, and what stands beside it."""
     refused: list[InputError] = []
-    for family in FAMILIES.values():
+    for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
         if not isinstance(config, family.config):
             continue
         written = family.write(run, served)
@@ -276,5 +301,7 @@ def _vocab_size(config: Any) -> int | None:
             return config.embed.vocab_size
         case Seq2SeqConfig():
             return config.target.vocab_size
+        case ClassifierConfig():
+            return config.body.embed.vocab_size
         case _:
             return None

@@ -4,20 +4,26 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokenizers import Regex, decoders, normalizers
 
-from heedful.core.config import from_json
+from heedful.core.config import from_json, to_json
+from heedful.core.embed import EmbedConfig
+from heedful.data.labelled import Answer
 from heedful.data.spm import from_spm, read_spm
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
+from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store import files
 from heedful.store.hf.folder import CONFIG
+from heedful.tasks.classify import About, TextClassifier
+from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import NUMBERS, read_numbers, tokenizer_files
 from heedful.tasks.generate import LanguageModel
@@ -33,17 +39,23 @@ from heedful.tasks.hub_tokenizer import (
     framed,
     hub_tokenizer,
     read_tokenizer,
+    separators,
 )
 from heedful.tasks.translate import Decoding, Translator
 
 SPM = ("source.spm", "target.spm")
+PROBLEMS: dict[Answer, str] = {
+    "label": "single_label_classification",
+    "labels": "multi_label_classification",
+    "score": "regression",
+}
 
 
 class Written(NamedTuple):
-    """The files beside the weights, and the ids that the family's config.json repeats."""
+    """The files beside the weights, and the ids and names that the family's config.json repeats."""
 
     files: Files
-    ids: dict[str, int]
+    ids: dict[str, Any]
 
 
 def read_language_model(folder: Path, said: Mapping[str, Any], config: LMConfig) -> Files:
@@ -162,15 +174,9 @@ def write_translator(run: Path, translator: Translator) -> Written:
 
 
 def read_encoder(folder: Path, said: Mapping[str, Any], config: EncoderConfig) -> Files:
-    """`said`: their config.json, with the ids that it leaves out. Raises InputError where a text has not one token
-    before it and one after it, and for a head over the vocabulary without a mask."""
-    inner = read_tokenizer(folder, framed=True)
-    tokens = Said(folder, said, inner.get_vocab(), size=config.embed.vocab_size)
-    before, after = around(inner)
-    if len(before) != 1 or len(after) != 1:
-        what = f"its tokenizer puts the tokens {before} before a text and {after} after it, and not one on each side"
-        raise InputError(what, where=str(folder))
-    tokenizer = Tokenizer(inner, tokens.special(bos=before[0], eos=after[0]))
+    """`said`: their config.json, with the ids that it leaves out. Raises InputError for a head over the vocabulary
+    without a mask, and as `_read_framed`."""
+    tokenizer = _read_framed(folder, said, size=config.embed.vocab_size)
     if config.words and tokenizer.mask is None:
         raise InputError("no mask in its vocabulary", where=str(folder), fix="get the tokenizer of the model")
     about: dict[str, Any] = {"task": "fill" if config.words else "encode"}
@@ -178,8 +184,48 @@ def read_encoder(folder: Path, said: Mapping[str, Any], config: EncoderConfig) -
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": about}
 
 
-def write_encoder(run: Path, served: Filler) -> Written:
-    tokenizer, embed = served.tokenizer, served.model.config.embed
+def read_classifier(folder: Path, said: Mapping[str, Any], config: ClassifierConfig) -> Files:
+    """`said`: their config.json, with the ids that it leaves out. Raises InputError for a problem that is none of
+    theirs, and as `_read_framed`."""
+    tokenizer = _read_framed(folder, said, size=config.body.embed.vocab_size)
+    names = said.get("id2label") or {str(i): f"LABEL_{i}" for i in range(config.answers or 1)}
+    problem = said.get("problem_type") or ("regression" if config.answers == 1 else PROBLEMS["label"])
+    answer = next((answer for answer, name in PROBLEMS.items() if name == problem), None)
+    if answer is None or (answer == "score" and config.answers != 1):
+        raise InputError(f"problem_type is {problem!r} of {config.answers} answers", where=str(folder / CONFIG))
+    labels = () if answer == "score" else tuple(str(names[key]) for key in sorted(names, key=int))
+    about = {"task": "classify", **to_json(About(answer=answer, labels=labels))}
+    return tokenizer_files(tokenizer, tokenizer) | {"task.json": about}
+
+
+def _read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenizer:
+    """The tokenizer of an encoder. Raises InputError where a text has not one token before it and one after it."""
+    inner = read_tokenizer(folder, framed=True)
+    tokens = Said(folder, said, inner.get_vocab(), size=size)
+    before, after = around(inner)
+    if len(before) != 1 or len(after) != 1:
+        what = f"its tokenizer puts the tokens {before} before a text and {after} after it, and not one on each side"
+        raise InputError(what, where=str(folder))
+    special = tokens.special(bos=before[0], eos=after[0])
+    return Tokenizer(inner, replace(special, separators=separators(inner)))
+
+
+def write_encoder(run: Path, served: Filler | TextEncoder) -> Written:
+    return _write_framed(served.tokenizer, served.model.config.embed)
+
+
+def write_classifier(run: Path, served: TextClassifier) -> Written:
+    """Raises InputError for answers that they have no words for."""
+    says = served.says
+    if says.answer not in PROBLEMS or says.symmetric or (says.mean, says.deviation) != (0.0, 1.0):
+        what = f"answers ({says.answer}) that are choices, of pairs in both orders, or standard scores"
+        raise InputError(f"BERT and RoBERTa have no words for {what}", where=str(run))
+    made = _write_framed(served.tokenizer, served.model.config.body.embed)
+    labels = says.labels or ("LABEL_0",)
+    return Written(made.files, made.ids | {"labels": labels, "problem": PROBLEMS[says.answer]})
+
+
+def _write_framed(tokenizer: Tokenizer, embed: EmbedConfig) -> Written:
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
     roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}

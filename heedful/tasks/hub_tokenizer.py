@@ -244,6 +244,13 @@ def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 
+def separators(inner: tokenizers.Tokenizer) -> int:
+    """How many tokens it puts between two texts."""
+    found = inner.encode("a", "a")
+    (first, *_), last = [place for place, own in enumerate(found.sequence_ids) if own == 1], len(found.ids)
+    return sum(1 for place in range(last) if found.sequence_ids[place] is None and 0 < place < first)
+
+
 def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids) -> None:
     names = {index: str(inner.id_to_token(index)) for index in (*before, *after)}
     first, last = [names[index] for index in before], [names[index] for index in after]

@@ -11,11 +11,18 @@ import pytest
 import safetensors.torch
 import torch
 from transformers import (
+    AutoModel,
     AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     BertForMaskedLM,
     BertForPreTraining,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    BertModel,
     RobertaForMaskedLM,
+    RobertaForSequenceClassification,
+    RobertaModel,
 )
 
 import heedful
@@ -162,6 +169,68 @@ def test_what_is_not_accounted_for_is_refused(tmp_path: Path, change: Any, messa
     path = tmp_path / "theirs" / "model.safetensors"
     safetensors.torch.save_file(change(safetensors.torch.load_file(path)), path)
     with pytest.raises(InputError, match=message):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+# Without a head, and with one that classifies
+
+
+@pytest.mark.parametrize(("make", "kind"), [(bert_folder, BertModel), (roberta_folder, RobertaModel)])
+def test_an_encoder_without_a_head(tmp_path: Path, make: Any, kind: Any) -> None:
+    theirs = make(tmp_path / "theirs", kind)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    ours, tokenizer = heedful.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in TEXTS[:5]:
+        with torch.no_grad():
+            hidden = theirs(input_ids=torch.tensor([tokenizer(text).input_ids])).last_hidden_state[0]
+        torch.testing.assert_close(
+            ours.embed([text], pool="first")[0], hidden[0], rtol=0, atol=1e-5 * float(hidden.abs().max())
+        )
+    assert export_model(tmp_path / "run", tmp_path / "back").loads == "AutoModel"
+    back = AutoModel.from_pretrained(tmp_path / "back")
+    assert type(back) is kind
+    assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in back.state_dict().items())
+
+
+PAIRS = [("The small cat", ""), ("My sister", "sings 123 songs"), (TEXTS[2], "a book.")]
+CLASSIFIERS = [(bert_folder, BertForSequenceClassification), (roberta_folder, RobertaForSequenceClassification)]
+
+
+@pytest.mark.parametrize(
+    "problem", ["single_label_classification", "multi_label_classification", "regression"], ids=lambda name: name[:6]
+)
+@pytest.mark.parametrize(("make", "kind"), CLASSIFIERS)
+def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None:
+    torch.manual_seed(2)
+    names = ["score"] if problem == "regression" else ["bad", "so so", "good"]
+    theirs = make(tmp_path / "theirs", kind, id2label=dict(enumerate(names)), problem_type=problem)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    ours, tokenizer = heedful.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text, other in PAIRS:
+        (found,) = ours.classify([text], pairs=[other])
+        with torch.no_grad():
+            logits = theirs(**tokenizer(text, other or None, return_tensors="pt")).logits[0]
+        if problem == "regression":
+            assert found[0][1] == pytest.approx(float(logits), rel=1e-5)
+            continue
+        scores = logits.softmax(0) if problem.startswith("single") else logits.sigmoid()
+        assert dict(found) == pytest.approx(dict(zip(names, scores.tolist(), strict=True)), abs=1e-5)
+    made = export_model(tmp_path / "run", tmp_path / "back")
+    assert made.loads == "AutoModelForSequenceClassification"
+    back = AutoModelForSequenceClassification.from_pretrained(tmp_path / "back")
+    assert type(back) is kind
+    assert back.state_dict().keys() == theirs.state_dict().keys()
+    assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in back.state_dict().items())
+    if problem != "regression":
+        assert back.config.id2label == theirs.config.id2label
+    import_model(tmp_path / "back", tmp_path / "again")
+    for path in (tmp_path / "run").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_other_heads_are_refused(tmp_path: Path) -> None:
+    bert_folder(tmp_path / "theirs", BertForTokenClassification)
+    with pytest.raises(InputError, match="'BertForTokenClassification': its `classifier` is for something else"):
         import_model(tmp_path / "theirs", tmp_path / "never")
 
 
