@@ -195,7 +195,7 @@ def roberta_folder(folder: Path, kind: Any = RobertaForMaskedLM, *, bare: bool =
         vocab_size=inner.get_vocab_size(), max_position_embeddings=42, type_vocab_size=1, **SMALL, **options
     )
     model = _save_bytes(folder, kind(config), inner, "RobertaTokenizer", bare=bare)
-    model.get_parameter("roberta.embeddings.position_embeddings.weight").data[:2] = 0.0  # which nothing looks up
+    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # which nothing looks up
     model.save_pretrained(folder)
     return model
 

@@ -35,6 +35,7 @@ from heedful.store.checkpoint import read_model
 from heedful.tasks.check import check
 from heedful.tasks.exchange import export_model, import_model
 from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.look import draw, first_row, head_labels, look_within
 from heedful.tasks.recipe import build
 from heedful.tasks.run import train
 from hub import LINES, TEXTS, bert_folder, loud, roberta_folder
@@ -122,6 +123,16 @@ def test_masks_are_filled_as_theirs(pair: Pair) -> None:
 
 def test_its_laws_hold(pair: Pair) -> None:
     assert [law.name for law in check(pair.run) if not law.holds] == []
+
+
+def test_what_is_read_can_be_looked_at(pair: Pair) -> None:
+    seen = look_within(pair.ours, MASKED[0])
+    (ids,) = pair.tokenizer([MASKED[0].replace("<mask>", pair.tokenizer.mask_token)]).input_ids
+    assert len(seen.read) == len(ids)
+    assert [*seen.weights] == [f"stack.blocks.{i}.self_attention" for i in range(2)]
+    assert all(len(labels) == 4 for labels in head_labels(seen).values())
+    assert sum(share for _, share in first_row(seen)) == pytest.approx(1, abs=1e-5)
+    assert len(draw(seen, "svg")) > 2000
 
 
 def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
