@@ -8,7 +8,25 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    T5Config,
+    T5ForConditionalGeneration,
+    T5Tokenizer,
+)
+
+from heedful.data.spm import read_spm
 
 LINES = [
     "The small cat is sleeping near the window.",
@@ -142,6 +160,140 @@ def marian_folder(folder: Path, **options: Any) -> MarianMTModel:
     (folder / "vocab.json").write_text(json.dumps(numbers))
     names = {"tokenizer_class": "MarianTokenizer", "source_lang": "en", "target_lang": "de"}
     (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    return model
+
+
+SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
+    """Pieces of words in lower case. `bare`: with a vocab.txt in place of a tokenizer.json."""
+    inner = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece()
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=names, show_progress=False)
+    inner.train_from_iterator(LINES * 2, trainer)
+    frame = [("[CLS]", 2), ("[SEP]", 3)]
+    single, pair = "[CLS]:0 $A:0 [SEP]:0", "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"
+    inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=frame)
+    size = inner.get_vocab_size()
+    config = BertConfig(vocab_size=size, max_position_embeddings=40, **SMALL, **options)
+    model = _save(folder, kind(config), inner, {"tokenizer_class": "BertTokenizer", "do_lower_case": True})
+    if bare:
+        (folder / "tokenizer.json").unlink()
+        pieces = "".join(f"{inner.id_to_token(index)}\n" for index in range(size))
+        (folder / "vocab.txt").write_text(pieces, encoding="utf-8")
+    return model
+
+
+def roberta_folder(folder: Path, kind: Any = RobertaForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
+    """Bytes. `bare`: with a vocab.json and a merges.txt in place of a tokenizer.json."""
+    inner = _byte_level()
+    config = RobertaConfig(
+        vocab_size=inner.get_vocab_size(), max_position_embeddings=42, type_vocab_size=1, **SMALL, **options
+    )
+    model = _save_bytes(folder, kind(config), inner, "RobertaTokenizer", bare=bare)
+    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # which nothing looks up
+    model.save_pretrained(folder)
+    return model
+
+
+def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForConditionalGeneration:
+    """RoBERTa's vocabulary; decoding begins with the end of a source, and then its beginning. `options` are those of
+    the search."""
+    inner = _byte_level()
+    config = BartConfig(
+        vocab_size=inner.get_vocab_size(),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=80,
+    )
+    model = BartForConditionalGeneration(config)
+    search = {"forced_bos_token_id": 0, "num_beams": 3, "no_repeat_ngram_size": 2, "early_stopping": True}
+    model.generation_config.update(**search | {"forced_eos_token_id": None, "bad_words_ids": [[1]]} | options)
+    _save_bytes(folder, model, inner, "BartTokenizer", bare=bare)
+    nn.init.normal_(model.final_logits_bias, std=0.4)
+    model.final_logits_bias[0, 2] += 1.5  # so that texts end
+    for side in (model.model.encoder, model.model.decoder):
+        side.embed_positions.weight.data[:2] = 0.0  # which nothing looks up
+    model.save_pretrained(folder)
+    return model
+
+
+def t5_folder(folder: Path, *, bare: bool = False, gated: bool = False, **options: Any) -> T5ForConditionalGeneration:
+    """Pieces of SentencePiece and sentinels; decoding begins with the padding. `bare`: with a spiece.model in place of
+    a tokenizer.json; `gated`: version 1.1. `options` are those of the search."""
+    data = spm(LINES * 9, 120, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    read = read_spm(data)
+    sentinels = [f"<extra_id_{n}>" for n in reversed(range(4))]
+    theirs = T5Tokenizer(
+        vocab=[*read.listed, *((name, 0.0) for name in sentinels)],
+        _spm_precompiled_charsmap=read.charsmap,
+        extra_ids=4,
+        additional_special_tokens=sentinels,
+    )
+    config = T5Config(
+        vocab_size=len(theirs),
+        d_model=16,
+        d_kv=4,
+        d_ff=24,
+        num_layers=2,
+        num_heads=4,
+        feed_forward_proj="gated-gelu" if gated else "relu",
+        tie_word_embeddings=not gated,
+        decoder_start_token_id=0,
+    )
+    model = T5ForConditionalGeneration(config)
+    if gated:  # their class makes the output matrix one with the others, and parts them when a file has both
+        model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+    model.generation_config.update(bad_words_ids=[[0]], no_repeat_ngram_size=2, **options)
+    loud(model)
+    model.eval().save_pretrained(folder)
+    if bare:
+        (folder / "spiece.model").write_bytes(data)
+        names = {"tokenizer_class": "T5Tokenizer", "extra_ids": 4}
+        (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    else:
+        theirs.save_pretrained(folder)
+    return model
+
+
+def _byte_level() -> tokenizers.Tokenizer:
+    """As RoBERTa's: the padding is 1, and the mask the last."""
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    controls = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=310,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=controls,
+        show_progress=False,
+    )
+    inner.train_from_iterator(LINES, trainer)
+    mask = tokenizers.AddedToken("<mask>", lstrip=True, normalized=False, special=True)
+    inner.add_special_tokens([mask])
+    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    return inner
+
+
+def _save_bytes(folder: Path, model: Any, inner: tokenizers.Tokenizer, kind: str, *, bare: bool) -> Any:
+    mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False}
+    _save(folder, model, inner, {"tokenizer_class": kind, "mask_token": mask | {"single_word": False}})
+    if bare:
+        (folder / "tokenizer.json").unlink()
+        learned = json.loads(inner.to_str())["model"]
+        numbers = learned["vocab"] | {"<mask>": inner.token_to_id("<mask>")}
+        (folder / "vocab.json").write_text(json.dumps(numbers))
+        merges = "".join(f"{' '.join(pair)}\n" for pair in learned["merges"])
+        (folder / "merges.txt").write_text("#version: 0.2\n" + merges, encoding="utf-8")
     return model
 
 

@@ -211,8 +211,8 @@ def translate(
         float | None, typer.Option(help="Exponent of the length that scores are divided by.")
     ] = None,
     longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
-    shortest: Annotated[int, typer.Option(min=0, help="The fewest new tokens.")] = 0,
-    no_repeat: Annotated[int, typer.Option(min=0, help="No n-gram of this size twice.")] = 0,
+    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None,
     prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
     samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
@@ -231,8 +231,6 @@ def translate(
     translator = Translator.load(run)
     chosen: dict[str, Any] = {
         "n_best": n_best,
-        "shortest": shortest,
-        "no_repeat": no_repeat,
         "samples": samples,
         "temperature": temperature,
         "top_k": top_k,
@@ -241,10 +239,8 @@ def translate(
     }
     if beam is not None or n_best > 1:
         chosen["beam"] = max(beam or translator.decoding().beam, n_best)
-    if length_penalty is not None:
-        chosen["length_penalty"] = length_penalty
-    if longest is not None:
-        chosen["longest"] = longest
+    given = {"length_penalty": length_penalty, "longest": longest, "shortest": shortest, "no_repeat": no_repeat}
+    chosen |= {key: value for key, value in given.items() if value is not None}
     for lines in [texts] if texts else input_lines():
         lines = [sanitise(line) for line in lines]
         forced = None if prefix is None else [prefix] * len(lines)
@@ -263,19 +259,20 @@ def translate(
 @app.command()
 def look(
     run: Run,
-    text: Annotated[str, typer.Argument(help="The sentence to translate and watch.")],
+    text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, and watch.")],
     out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
     layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
     head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw who looked at whom while a sentence was translated.
+    """Draw who looked at whom while a sentence was translated; or while a model to fill, encode or classify read it.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
     from heedful.store import files
-    from heedful.tasks.look import draw, look
+    from heedful.tasks.load import load_model, task_of
+    from heedful.tasks.look import draw, first_row, head_labels, look, look_within
     from heedful.tasks.translate import Translator
 
     kind = out.suffix.removeprefix(".")
@@ -285,8 +282,22 @@ def look(
         )
     if not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
-    looked = look(Translator.load(run), text, target=target, layers=layer or "*")
+    task = task_of(run)
+    if task not in ("translate", "fill", "encode", "classify"):
+        fix = "look at a translator, or at a model to fill, encode or classify"
+        raise InputError(f"a model for {task!r}", where=str(run), fix=fix)
+    served = load_model(run)
+    if isinstance(served, Translator):
+        looked = look(served, text, target=target, layers=layer or "*")
+    else:
+        looked = look_within(served, text, layers=layer or "*")
     files.write_bytes(out, draw(looked, kind, head=head, chosen=layer is not None))
-    say(f"{text}\n  -> {looked.text}\n{out}")
+    made: dict[str, Any] = {"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}
+    if isinstance(served, Translator):
+        say(f"{text}\n  -> {looked.text}\n{out}")
+    else:
+        made |= {"heads": head_labels(looked), "first": first_row(looked)}
+        likeliest = sorted(first_row(looked), key=lambda pair: -pair[1])[:5]
+        say(f"{looked.read[0]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}\n{out}")
     if as_json:
-        print(json.dumps({"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}))
+        print(json.dumps(made))

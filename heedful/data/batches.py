@@ -1,7 +1,7 @@
 """From pairs of token ids to rectangles of int64: packed rows, length buckets, and padding for prediction.
 
-B rows, S source tokens and T target tokens a row. Everybody passes plain ids: here each source gets its EOS,
-and each target a BOS before it on its way in and an EOS behind it on its way out. `segments` number the
+B rows, S source tokens and T target tokens a row. Everybody passes plain ids: here each source gets its end token,
+and each target a begin token before it on its way in and an end token behind it on its way out. `segments` number the
 sentences of a row from 1, and 0 is padding; source segment k belongs to target segment k of the same row.
 """
 
@@ -21,6 +21,16 @@ PACK_WINDOW = 512  # pairs packed together: fills rows of 64 to 93 % and 97 % wi
 SORT_WINDOW = 8192  # pairs that are sorted by length together
 
 Pair = tuple[list[int], list[int]]
+
+
+class Ends(NamedTuple):
+    """The tokens that begin and end a text."""
+
+    bos: int = BOS
+    eos: int = EOS
+
+
+OUR_ENDS = Ends()
 
 
 class Batch(NamedTuple):
@@ -63,7 +73,9 @@ def too_long(pairs: Sequence[Pair], limit: int) -> list[int]:
     return [index for index, pair in enumerate(pairs) if _length(pair) > limit]
 
 
-def pack_rows(pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int) -> Iterator[Batch]:
+def pack_rows(
+    pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
+) -> Iterator[Batch]:
     """Pack whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are placed first, and each goes into the row where it
@@ -76,10 +88,10 @@ def pack_rows(pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: in
         for start in range(0, len(order), PACK_WINDOW)
         for indices in _fill(pairs, order[start : start + PACK_WINDOW], row)
     )
-    return _packed_batches(pairs, packed, row, rows)
+    return _packed_batches(pairs, packed, row, rows, ends)
 
 
-def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int) -> list[Batch]:
+def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[Batch]:
     """One pair a row, like lengths together, at most `tokens` a batch on either side, padding included.
 
     Batches come by length within each window of the order: the caller shuffles them. Raises InputError for
@@ -91,7 +103,8 @@ def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int) -> 
     for start in range(0, len(order), SORT_WINDOW):
         window = order[start : start + SORT_WINDOW]
         by_size = sorted(window, key=lambda index: (len(pairs[index][1]), len(pairs[index][0])))
-        batches += [_batch([[pairs[index]] for index in group]) for group in grouped(by_size, lengths, tokens)]
+        groups = grouped(by_size, lengths, tokens)
+        batches += [_batch([[pairs[index]] for index in group], ends) for group in groups]
     return batches
 
 
@@ -161,16 +174,19 @@ def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[i
     return [indices for _, indices in sorted(filled)]
 
 
-def _packed_batches(pairs: Sequence[Pair], packed: Iterator[list[int]], row: int, rows: int) -> Iterator[Batch]:
+def _packed_batches(
+    pairs: Sequence[Pair], packed: Iterator[list[int]], row: int, rows: int, ends: Ends
+) -> Iterator[Batch]:
     while chunk := list(islice(packed, rows)):
-        yield _batch([[pairs[index] for index in indices] for indices in chunk] + [[]] * (rows - len(chunk)), row)
+        filled = [[pairs[index] for index in indices] for indices in chunk]
+        yield _batch(filled + [[]] * (rows - len(chunk)), ends, row)
 
 
-def _batch(rows: Sequence[Sequence[Pair]], length: int | None = None) -> Batch:
+def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> Batch:
     """The pairs of each row, one after another, as far as `length` or the longest row."""
-    source = [[token for ids, _ in row for token in (*ids, EOS)] for row in rows]
-    target_in = [[token for _, ids in row for token in (BOS, *ids)] for row in rows]
-    target_out = [[token for _, ids in row for token in (*ids, EOS)] for row in rows]
+    source = [[token for ids, _ in row for token in (*ids, ends.eos)] for row in rows]
+    target_in = [[token for _, ids in row for token in (ends.bos, *ids)] for row in rows]
+    target_out = [[token for _, ids in row for token in (*ids, ends.eos)] for row in rows]
     return Batch(
         _rectangle(source, length),
         _rectangle(target_in, length),

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from heedful.errors import InputError, StorageError
 
-NORMAL, USER_DEFINED = 1, 4  # kinds of pieces that a text may hold; the others are control, unknown and unused ones
+UNKNOWN = 2  # of the kinds of pieces; the others are control and unused ones
+NORMAL, USER_DEFINED = 1, 4  # those that a text may hold
 UNIGRAM = 1  # of the kinds of models
 AGAIN = "get the file again from its source"
 NEVER_READ = " "  # every space is "▁" by the time that pieces are looked for
@@ -27,6 +28,8 @@ class Spm:
     """A SentencePiece model: pieces with their scores, and how a text is normalised before it is cut into them."""
 
     pieces: tuple[tuple[str, float], ...]
+    listed: tuple[tuple[str, float], ...]  # in the order of their ids, control pieces among them
+    unknown: int  # the id of what is no piece
     charsmap: bytes
     prefix: bool  # a space is put before a text
     squeezed: bool  # spaces at the ends go, and of several one stays
@@ -60,6 +63,8 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
     defined = [(piece, len(piece) * max(scores) - 0.1) for piece, _, kind in pieces if kind == USER_DEFINED]
     return Spm(
         tuple([(piece, score) for piece, score, kind in pieces if kind == NORMAL] + defined),
+        tuple((piece, score) for piece, score, _ in pieces),
+        next((index for index, (*_, kind) in enumerate(pieces) if kind == UNKNOWN), 0),
         charsmap,
         prefix=bool(normal.get(3, 1)),
         squeezed=bool(normal.get(4, 1)),
@@ -80,6 +85,17 @@ def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> t
     languages = [name for name in numbers if name.startswith(">>") and name.endswith("<<")]
     inner.add_tokens([AddedToken(name, normalized=False) for name in languages])
     inner.add_special_tokens(list(controls))
+    return inner
+
+
+def with_sentinels(spm: Spm, sentinels: Sequence[str]) -> tokenizers.Tokenizer:
+    """A tokenizer with the ids of the model's pieces, and behind them the sentinels' (as the code of Raffel et al.)."""
+    pieces = [*spm.listed, *((name, 0.0) for name in sentinels)]
+    inner = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=spm.unknown))
+    if spm.charsmap:
+        inner.normalizer = normalizers.Precompiled(spm.charsmap)
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    inner.decoder = decoders.Metaspace()
     return inner
 
 

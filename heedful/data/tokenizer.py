@@ -37,6 +37,7 @@ class SpecialTokens:
     eos: int  # ends it
     pad: int | None = None
     unk: int | None = None
+    mask: int | None = None  # hides a token; None: "<mask>", where that is one
     spelled: bool = True  # a control token's string in a text is that token
     separators: int = 1  # how many of `eos` part two texts that are read at once
 
@@ -61,7 +62,8 @@ class Tokenizer:
         inner.encode_special_tokens = not self.special.spelled  # not kept in the file
         self._inner = inner
         self._space = " " if self.ours else ""
-        self._byte_level = "ByteLevel" in repr(inner.decoder)
+        decoder = repr(inner.decoder)
+        self._byte_level, self._word_pieces = "ByteLevel" in decoder, "WordPiece" in decoder
         if numbers is None:
             self._names: dict[int, str] | None = None
             self._controls = {index for index, token in inner.get_added_tokens_decoder().items() if token.special}
@@ -93,7 +95,13 @@ class Tokenizer:
     @property
     def mask(self) -> int | None:
         """The id that stands for a hidden token; None in a vocabulary without."""
-        return self._inner.token_to_id(MASK)
+        return self._inner.token_to_id(MASK) if self.special.mask is None else self.special.mask
+
+    @property
+    def controls(self) -> list[int]:
+        """The ids that stand for no text."""
+        marks = (self.bos, self.eos, self.special.pad, self.unk, self.mask, *self.sentinels)
+        return sorted(self._controls.union(index for index in marks if index is not None))
 
     @property
     def sentinels(self) -> list[int]:
@@ -117,11 +125,15 @@ class Tokenizer:
         return self._ids([*map(sanitise, texts)])
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode_whole`, with the mask's id for each "<mask>". Where words carry the space before them, so does a
-        mask: one space before it is not a token of its own. Raises InputError in a vocabulary without a mask."""
-        mask, parts = self.mask, [text.split(MASK) for text in texts]
+        """As `encode_whole`, with the mask's id for each "<mask>"; another maker's name of it does as well. Where words
+        carry the space before them, so does a mask: one space before it is not a token of its own. Raises InputError
+        in a vocabulary without a mask."""
+        mask = self.mask
         if mask is None:
             raise InputError(f"a vocabulary without {MASK}", fix="use a model of heed train fill")
+        if self.special.spelled:
+            return self.encode_whole([text.replace(MASK, self._token(mask)) for text in texts])
+        parts = [text.split(MASK) for text in texts]
         if self.carries_spaces:
             parts = [[*(part.removesuffix(" ") for part in own[:-1]), own[-1]] for own in parts]
         encoded = iter(self.encode_whole([part for own in parts for part in own]))
@@ -134,7 +146,10 @@ class Tokenizer:
 
     def encode_marked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but "<mask>" and "<extra_id_0>", ... are the marks that they name, where the vocabulary has
-        them; a space before one belongs to it, as it does to a word."""
+        them; a space before one belongs to it, as it does to a word. A vocabulary that was not made here reads its own
+        marks as its library does."""
+        if not self.ours:
+            return self.encode(texts)
         marks = {mark: index for index, mark in self._marks().items()}
         split = re.compile(f" ?({'|'.join(marks)})") if marks else re.compile("(?!)")
         parts = [
@@ -151,6 +166,9 @@ class Tokenizer:
     def decode_marked(self, ids: Sequence[int]) -> str:
         """As `decode`, with the marks that `encode_marked` reads."""
         marks = self._marks()
+        if not self.ours and self._names is None:
+            kept = [index for index in ids if index in marks or index not in self._controls]
+            return self._inner.decode(kept, skip_special_tokens=False)
         parts = (
             "".join(f" {marks[index]}" for index in own) if marked else self.decode_whole(list(own))
             for marked, own in groupby(ids, key=marks.__contains__)
@@ -265,6 +283,8 @@ class Tokenizer:
         token = self._token(index)
         if self._byte_level and all(character in BYTE_OF for character in token):
             return bytes(BYTE_OF[character] for character in token)
+        if self._word_pieces:
+            return (token.removeprefix("##") if token.startswith("##") else f" {token}").encode()
         byte = BYTE.fullmatch(token)
         return bytes.fromhex(byte[1]) if byte else token.replace("▁", " ").encode()
 

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.rules import Forbid, Rule
-from heedful.decode.search import State, draw, log_normaliser, refuse_nan, sampling_filters
+from heedful.decode.rules import Forbid, Rule, log_normaliser
+from heedful.decode.search import State, draw, refuse_nan, sampling_filters
 from heedful.errors import InputError
 
 StateType = TypeVar("StateType", bound="RowsState")

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from heedful.data.batches import pack_rows
-from heedful.data.tokenizer import BOS, EOS, SPECIALS, Tokenizer
+from heedful.data.batches import Ends, pack_rows
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.train.loop import counter_seed
 
@@ -48,13 +48,15 @@ class Hider:
 
     def __init__(self, tokenizer: Tokenizer, *, whole_words: bool = False) -> None:
         assert tokenizer.mask is not None
-        self.mask = tokenizer.mask
+        self.tokenizer, self.mask = tokenizer, tokenizer.mask
+        self.controls = torch.tensor(tokenizer.controls)
+        self.texts = torch.tensor(sorted({*range(tokenizer.size)}.difference(tokenizer.controls)))
         letters = [tokenizer.letters(index) for index in range(tokenizer.size)] if whole_words else []
         self.begins, self.ends = torch.tensor(letters or [(False, False)] * tokenizer.size).unbind(1)
 
     def choose(self, words: Int[Tensor, "T"], draw: torch.Generator) -> Int[Tensor, "N"]:
         """The places of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
-        real = (words >= len(SPECIALS)).nonzero()[:, 0]
+        real = (~torch.isin(words, self.controls)).nonzero()[:, 0]
         if not len(real):
             return real
         joined = self.ends[words[real[:-1]]] & self.begins[words[real[1:]]] & (real.diff() == 1)
@@ -73,7 +75,7 @@ class Hider:
         chosen[places], tokens[places] = True, self.mask
         if mixed:
             chance = torch.rand(len(places), generator=draw)
-            others = torch.randint(len(SPECIALS), self.mask, (len(places),), generator=draw)
+            others = self.texts[torch.randint(len(self.texts), (len(places),), generator=draw)]
             tokens[places[chance >= HIDDEN]] = others[chance >= HIDDEN]
             kept = places[chance >= HIDDEN + OTHER]
             tokens[kept] = words[kept]
@@ -103,7 +105,7 @@ class Joiner:
     parts have changed places (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
 
     def __init__(self, tokenizer: Tokenizer, kind: Pairs) -> None:
-        self.kind = kind
+        self.kind, self.eos = kind, tokenizer.eos
         texts = [] if kind == "none" else [tokenizer.decode_whole([index]) for index in range(tokenizer.size)]
         self.ends = [text.endswith((".", "!", "?", "\n")) for text in texts]
         self.begins = [text.startswith(" ") for text in texts]
@@ -133,7 +135,7 @@ class Joiner:
                 first, second = second, first
             elif wrong:
                 _, second = parts[(i + draw.randrange(1, len(parts))) % len(parts)]
-            made.append(([*first, EOS, *second[: longest - len(first)]], [int(wrong)]))
+            made.append(([*first, self.eos, *second[: longest - len(first)]], [int(wrong)]))
         return made
 
     def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
@@ -146,17 +148,24 @@ class Joiner:
 
 
 def packed(
-    texts: Sequence[tuple[Ids, list[int]]], order: Sequence[int], *, context: int, rows: int
+    texts: Sequence[tuple[Ids, list[int]]], order: Sequence[int], *, context: int, rows: int, tokenizer: Tokenizer
 ) -> Iterator[Blanks]:
     """Batches of rows in which nothing is hidden yet; each text is begun by BOS and ended by EOS. To `pack_rows` it is
     the source of a pair, and what `Joiner.join` tells of it the target."""
-    paired = any(told for _, told in texts)
-    for batch in pack_rows([([BOS, *ids], told) for ids, told in texts], order, row=context, rows=rows):
-        words, segments = batch.source, batch.source_segments
+    ends, paired = Ends(tokenizer.bos, tokenizer.eos), any(told for _, told in texts)
+    named = [([ends.bos, *ids], told or [-1]) for ids, told in texts]
+    for batch in pack_rows(named, order, row=context, rows=rows, ends=ends):
+        segments = batch.source_segments
+        words = torch.where(segments > 0, batch.source, tokenizer.pad)
         types, pairs = torch.zeros_like(words), torch.full_like(words, -1)
         if paired:
-            begins, ended = words == BOS, (words == EOS).cumsum(1) - (words == EOS).long()
+            begins, closed = _firsts(segments), words == ends.eos
+            ended = closed.cumsum(1) - closed.long()
             types = (ended - torch.where(begins, ended, 0).cummax(1).values) * (segments > 0)
-            told = batch.target_out[batch.target_in == BOS]  # EOS where nothing is told
-            pairs[begins] = torch.where(told == EOS, -1, told)
+            pairs[begins] = batch.target_out[_firsts(batch.target_segments)]
         yield Blanks(words, segments, types, words, torch.zeros_like(words, dtype=torch.bool), pairs)
+
+
+def _firsts(segments: Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+    """Where a text begins."""
+    return (segments > 0) & (segments.diff(dim=1, prepend=torch.zeros_like(segments[:, :1])) != 0)

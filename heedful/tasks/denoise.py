@@ -4,18 +4,18 @@ A model that has learnt to put text right is a translator from marked text, and 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from heedful.data.batches import Batch
+from heedful.data.batches import OUR_ENDS, Batch, Ends
 from heedful.data.noise import drawing, hide_spans, infill, passages, permuted, sentences_of, words_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel
 from heedful.tasks.recipe import TrainRecipe
-from heedful.tasks.translate import TranslationTask, Translator, target_nats, training_loss
+from heedful.tasks.translate import TranslationTask, Translator, ends_of, target_nats, training_loss
 from heedful.train.loss import Loss
 
 Ids = list[int]
@@ -33,24 +33,32 @@ class Noise:
     sentinels: Sequence[int]
     mask: int
     begins: frozenset[int]  # tokens that begin a word
+    before: Sequence[int] = ()  # what stands before every source
+    begin: Sequence[int] = ()  # what every target begins with
 
     def pair(self, passage: Passage, *key: object) -> tuple[Ids, Ids]:
         """(source, target) of a passage, drawn from this key alone."""
         draw, text = drawing(*key), [token for sentence in passage for token in sentence]
         if self.objective == "spans":
-            return hide_spans(text, self.sentinels, draw)
-        shuffled = [token for sentence in permuted(passage, draw) for token in sentence]
-        return infill(words_of(shuffled, self.begins), self.mask, draw), text
+            source, target = hide_spans(text, self.sentinels, draw)
+        else:
+            shuffled = [token for sentence in permuted(passage, draw) for token in sentence]
+            source, target = infill(words_of(shuffled, self.begins), self.mask, draw), text
+        return [*self.before, *source], [*self.begin, *target]
 
 
-def make_noise(objective: Literal["spans", "infill"], tokenizer: Tokenizer, *, where: str = "") -> Noise:
-    """Raises InputError for a vocabulary without the marks of this objective."""
+def make_noise(
+    objective: Literal["spans", "infill"], tokenizer: Tokenizer, around: Mapping[str, Any], *, where: str = ""
+) -> Noise:
+    """`around`: what task.json says of the tokens around texts. Raises InputError for a vocabulary without the marks of
+    this objective."""
     mask, sentinels = tokenizer.mask, tokenizer.sentinels
     if len(sentinels) < 2 if objective == "spans" else mask is None:
         what = f"its vocabulary has no marks for data.objective = {objective}"
         raise InputError(what, where=where, fix="choose another objective, or another model to start from")
     begins = frozenset(i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.size))) if piece.startswith("▁"))
-    return Noise(objective, sentinels, -1 if mask is None else mask, begins)
+    hidden = -1 if mask is None else mask
+    return Noise(objective, sentinels, hidden, begins, around.get("before", ()), around.get("begin", ()))
 
 
 def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> list[Passage]:
@@ -63,15 +71,18 @@ def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> l
 class DenoisingTask:
     """`TranslationTask` of pairs that noise makes of the passages, other ones in every epoch."""
 
-    def __init__(self, passages: Sequence[Passage], noise: Noise, recipe: TrainRecipe, *, packs: bool) -> None:
-        self.passages, self.noise, self.recipe, self.packs = passages, noise, recipe, packs
+    def __init__(
+        self, passages: Sequence[Passage], noise: Noise, recipe: TrainRecipe, *, packs: bool, ends: Ends = OUR_ENDS
+    ) -> None:
+        self.passages, self.noise, self.recipe, self.packs, self.ends = passages, noise, recipe, packs, ends
         self._kept: tuple[int, list[Batch]] | None = None
 
     def batches(self, epoch: int) -> list[Batch]:
         if self._kept is None or self._kept[0] != epoch:
             seed, pair = self.recipe.seed, self.noise.pair
             pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(self.passages)]
-            self._kept = epoch, TranslationTask(pairs, self.recipe, packs=self.packs).batches(epoch)
+            task = TranslationTask(pairs, self.recipe, packs=self.packs, ends=self.ends)
+            self._kept = epoch, task.batches(epoch)
         return self._kept[1]
 
     def loss(self, model: TranslationModel, batch: Batch) -> Loss:
@@ -98,9 +109,9 @@ class Restored:
 def evaluate(translator: Translator, texts: Iterable[str], *, most: int | None = None) -> Restored:
     """On texts that are noised as the model's were in training, and alike each time: the first `most` passages."""
     about: dict[str, Any] = translator.about["noise"]
-    noise = make_noise(about["objective"], translator.source)
+    noise = make_noise(about["objective"], translator.source, translator.about)
     found = read_passages(texts, translator.source, about["longest"])[:most]
-    return restored(translator.model, fixed(found, noise))
+    return restored(translator.model, fixed(found, noise), ends_of(translator.target, translator.about))
 
 
 def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
@@ -108,11 +119,11 @@ def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
     return [noise.pair(passage, "measure", i) for i, passage in enumerate(passages)]
 
 
-def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]]) -> Restored:
+def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends) -> Restored:
     """Raises InputError for no pairs."""
     if not pairs:
         raise InputError("no text to put right", fix="give some text")
-    return Restored(*target_nats(model, pairs))
+    return Restored(*target_nats(model, pairs, ends))
 
 
 def check_words(passages: Sequence[Passage], noise: Noise) -> None:

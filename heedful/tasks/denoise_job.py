@@ -19,7 +19,7 @@ from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, w
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
 from heedful.tasks.start import copy_weights, read_start
-from heedful.tasks.translate import Translator, most_places
+from heedful.tasks.translate import Translator, ends_of, most_places
 
 SHOWN = 4  # passages of a sample
 
@@ -45,8 +45,11 @@ class DenoiseJob:
             self.tokenizer = known[0] if known else _train_tokenizer(recipe, corpus)
             size = self.tokenizer.size
             self.config = translator(row, source_vocab=size, target_vocab=size, joint=True)
-        self.noise = make_noise(data.objective, self.tokenizer, where=recipe.start_from)
-        self.longest = min(data.longest, most_places(self.config) or data.longest) - 1
+        self.around = self.start.around if self.start else {}
+        self.noise = make_noise(data.objective, self.tokenizer, self.around, where=recipe.start_from)
+        self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)
+        most = min(data.longest, most_places(self.config) or data.longest) - 1
+        self.longest = most - max(len(self.noise.before), len(self.noise.begin))
         self.passages = read_passages(corpus.train, self.tokenizer, self.longest)
         valid = read_passages(corpus.valid, self.tokenizer, self.longest)
         if not self.passages or not valid:
@@ -84,14 +87,15 @@ class DenoiseJob:
             copy_weights(model, self.recipe.start_from)
 
     def task(self, model: Any) -> DenoisingTask:
-        return DenoisingTask(self.passages, self.noise, self.recipe.train, packs=model.packs)
+        return DenoisingTask(self.passages, self.noise, self.recipe.train, packs=model.packs, ends=self.ends)
 
     def measure(self, model: Any) -> Measured:
         """The loss on noised validation text, and what the model makes of some of it."""
-        found = restored(model, self.valid)
+        found = restored(model, self.valid, self.ends)
         shown, show = self.valid[:SHOWN], self.tokenizer.decode_marked
         served = Translator(model, self.tokenizer, self.tokenizer, self._about())
-        made = served.hypotheses([source for source, _ in shown], served.decoding(beam=1))
+        sources = [source[len(self.noise.before) :] for source, _ in shown]
+        made = served.hypotheses(sources, served.decoding(beam=1))
         lines = [
             f"source  {show(source)}\ntarget  {show(target)}\nmodel   {show(best[0].tokens)}\n"
             for (source, target), best in zip(shown, made, strict=True)
@@ -144,7 +148,7 @@ class DenoiseJob:
             "target": "what was hidden" if objective == "spans" else "text",
             "decode": self.recipe.decode.model_dump(exclude_none=True),
             "noise": {"objective": objective, "longest": self.longest},
-        }
+        } | self.around
 
 
 def _train_tokenizer(recipe: Recipe, corpus: Documents) -> Tokenizer:

@@ -16,12 +16,14 @@ from torch import Tensor
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
+from heedful.models.classifier import ClassifierConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import gpt2, llama, marian, vit
+from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
@@ -29,8 +31,12 @@ from heedful.tasks.hub_images import read_image_classifier, write_image_classifi
 from heedful.tasks.hub_text import (
     Files,
     Written,
+    read_classifier,
+    read_encoder,
     read_language_model,
     read_translator,
+    write_classifier,
+    write_encoder,
     write_language_model,
     write_translator,
 )
@@ -50,7 +56,7 @@ class Family:
 
     name: str
     config: type  # of our models that may be of this family
-    loads: str  # the class of transformers
+    loads: Callable[[Any], str]  # the class of transformers, by our configuration
     config_from_hf: Callable[[dict[str, Any], Collection[str], str], Any]
     config_to_hf: Callable[..., dict[str, Any]]
     rules: Callable[[Any], tuple[Rule, ...]]
@@ -63,7 +69,7 @@ class Family:
 VIT = Family(  # and DeiT, which is one with a teacher
     name="ViT",
     config=ViTConfig,
-    loads="AutoModelForImageClassification",
+    loads=lambda config: "AutoModelForImageClassification",
     config_from_hf=lambda theirs, names, where: vit.config_from_hf(theirs, where=where),
     config_to_hf=vit.config_to_hf,
     rules=vit.rules,
@@ -72,12 +78,17 @@ VIT = Family(  # and DeiT, which is one with a teacher
     write=write_image_classifier,
 )
 
-# By the `model_type` of a config.json.
+
+def _encoder_loads(config: EncoderConfig) -> str:
+    return "AutoModelForMaskedLM" if config.words else "AutoModel"
+
+
+# By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
 FAMILIES: dict[str, Family] = {
     "gpt2": Family(
         name="GPT-2",
         config=LMConfig,
-        loads="AutoModelForCausalLM",
+        loads=lambda config: "AutoModelForCausalLM",
         config_from_hf=lambda theirs, names, where: gpt2.config_from_hf(theirs, where=where),
         config_to_hf=gpt2.config_to_hf,
         rules=gpt2.rules,
@@ -89,7 +100,7 @@ FAMILIES: dict[str, Family] = {
     "llama": Family(
         name="LLaMA",
         config=LMConfig,
-        loads="AutoModelForCausalLM",
+        loads=lambda config: "AutoModelForCausalLM",
         config_from_hf=lambda theirs, names, where: llama.config_from_hf(theirs, where=where),
         config_to_hf=llama.config_to_hf,
         rules=llama.rules,
@@ -100,7 +111,7 @@ FAMILIES: dict[str, Family] = {
     "marian": Family(
         name="Marian",
         config=Seq2SeqConfig,
-        loads="AutoModelForSeq2SeqLM",
+        loads=lambda config: "AutoModelForSeq2SeqLM",
         config_from_hf=lambda theirs, names, where: marian.config_from_hf(theirs, where=where),
         config_to_hf=marian.config_to_hf,
         rules=marian.rules,
@@ -110,7 +121,72 @@ FAMILIES: dict[str, Family] = {
     ),
     "vit": VIT,
     "deit": VIT,
+    "bart": Family(
+        name="BART",
+        config=Seq2SeqConfig,
+        loads=lambda config: "AutoModelForSeq2SeqLM",
+        config_from_hf=lambda theirs, names, where: bart.config_from_hf(theirs, where=where),
+        config_to_hf=bart.config_to_hf,
+        rules=bart.rules,
+        whole=bart.whole,
+        tokens=bart.TOKENS,
+        read=read_translator,
+        write=write_translator,
+    ),
+    "t5": Family(
+        name="T5",
+        config=Seq2SeqConfig,
+        loads=lambda config: "AutoModelForSeq2SeqLM",
+        config_from_hf=lambda theirs, names, where: t5.config_from_hf(theirs, where=where),
+        config_to_hf=t5.config_to_hf,
+        rules=t5.rules,
+        tokens=t5.TOKENS,
+        read=read_translator,
+        write=write_translator,
+    ),
+    "roberta": Family(
+        name="RoBERTa",
+        config=EncoderConfig,
+        loads=_encoder_loads,
+        config_from_hf=lambda theirs, names, where: roberta.config_from_hf(theirs, names, where=where),
+        config_to_hf=roberta.config_to_hf,
+        rules=roberta.rules,
+        tokens=roberta.TOKENS,
+        read=read_encoder,
+        write=write_encoder,
+    ),
+    "bert": Family(
+        name="BERT",
+        config=EncoderConfig,
+        loads=_encoder_loads,
+        config_from_hf=lambda theirs, names, where: bert.config_from_hf(theirs, names, where=where),
+        config_to_hf=lambda config, *, pad, start, end: bert.config_to_hf(config, pad=pad),
+        rules=bert.rules,
+        tokens=bert.TOKENS,
+        read=read_encoder,
+        write=write_encoder,
+    ),
 }
+
+
+def _classifier(name: str, body: sequence_classifier.Body) -> Family:
+    return Family(
+        name=name,
+        config=ClassifierConfig,
+        loads=lambda config: "AutoModelForSequenceClassification",
+        config_from_hf=lambda theirs, names, where: sequence_classifier.config_from_hf(theirs, body, where=where),
+        config_to_hf=lambda config, *, pad, start, end, labels, problem: sequence_classifier.config_to_hf(
+            config, body, pad=pad, start=start, end=end, labels=labels, problem=problem
+        ),
+        rules=lambda config: sequence_classifier.rules(config, body),
+        tokens=FAMILIES[body].tokens,
+        read=read_classifier,
+        write=write_classifier,
+    )
+
+
+# The same for models with a head that classifies whole texts.
+CLASSIFIERS = {"roberta": _classifier("RoBERTa", "roberta"), "bert": _classifier("BERT", "bert")}
 
 
 @dataclass(frozen=True)
@@ -151,8 +227,10 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")
     if theirs["model_type"] not in FAMILIES:
         raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
-    family = FAMILIES[theirs["model_type"]]
-    tensors = family.whole(read_weights(folder))
+    found = read_weights(folder)
+    kinds = CLASSIFIERS if theirs["model_type"] in CLASSIFIERS and sequence_classifier.has_head(found) else FAMILIES
+    family = kinds[theirs["model_type"]]
+    tensors = family.whole(found)
     config = family.config_from_hf(theirs, tensors.keys(), where)
     with torch.device("meta"):
         model = make_model(config)
@@ -185,13 +263,13 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf") -> Exporte
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
         names = tuple(sorted(path.name for path in growing.iterdir()))
-    return Exported(family.name, to, str(out), names, family.loads)
+    return Exported(family.name, to, str(out), names, family.loads(config))
 
 
 def _family_of(config: Any, run: Path, served: Any) -> tuple[Family, dict[str, Any], Files]:
     """The family that can say what our configuration says, their config.json, and what stands beside it."""
     refused: list[InputError] = []
-    for family in FAMILIES.values():
+    for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
         if not isinstance(config, family.config):
             continue
         written = family.write(run, served)
@@ -237,9 +315,11 @@ def _to_be(out: Path) -> Iterator[Path]:
 
 def _vocab_size(config: Any) -> int | None:
     match config:
-        case LMConfig():
+        case LMConfig() | EncoderConfig():
             return config.embed.vocab_size
         case Seq2SeqConfig():
             return config.target.vocab_size
+        case ClassifierConfig():
+            return config.body.embed.vocab_size
         case _:
             return None

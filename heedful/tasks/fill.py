@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.data.batches import by_length, shuffled
-from heedful.data.tokenizer import BOS, EOS, MASK, PAD, SPECIALS, Tokenizer
+from heedful.data.batches import by_length, pad, shuffled
+from heedful.data.tokenizer import MASK, Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.encoder import Encoder
 from heedful.tasks.blanks import SHARE, WHOLE, Blanks, Hider, Joiner, Pairs, packed, pieces
@@ -57,7 +57,7 @@ class FillTask:
             ]
             told = self.joiner.join(texts, self.longest, seed, "pairs", epoch)
             order, rows = shuffled(len(told), seed, epoch), max(1, self.recipe.tokens // self.context)
-            batches = packed(told, order, context=self.context, rows=rows)
+            batches = packed(told, order, context=self.context, rows=rows, tokenizer=self.hider.tokenizer)
             made = [self.hider.hide_in(each, seed, "blanks", epoch, n, mixed=True) for n, each in enumerate(batches)]
             self._kept = epoch, made
         return self._kept[1]
@@ -145,7 +145,8 @@ class Filler:
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
-        rows = [[BOS, *ids, EOS] for ids in self.tokenizer.encode_masked(texts)]
+        own = self.tokenizer
+        rows = [[own.bos, *ids, own.eos] for ids in own.encode_masked(texts)]
         for text, ids in zip(texts, rows, strict=True):
             if self.hider.mask not in ids:
                 raise InputError(f"no {MASK} in {text!r}", fix=f"write {MASK} where a word is to be found")
@@ -154,11 +155,9 @@ class Filler:
                 raise InputError(what, where=f"{text[:40]}...", fix="give less text around the mask")
         made: list[list[Filled]] = [[] for _ in texts]
         for group in by_length(rows, READ):
-            length = max(len(rows[i]) for i in group)
-            tokens = torch.tensor([rows[i] + [PAD] * (length - len(rows[i])) for i in group])
-            segments = torch.tensor([[1] * len(rows[i]) + [0] * (length - len(rows[i])) for i in group])
+            tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
             hidden = tokens == self.hider.mask
-            best = self._named(tokens, segments, hidden).exp().topk(min(top, self.hider.mask - len(SPECIALS)))
+            best = self._named(tokens, segments, hidden).exp().topk(min(top, len(self.hider.texts)))
             owners = [group[row] for row in hidden.nonzero()[:, 0].tolist()]
             for i, scores, words in zip(owners, best.values.tolist(), best.indices.tolist(), strict=True):
                 candidates = [Candidate(self._word(word), score) for word, score in zip(words, scores, strict=True)]
@@ -181,7 +180,8 @@ class Filler:
 
     def sample(self, text: str) -> str:
         """The beginning of a text, its hidden tokens each as "[what the model says|what it was]"."""
-        words = torch.tensor([BOS, *self.tokenizer.encode_whole([text])[0][: self.context - 2], EOS])
+        ids = self.tokenizer.encode_whole([text])[0][: self.context - 2]
+        words = torch.tensor([self.tokenizer.bos, *ids, self.tokenizer.eos])
         tokens, chosen = self.hider.hide(words, counter_seed("sample", text), mixed=False)
         said = words.clone()
         said[chosen] = self._named(tokens[None], torch.ones_like(words)[None], chosen[None]).argmax(1)
@@ -204,20 +204,20 @@ class Filler:
         longest = self.context - 2 - joiner.extra
         whole = [piece for ids in self.tokenizer.encode_whole(texts) for piece in pieces(ids, longest)]
         told = joiner.join(whole, longest, "evaluate")
-        return packed(told, range(len(told)), context=self.context, rows=max(1, READ // self.context))
+        rows = max(1, READ // self.context)
+        return packed(told, range(len(told)), context=self.context, rows=rows, tokenizer=self.tokenizer)
 
     @torch.inference_mode()
     def _named(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
         """The log-probability (nats) of every token at every chosen place; control tokens have no chance."""
-        device = self.model.embed.tokens.weight.device
+        device, texts = self.model.embed.tokens.weight.device, self.hider.texts
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.words(hidden).float().cpu()
-        logits[:, [*range(len(SPECIALS)), self.hider.mask]] = -torch.inf
         if logits.isnan().any():
             raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
-        return logits.log_softmax(1)
+        return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
 
     def _word(self, index: int) -> str:
         return self.tokenizer.decode_whole([index]).removeprefix(self.space)

@@ -1,7 +1,8 @@
-"""Looking inside a translation: which tokens looked at which, in every layer and head."""
+"""Looking inside a translation, or a text that is read: which tokens looked at which, in every layer and head."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,9 +10,13 @@ from torch import Tensor
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import heatmap, overview, to_bytes
+from heedful.look.labels import summary
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
-from heedful.models import Transducer
+from heedful.models import Classifier, Transducer
+from heedful.tasks.classify import TextClassifier
+from heedful.tasks.embed import TextEncoder
+from heedful.tasks.fill import Filler
 from heedful.tasks.translate import Translator
 
 
@@ -41,7 +46,7 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
     if target is None:
         said = list(translator.hypotheses([ids], translator.decoding())[0][0].tokens)
     else:
-        said = translator.target.encode([target])[0]
+        said = [*translator.begin, *translator.target.encode([target])[0]]
     device = translator.model.head.weight.device
     source, segments = (part.to(device) for part in translator.padded([ids]))
     begin, end = translator.target.bos, translator.target.eos
@@ -57,6 +62,48 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
         _pieces(translator.target, [*said, end]),
         {name: recording.weights(name)[0] for name in recording.names},
     )
+
+
+def look_within(
+    served: Filler | TextEncoder | TextClassifier, text: str, *, layers: str | Sequence[str] = "*"
+) -> Looked:
+    """Reads `text` and records who looked at whom on the way: queries and keys are its tokens, framed.
+
+    `layers` chooses by name, such as "stack.blocks.0.*". Raises InputError for an empty text, or more tokens than the
+    model can read at once.
+    """
+    tokenizer, model = served.tokenizer, served.model
+    (ids,) = tokenizer.encode_masked([text]) if isinstance(served, Filler) else tokenizer.encode([text])
+    if not ids:
+        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
+    body: Any = (model.lm or model.encoder) if isinstance(model, Classifier) else model
+    match served:
+        case Filler():
+            row = [tokenizer.bos, *ids, tokenizer.eos]
+        case TextEncoder():
+            row = served.frame.put(ids).tokens
+        case _:
+            row = served.layout.frame.put(ids).tokens
+    if len(row) > body.config.embed.places.size:
+        what = f"{len(row)} tokens, but the model reads at most {body.config.embed.places.size}"
+        raise InputError(what, where=f"{text[:40]}...", fix="give less text")
+    tokens = torch.tensor([row], device=body.embed.tokens.weight.device)
+    with torch.inference_mode(), record(body, layers) as recording:
+        body.hidden(tokens)
+    shown = _pieces(tokenizer, row)
+    return Looked(text, shown, shown, shown, {name: recording.weights(name)[0] for name in recording.names})
+
+
+def head_labels(looked: Looked) -> dict[str, list[str]]:
+    """Of each layer of a text that was read: what its heads seem to do."""
+    return {name: [str(label) for label in summary(each, same=True)] for name, each in looked.weights.items()}
+
+
+def first_row(looked: Looked) -> list[tuple[str, float]]:
+    """What the first token, which sums a text up, looked at in the last layer: each token and its share, the heads'
+    mean."""
+    last = [*looked.weights.values()][-1]
+    return list(zip(looked.read, last.mean(0)[0].tolist(), strict=True))
 
 
 def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:

@@ -15,15 +15,19 @@ from heedful.tasks.folder import check_weights, read_tokenizers
 from heedful.tasks.load import task_of
 from heedful.tasks.recipe import Recipe
 
+# What task.json says of the tokens around texts: who starts from the run goes on with it.
+AROUND = ("before", "after", "begin", "forbidden")
+
 
 class Start(NamedTuple):
     source: Tokenizer
     target: Tokenizer  # the same object where the run has one for both sides
     model: dict[str, Any]  # as `models.model_from` takes it
+    around: dict[str, Any]
 
     def facts(self) -> dict[str, Any]:
         """What `read_start` finds again in a run's data.json."""
-        return {"start": self.model}
+        return {"start": self.model, "around": self.around}
 
 
 def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
@@ -35,7 +39,8 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
         return None
     known = None if begun is None else read_tokenizers(begun)
     if begun is not None and known is not None:
-        return Start(*known, files.read_json(begun / "data.json")["start"])
+        facts = files.read_json(begun / "data.json")
+        return Start(*known, facts["start"], facts.get("around", {}))
     folder = Path(recipe.start_from)
     if task_of(folder) not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"
@@ -46,10 +51,8 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_of` found a whole model
-    if "translate" in tasks and not all(tokenizer.ours for tokenizer in tokenizers):
-        what = "its vocabulary was not made here, and pairs are begun and ended as in those that were"
-        raise InputError(what, where=str(folder), fix="start from a run of heed train")
-    return Start(*tokenizers, read_model(folder)[0])
+    about = files.read_json(folder / "task.json")
+    return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
 
 
 def copy_weights(

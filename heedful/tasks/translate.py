@@ -3,7 +3,7 @@
 `TranslationTask` is what the training loop needs; `Translator` is what a person uses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.data.batches import Batch, bucket_rows, by_length, pack_rows, pad, shuffled
+from heedful.data.batches import OUR_ENDS, Batch, Ends, bucket_rows, by_length, pack_rows, pad, shuffled
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.rules import NoRepeat
+from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
 from heedful.models import Transducer, TranslationModel
@@ -39,8 +39,10 @@ class TranslationTask:
     cannot gets a sentence a row, sorted by length.
     """
 
-    def __init__(self, pairs: Sequence[tuple[Ids, Ids]], recipe: TrainRecipe, *, packs: bool) -> None:
-        self.recipe, self.packs = recipe, packs
+    def __init__(
+        self, pairs: Sequence[tuple[Ids, Ids]], recipe: TrainRecipe, *, packs: bool, ends: Ends = OUR_ENDS
+    ) -> None:
+        self.recipe, self.packs, self.ends = recipe, packs, ends
         self.pairs = pairs
         longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
         self.row = max(recipe.row, -(-longest // 16) * 16)
@@ -51,9 +53,9 @@ class TranslationTask:
             order = shuffled(len(self.pairs), self.recipe.seed, epoch)
             if self.packs:
                 rows = max(1, self.recipe.tokens // self.row)
-                made = list(pack_rows(self.pairs, order, row=self.row, rows=rows))
+                made = list(pack_rows(self.pairs, order, row=self.row, rows=rows, ends=self.ends))
             else:
-                made = bucket_rows(self.pairs, order, tokens=max(self.recipe.tokens, self.row))
+                made = bucket_rows(self.pairs, order, tokens=max(self.recipe.tokens, self.row), ends=self.ends)
                 # The order in which lengths come is drawn too: long sentences last would be what is remembered.
                 made = [made[i] for i in shuffled(len(made), self.recipe.seed + 1, epoch)]
             self._kept = epoch, made
@@ -69,6 +71,15 @@ def training_loss(model: TranslationModel, batch: Batch, *, smoothing: float) ->
     if isinstance(model, Transducer) and model.config.input_loss:
         return whole_cross_entropy(model, batch, smoothing=smoothing)
     return cross_entropy(model, batch, smoothing=smoothing)
+
+
+def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
+    """What begins a target and ends both sides. Raises InputError where a source ends otherwise."""
+    after = around.get("after", [target.eos])
+    if after != [target.eos]:
+        what = f"its sources end with the tokens {after}, and its targets with {target.eos}"
+        raise InputError(what, where=where, fix="start from another model")
+    return Ends(target.bos, target.eos)
 
 
 def cross_entropy(model: TranslationModel, batch: Batch, *, smoothing: float = 0.0) -> Loss:
@@ -98,12 +109,12 @@ def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothin
 
 
 @torch.inference_mode()
-def target_nats(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]]) -> tuple[float, int]:
+def target_nats(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends = OUR_ENDS) -> tuple[float, int]:
     """The summed cross-entropy of the targets in nats, and their tokens with their ends; a pair of which a side is
     empty counts nothing."""
     filled = [pair for pair in pairs if all(pair)]
     longest = max((len(side) + 1 for pair in filled for side in pair), default=0)
-    batches = bucket_rows(filled, range(len(filled)), tokens=max(4096, longest))
+    batches = bucket_rows(filled, range(len(filled)), tokens=max(4096, longest), ends=ends)
     losses = [cross_entropy(model, batch) for batch in batches]
     return sum(float(each.total) for each in losses), sum(each.count for each in losses)
 
@@ -141,6 +152,7 @@ class Decoding:
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
     samples: int = 0
     temperature: float = 1.0
     top_k: int = 0
@@ -205,6 +217,11 @@ class Translator:
         return pad(sentences, before=before, after=after, filler=self.source.pad)
 
     @property
+    def begin(self) -> Ids:
+        """What every target begins with."""
+        return self.about.get("begin", [])
+
+    @property
     def forbidden(self) -> tuple[int, ...]:
         """What is never said."""
         return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
@@ -221,7 +238,7 @@ class Translator:
         width = max(decoding.beam, decoding.samples, 1)
         for group in by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)):
             rows = [filled[i] for i in group]
-            begin = None if forced is None else [forced[i] for i in rows]
+            begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             found = self._search([ids[i] for i in rows], decoding, begin, rows)
             for i, best in zip(rows, found, strict=True):
                 out[i] = best
@@ -236,7 +253,10 @@ class Translator:
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         places = most_places(model.config)
         limits = limits if places is None else [min(limit, places) for limit in limits]
-        rules = [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
+        rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
+        if decoding.forced_eos and decoding.longest is not None:
+            rules.append(Certain(decoding.longest - 1, self.target.eos))
+        rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
         common: dict[str, Any] = {
             "bos": self.target.bos,
             "eos": self.target.eos,

@@ -4,7 +4,7 @@ Whatever is wrong with either is found here, before anything is written.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, w
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
 from heedful.tasks.start import copy_weights, read_start
-from heedful.tasks.translate import TranslationTask, Translator, cut_at, most_places, target_nats
+from heedful.tasks.translate import Ids, TranslationTask, Translator, cut_at, ends_of, most_places, target_nats
 
 
 class TranslationJob:
@@ -45,12 +45,14 @@ class TranslationJob:
             self.source, self.target = known or _train_tokenizers(recipe, corpus)
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
             self.config = translator(row, **sizes, joint=data.joint)
+        self.around = self.start.around if self.start else {}
+        self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         places = most_places(self.config)
         self.longest = data.longest if places is None else min(data.longest, places)
-        sources, beyond = cut_at(self.source.encode(pairs.source), self.longest - 1 if data.cut else None)
+        sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = list(zip(sources, self.target.encode(pairs.target), strict=True))
+        encoded = self._whole(zip(sources, self.target.encode(pairs.target), strict=True))
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < self.longest]
         if len(self.pairs) < len(encoded):
             self.notes.append(
@@ -99,13 +101,14 @@ class TranslationJob:
             copy_weights(model, self.recipe.start_from)
 
     def task(self, model: Any) -> TranslationTask:
-        return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
+        return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
 
     def measure(self, model: Any) -> Measured:
         """The loss, given the target's words; and BLEU and chrF of greedy translations, of which a few are shown."""
         translator = self._translator(model)
         sides = translator.encode(self.valid.source)[0], self.target.encode(self.valid.target)
-        nats, tokens = target_nats(model, list(zip(*sides, strict=True)))
+        filled = self._whole([pair for pair in zip(*sides, strict=True) if all(pair)])
+        nats, tokens = target_nats(model, filled, self.ends)
         scores, made = translator.evaluate(self.valid, beam=1)
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
@@ -147,13 +150,21 @@ class TranslationJob:
 
     def _check_lengths(self, places: int) -> None:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
-        cut = self.longest - 1 if self.recipe.data.cut else None
         for pairs in (self.corpus.valid, *self.corpus.tests.values()):
-            for ids in (cut_at(self.source.encode(pairs.source), cut)[0], self.target.encode(pairs.target)):
-                most = max(map(len, ids), default=0) + 1
-                if most > places:
-                    what = f"a text of {most} tokens, but the model has {places} places"
-                    raise InputError(what, where=pairs.name, fix="leave it out, or take a model with more places")
+            sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
+            most = max((len(side) + 1 for pair in self._whole(zip(*sides, strict=True)) for side in pair), default=0)
+            if most > places:
+                what = f"a text of {most} tokens, but the model has {places} places"
+                raise InputError(what, where=pairs.name, fix="leave it out, or take a model with more places")
+
+    def _cut(self) -> int | None:
+        """How many tokens of a source are read; None: all."""
+        return self.longest - 1 - len(self.around.get("before", [])) if self.recipe.data.cut else None
+
+    def _whole(self, pairs: Iterable[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
+        """With what stands before every source and begins every target."""
+        before, begin = self.around.get("before", []), self.around.get("begin", [])
+        return [([*before, *source], [*begin, *target]) for source, target in pairs]
 
     def _translator(self, model: Any) -> Translator:
         return Translator(model, self.source, self.target, self._about())
@@ -162,7 +173,7 @@ class TranslationJob:
         """task.json: what the model is for, and how it searches unless told otherwise."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about = {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
-        return about | ({"longest_source": self.longest - 1} if data.cut else {})
+        return about | self.around | ({"longest_source": self._cut()} if data.cut else {})
 
 
 def _read(recipe: Recipe) -> Corpus:

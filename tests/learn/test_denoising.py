@@ -41,7 +41,7 @@ def test_it_learns_and_is_a_start(tmp_path):
         pass
     model = heedful.load(tmp_path / "start")
     passages = read_passages([" ".join(own) for own in circles(200, 2)], model.source, 39)
-    noise = make_noise("spans", model.source)
+    noise = make_noise("spans", model.source, {})
     pairs = [noise.pair(passage, "test", i) for i, passage in enumerate(passages)]
     found = model.hypotheses([source for source, _ in pairs], model.decoding(beam=1))
     right = sum(list(best[0].tokens) == target for (_, target), best in zip(pairs, found, strict=True))

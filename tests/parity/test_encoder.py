@@ -204,7 +204,7 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
 
 
 def test_there_and_back(pair: Pair) -> None:
-    numbers = {"pad": PAD} if pair.family is bert else {"start": 0, "end": 2}
+    numbers = {"pad": PAD} | ({} if pair.family is bert else {"start": 0, "end": 2})
     weights = {name: parameter.detach() for name, parameter in pair.ours.named_parameters()}
     theirs, back = pair.family.config_to_hf(pair.ours.config, **numbers), to_theirs(pair.rules, weights)
     assert pair.family.config_from_hf(theirs, back) == pair.ours.config
@@ -299,7 +299,7 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
     with pytest.raises(InputError, match="type_vocab_size is 0"):
         bert.config_from_hf(BERT.to_dict() | {"type_vocab_size": 0}, ())
     with pytest.raises(InputError, match=r"RoBERTa has no words for model\.pairs = True"):
-        roberta.config_to_hf(encoder(ENCODERS["roberta-base"], pooler=True, pairs=True), start=0, end=2)
+        roberta.config_to_hf(encoder(ENCODERS["roberta-base"], pooler=True, pairs=True), pad=1, start=0, end=2)
 
 
 @pytest.mark.parametrize("name", sorted(ENCODERS))
@@ -307,7 +307,7 @@ def test_presets_have_as_many_numbers_there(name: str) -> None:
     """With the head for words, with all heads, and with the pooler alone."""
     row = ENCODERS[name]
     family = roberta if row.style == "roberta" else bert
-    numbers = {"start": 0, "end": 2} if family is roberta else {"pad": 0}
+    numbers = {"pad": 1, "start": 0, "end": 2} if family is roberta else {"pad": 0}
     wordy, pooled = (RobertaForMaskedLM, RobertaModel) if family is roberta else (BertForMaskedLM, BertModel)
     kinds = {wordy: {}, pooled: {"words": False, "pooler": True}}
     if family is bert:

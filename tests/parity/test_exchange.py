@@ -417,8 +417,13 @@ def test_marian_there_and_back_and_there(marian: Both, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"forced_bos_token_id": 5}, "forced_bos_token_id and separate_vocabs"),
-        ({"separate_vocabs": True}, "forced_bos_token_id and separate_vocabs"),
+        ({"forced_bos_token_id": 9999}, "forced_bos_token_id is 9999, which is no token"),
+        ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5: only 0 can be followed"),
+        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2: only 1.0 can be followed"),
+        ({"do_sample": True}, "do_sample is True: only False can be followed"),
+        ({"bad_words_ids": [[5, 6]]}, "bad_words_ids has words of several tokens"),
+        ({"max_length": "x"}, "a length is no number"),
+        ({"separate_vocabs": True}, "separate_vocabs cannot be read yet"),
         ({"source.spm": b"\x0a\x05xx"}, "source.spm: not a SentencePiece model"),
         ({"bad_words_ids": 5}, "bad_words_ids or suppress_tokens lists no tokens"),
         ({"num_beams": "x"}, "generation_config.json.beam: expected int, found 'x'"),

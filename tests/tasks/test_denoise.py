@@ -108,7 +108,7 @@ def test_it_is_measured_alike_each_time(run):
 @pytest.mark.parametrize("objective", sorted(ROWS))
 def test_every_passage_is_noised_anew_in_each_epoch(objective):
     tokenizer = train_tokenizer(TEXTS, kind="bpe", size=320, mask=True, sentinels=12)
-    noise, passages = make_noise(objective, tokenizer), read_passages(TEXTS, tokenizer, 39)
+    noise, passages = make_noise(objective, tokenizer, {}), read_passages(TEXTS, tokenizer, 39)
     plan = TrainRecipe(tokens=512, row=48)
 
     def pairs(task, epoch):

@@ -34,6 +34,8 @@ USED: dict[str, Any] = {
     "vocab_size": 30522,
 }
 
+TOKENS = {"pad_token_id": 0}  # what it is where a config.json does not say
+
 # Another value would make another model.
 FIXED: dict[str, Any] = {
     "add_cross_attention": False,

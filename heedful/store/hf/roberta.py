@@ -25,6 +25,7 @@ FIXED = bert.FIXED | {
     "model_type": "roberta",
     "pad_token_id": UNUSED - 1,
 }
+TOKENS = {"pad_token_id": UNUSED - 1}
 IRRELEVANT = EVERYWHERE | {"classifier_dropout", "initializer_range"}
 
 _WORDS = {"lm_head.dense": "transform.dense", "lm_head.layer_norm": "transform.norm"}
@@ -58,11 +59,9 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str], *, where: str
     return from_json(EncoderConfig, ours, where)  # which looks at the type of every value
 
 
-def config_to_hf(config: EncoderConfig, *, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa has no words for.
-
-    Their padding has the number 1, whatever ours is: a model for which 1 is a token like any other is BERT, not this.
-    """
+def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
+    """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa has no words for, another
+    number of the padding than 1 among it."""
     theirs = FIXED | bert.as_theirs(config)
     theirs |= {
         "architectures": ["RobertaForMaskedLM" if config.words else "RobertaModel"],
@@ -71,4 +70,6 @@ def config_to_hf(config: EncoderConfig, *, start: int, end: int) -> dict[str, An
         "eos_token_id": end,
     }
     nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
+    if pad != UNUSED - 1:
+        raise InputError(f"RoBERTa's padding has the id {UNUSED - 1}, and this model's {pad}")
     return theirs

@@ -1,0 +1,277 @@
+"""BERT and RoBERTa from and to folders of the Hub: what a run made of one says is what transformers says.
+
+Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else exactly.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import safetensors.torch
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    BertModel,
+    RobertaForMaskedLM,
+    RobertaForSequenceClassification,
+    RobertaModel,
+)
+
+import heedful
+from heedful.data.documents import Documents
+from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.models.presets import Bidirectional, encoder
+from heedful.store.checkpoint import read_model
+from heedful.tasks.check import check
+from heedful.tasks.exchange import export_model, import_model
+from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.look import draw, first_row, head_labels, look_within
+from heedful.tasks.recipe import build
+from heedful.tasks.run import train
+from hub import LINES, TEXTS, bert_folder, loud, roberta_folder
+
+MAKERS: dict[str, tuple[Any, Any]] = {
+    "bert": (bert_folder, BertForMaskedLM),
+    "bert, all heads": (bert_folder, BertForPreTraining),
+    "roberta": (roberta_folder, RobertaForMaskedLM),
+}
+MASKED = ["The <mask> cat is sleeping.", "<mask>", "My sister<mask>is <mask> a book", "a <mask>, b"]
+CONTROLS = ["[CLS] x [SEP] y", "a </s> b <s><pad>", "<unk> [UNK] [MASK]", "don't STOP, ok?"]
+
+
+class Pair(NamedTuple):
+    theirs: Any
+    tokenizer: Any
+    folder: Path
+    run: Path
+    ours: heedful.tasks.fill.Filler
+
+
+@pytest.fixture(scope="module", params=sorted(MAKERS))
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    make, kind = MAKERS[request.param]
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("hub") / "theirs"
+    theirs, run = make(folder, kind), folder.parent / "run"
+    import_model(folder, run)
+    return Pair(theirs, AutoTokenizer.from_pretrained(folder), folder, run, heedful.load(run))
+
+
+def logits_of(theirs: Any, ids: list[int]) -> Any:
+    with torch.no_grad():
+        made = theirs(input_ids=torch.tensor([ids]))
+    return (made.prediction_logits if "prediction_logits" in made else made.logits)[0]
+
+
+def agree(ours: heedful.tasks.fill.Filler, theirs: Any, tokenizer: Any, texts: list[str]) -> None:
+    """The likeliest tokens at each mask, and their probabilities among all tokens that are text."""
+    for text, filled in zip(texts, ours.fill(texts, top=5), strict=True):
+        ids = tokenizer(text.replace("<mask>", tokenizer.mask_token)).input_ids
+        logits = logits_of(theirs, ids)
+        own = ours.model(torch.tensor([ids]))[0]
+        largest = float(logits.abs().max())
+        assert largest > 1, "weights are loud"
+        torch.testing.assert_close(own, logits, rtol=0, atol=1e-5 * largest)
+        places = [place for place, index in enumerate(ids) if index == tokenizer.mask_token_id]
+        assert len(filled) == len(places) > 0
+        logits[:, [*tokenizer.all_special_ids]] = -torch.inf
+        for place, each in zip(places, filled, strict=True):
+            best = logits[place].softmax(0).topk(5)
+            words = [tokenizer.decode([index]).removeprefix(ours.space) for index in best.indices.tolist()]
+            assert [one.token for one in each.candidates] == words
+            assert [one.score for one in each.candidates] == pytest.approx(best.values.tolist(), abs=1e-5)
+
+
+def test_texts_have_their_ids(pair: Pair) -> None:
+    own, texts = pair.ours.tokenizer, [*TEXTS, *CONTROLS, *MASKED]
+    expected = pair.tokenizer(texts).input_ids
+    assert [[own.bos, *ids, own.eos] for ids in own.encode_whole(texts)] == expected
+    for ids in expected:
+        assert own.decode_whole(ids) == pair.tokenizer.decode(ids, skip_special_tokens=True)
+    assert (own.bos, own.eos) == (pair.tokenizer.cls_token_id, pair.tokenizer.sep_token_id)
+    assert (own.pad, own.unk) == (pair.tokenizer.pad_token_id, pair.tokenizer.unk_token_id)
+    assert own.mask == pair.tokenizer.mask_token_id
+
+
+@pytest.mark.parametrize("make", [bert_folder, roberta_folder])
+def test_bare_lists_are_the_same_tokenizer(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "theirs", bare=True)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    tokenizer, own = AutoTokenizer.from_pretrained(tmp_path / "theirs"), heedful.load(tmp_path / "run").tokenizer
+    texts = [*TEXTS, *CONTROLS, *MASKED]
+    assert [[own.bos, *ids, own.eos] for ids in own.encode_whole(texts)] == tokenizer(texts).input_ids
+
+
+def test_masks_are_filled_as_theirs(pair: Pair) -> None:
+    agree(pair.ours, pair.theirs, pair.tokenizer, MASKED)
+    name = pair.tokenizer.mask_token
+    alike = pair.ours.fill([text.replace("<mask>", name) for text in MASKED])
+    assert [[each.candidates for each in own] for own in alike] == [
+        [each.candidates for each in own] for own in pair.ours.fill(MASKED)
+    ]
+
+
+def test_its_laws_hold(pair: Pair) -> None:
+    assert [law.name for law in check(pair.run) if not law.holds] == []
+
+
+def test_what_is_read_can_be_looked_at(pair: Pair) -> None:
+    seen = look_within(pair.ours, MASKED[0])
+    (ids,) = pair.tokenizer([MASKED[0].replace("<mask>", pair.tokenizer.mask_token)]).input_ids
+    assert len(seen.read) == len(ids)
+    assert [*seen.weights] == [f"stack.blocks.{i}.self_attention" for i in range(2)]
+    assert all(len(labels) == 4 for labels in head_labels(seen).values())
+    assert sum(share for _, share in first_row(seen)) == pytest.approx(1, abs=1e-5)
+    assert len(draw(seen, "svg")) > 2000
+
+
+def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
+    export_model(pair.run, tmp_path / "back")
+    back = type(pair.theirs).from_pretrained(tmp_path / "back").eval()
+    theirs = pair.theirs.state_dict()
+    assert back.state_dict().keys() == theirs.keys()
+    assert all(torch.equal(value, theirs[name]) for name, value in back.state_dict().items())
+    again = AutoTokenizer.from_pretrained(tmp_path / "back")
+    texts = [*TEXTS, *CONTROLS]
+    for key in pair.tokenizer(texts):
+        assert again(texts)[key] == pair.tokenizer(texts)[key]
+    agree(pair.ours, back, again, MASKED)
+    import_model(tmp_path / "back", tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {path.name for path in pair.run.iterdir()}
+    for path in pair.run.iterdir():
+        if path.name != "model.safetensors":
+            assert (tmp_path / "run" / path.name).read_text() == path.read_text(), path.name
+    ours, expected = read_model(tmp_path / "run")[1], read_model(pair.run)[1]
+    assert all(torch.equal(ours[name], value) for name, value in expected.items())
+
+
+def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None:
+    """A text begins and ends as theirs does, and only its tokens are hidden and named."""
+    corpus = Documents(LINES * 3, LINES[:2], {"test": LINES}, "made", (), ())
+    pairs = {"pairs": "next"} if pair.ours.model.pairs is not None else {}
+    plan = {"task": "fill", "start_from": str(pair.run), "data": pairs, "train": {"steps": 2, "lr": 1e-6}}
+    recipe = build(plan, where="test")
+    for _ in train(recipe, tmp_path / "run", corpus=corpus):
+        pass
+    learnt = heedful.load(tmp_path / "run")
+    assert learnt.tokenizer.encode_masked(MASKED) == pair.ours.tokenizer.encode_masked(MASKED)
+    assert learnt.evaluate(LINES).loss == pytest.approx(pair.ours.evaluate(LINES).loss, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda all_: all_ | {"bert.extra": torch.zeros(1)}, "no rule for their tensor 'bert.extra'"),
+        (lambda all_: {k: v for k, v in all_.items() if "layer.1.output.dense.bias" not in k}, "nothing of theirs for"),
+    ],
+)
+def test_what_is_not_accounted_for_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+    bert_folder(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "model.safetensors"
+    safetensors.torch.save_file(change(safetensors.torch.load_file(path)), path)
+    with pytest.raises(InputError, match=message):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+# Without a head, and with one that classifies
+
+
+@pytest.mark.parametrize(("make", "kind"), [(bert_folder, BertModel), (roberta_folder, RobertaModel)])
+def test_an_encoder_without_a_head(tmp_path: Path, make: Any, kind: Any) -> None:
+    theirs = make(tmp_path / "theirs", kind)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    ours, tokenizer = heedful.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in TEXTS[:5]:
+        with torch.no_grad():
+            hidden = theirs(input_ids=torch.tensor([tokenizer(text).input_ids])).last_hidden_state[0]
+        torch.testing.assert_close(
+            ours.embed([text], pool="first")[0], hidden[0], rtol=0, atol=1e-5 * float(hidden.abs().max())
+        )
+    assert export_model(tmp_path / "run", tmp_path / "back").loads == "AutoModel"
+    back = AutoModel.from_pretrained(tmp_path / "back")
+    assert type(back) is kind
+    assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in back.state_dict().items())
+
+
+PAIRS = [("The small cat", ""), ("My sister", "sings 123 songs"), (TEXTS[2], "a book.")]
+CLASSIFIERS = [(bert_folder, BertForSequenceClassification), (roberta_folder, RobertaForSequenceClassification)]
+
+
+@pytest.mark.parametrize(
+    "problem", ["single_label_classification", "multi_label_classification", "regression"], ids=lambda name: name[:6]
+)
+@pytest.mark.parametrize(("make", "kind"), CLASSIFIERS)
+def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None:
+    torch.manual_seed(2)
+    names = ["score"] if problem == "regression" else ["bad", "so so", "good"]
+    theirs = make(tmp_path / "theirs", kind, id2label=dict(enumerate(names)), problem_type=problem)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    ours, tokenizer = heedful.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text, other in PAIRS:
+        (found,) = ours.classify([text], pairs=[other])
+        with torch.no_grad():
+            logits = theirs(**tokenizer(text, other or None, return_tensors="pt")).logits[0]
+        if problem == "regression":
+            assert found[0][1] == pytest.approx(float(logits), rel=1e-5)
+            continue
+        scores = logits.softmax(0) if problem.startswith("single") else logits.sigmoid()
+        assert dict(found) == pytest.approx(dict(zip(names, scores.tolist(), strict=True)), abs=1e-5)
+    made = export_model(tmp_path / "run", tmp_path / "back")
+    assert made.loads == "AutoModelForSequenceClassification"
+    back = AutoModelForSequenceClassification.from_pretrained(tmp_path / "back")
+    assert type(back) is kind
+    assert back.state_dict().keys() == theirs.state_dict().keys()
+    assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in back.state_dict().items())
+    if problem != "regression":
+        assert back.config.id2label == theirs.config.id2label
+    import_model(tmp_path / "back", tmp_path / "again")
+    for path in (tmp_path / "run").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_other_heads_are_refused(tmp_path: Path) -> None:
+    bert_folder(tmp_path / "theirs", BertForTokenClassification)
+    with pytest.raises(InputError, match="'BertForTokenClassification': its `classifier` is for something else"):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+# What was made here
+
+ROW = Bidirectional(n_layers=2, d_model=16, n_heads=4, context=40)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "chars"])
+def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
+    tokenizer = train_tokenizer([*LINES, "<s> </s>"] * 2, kind=kind, size=330, mask=True)
+    net = make_model(encoder(ROW, vocab_size=tokenizer.size))
+    loud(net)
+    write_run(tmp_path / "run", net.eval(), parameters(net), tokenizer, tokenizer, {"task": "fill"})
+    ours = heedful.load(tmp_path / "run")
+    made = export_model(tmp_path / "run", tmp_path / "hub")
+    assert (made.family, made.loads) == ("BERT", "AutoModelForMaskedLM")
+    theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "hub").eval()
+    reader = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    texts = [*TEXTS, *MASKED]
+    assert reader(texts).input_ids == [[2, *ids, 3] for ids in tokenizer.encode_masked(texts)]
+    agree(ours, theirs, reader, MASKED)
+    import_model(tmp_path / "hub", tmp_path / "again")
+    again = heedful.load(tmp_path / "again")
+    assert again.fill(MASKED) == ours.fill(MASKED)
+
+
+def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(LINES, kind="bytes", size=300, mask=True)
+    net = make_model(encoder(replace(ROW, order="sandwich"), vocab_size=tokenizer.size))
+    write_run(tmp_path / "run", net, parameters(net), tokenizer, tokenizer, {"task": "fill"})
+    with pytest.raises(InputError, match=r"BERT has no words for model\.stack\.block\.order = 'sandwich'"):
+        export_model(tmp_path / "run", tmp_path / "never")
