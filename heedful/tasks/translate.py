@@ -22,7 +22,7 @@ from heedful.models import Transducer, TranslationModel
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
-from heedful.tasks.scores import Scores, score
+from heedful.tasks.scores import METRICS, Metric, Rouge, Scores
 from heedful.train.loop import counter_seed
 from heedful.train.loss import Loss, linear_cross_entropy
 
@@ -120,6 +120,14 @@ def most_places(config: object) -> int | None:
     return min((side.places.size for side in sides if side.places.kind == "learned"), default=None)
 
 
+def check_places(sentences: Sequence[Ids], places: int, *, where: str) -> None:
+    """Raises InputError where one of them has, with its end, more tokens than a model has places."""
+    most = max(map(len, sentences), default=0) + 1
+    if most > places:
+        what = f"a text of {most} tokens, but the model has {places} places"
+        raise InputError(what, where=where, fix="leave it out, or take a model with more places")
+
+
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
     divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read."""
@@ -195,6 +203,11 @@ class Translator:
         return "noise" in self.about
 
     @property
+    def metric(self) -> Metric:
+        """What its translations are scored by."""
+        return METRICS[self.about.get("scores", "bleu")]
+
+    @property
     def around(self) -> tuple[Ids, Ids]:
         """What stands before a source, and after it."""
         return self.about.get("before", []), self.about.get("after", [self.source.eos])
@@ -264,7 +277,22 @@ class Translator:
         n_best = min(decoding.n_best, decoding.beam)
         return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
 
-    def evaluate(self, pairs: Pairs, *, bootstrap: int = 0, **settings: Any) -> tuple[Scores, list[Translation]]:
-        """sacreBLEU's scores of the translations of `pairs`, and the translations."""
+    def evaluate(
+        self, pairs: Pairs, *, bootstrap: int = 0, **settings: Any
+    ) -> tuple[Scores | Rouge, list[Translation]]:
+        """The scores of the translations of `pairs`, and the translations."""
         made = self.search(pairs.source, **settings)
-        return score([translation.text for translation in made], pairs.target, bootstrap=bootstrap), made
+        texts = [translation.text for translation in made]
+        return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
+
+    def loss(self, pairs: Pairs) -> float:
+        """Nats a token of the first references. Raises InputError for texts that the model has not the places for, or a
+        vocabulary that was not made here."""
+        if not self.target.ours:
+            raise InputError("the loss is measured where the vocabulary was made here", fix="train a model of your own")
+        sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
+        if (places := most_places(self.model.config)) is not None:
+            for ids in sides:
+                check_places(ids, places, where=pairs.name)
+        nats, tokens = target_nats(self.model, list(zip(*sides, strict=True)))
+        return nats / tokens
