@@ -36,8 +36,8 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text by its likelihood, answers by accuracy,
-    trees by EVALB's brackets, boxes by mAP.
+    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text by its likelihood, answers by
+    accuracy, trees by EVALB's brackets, boxes by mAP.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.
