@@ -10,7 +10,7 @@ from pathlib import Path
 from heedful.data.text import Pairs, read_pairs
 from heedful.look.draw import score_by_length, to_bytes
 from heedful.store.files import write_bytes
-from heedful.tasks.scores import score
+from heedful.tasks.scores import score_bleu
 from heedful.tasks.translate import Translator
 
 EDGES = (1, 8, 11, 14, 17, 21, 1000)  # words: about equal numbers of captions
@@ -30,7 +30,7 @@ def main() -> None:
     for run in chosen.runs:
         made = Translator.load(run).translate(pairs.source)
         scores[run.name] = [
-            score([made[i] for i in rows], [pairs.target[i] for i in rows]).bleu for rows in bins.values()
+            score_bleu([made[i] for i in rows], [[pairs.target[i]] for i in rows]).bleu for rows in bins.values()
         ]
         print(run.name, " ".join(f"{name}: {bleu:.1f}" for name, bleu in zip(bins, scores[run.name], strict=True)))
     figure = score_by_length(scores, list(bins), [len(rows) for rows in bins.values()])

@@ -23,7 +23,6 @@ Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]
 
-LABELS = {"bleu": "BLEU", "chrf": "chrF"}
 SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean IoU"}
 
 
@@ -52,6 +51,8 @@ def input_lines() -> Iterator[list[str]]:
 
 
 def told(name: str, value: float | int) -> str:
+    from heedful.tasks.scores import LABELS
+
     if isinstance(value, int):
         return f"{value:,} {name.replace('_', ' ')}"
     if name == "exact":

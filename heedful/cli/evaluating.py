@@ -36,7 +36,8 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, a text by its likelihood, answers by accuracy, boxes by mAP.
+    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text by its likelihood, answers by
+    accuracy, trees by EVALB's brackets, boxes by mAP.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.
@@ -77,13 +78,9 @@ def _translations(translator: Any, options: Options) -> Found:
     found: Found = {}
     for name, pairs in tests.items():
         scores, made = translator.evaluate(pairs, bootstrap=options["bootstrap"], **chosen)
-        found[name] = {key: value for key, value in asdict(scores).items() if value is not None}
-        margins = ["" if m is None else f" ± {m:.1f}" for m in (scores.bleu_margin, scores.chrf_margin)]
-        say(
-            f"{name}: BLEU {scores.bleu:.1f}{margins[0]}, chrF {scores.chrf:.1f}{margins[1]}, "
-            f"{100 * scores.exact:.1f} % of {len(pairs):,} exactly right"
-        )
-        say(f"  {scores.signature}\n  {scores.chrf_signature}")
+        found[name] = {"loss": translator.loss(pairs)} if translator.target.ours else {}
+        found[name] |= {key: value for key, value in asdict(scores).items() if value is not None}
+        say(f"{name}: {len(pairs):,} pairs, {scores}")
         if cut := sum(one.cut > 0 for one in made):
             say(f"  sources that were too long, their last tokens not read: {cut:,}")
     return found

@@ -51,7 +51,7 @@ def train(
     task: Annotated[
         str,
         typer.Argument(
-            help="translate, generate, classify, fill, denoise, parse, classify-images, detect, match, "
+            help="translate, summarise, generate, classify, fill, denoise, parse, classify-images, detect, match, "
             "or a recipe file (.py, .yaml)."
         ),
     ] = "translate",

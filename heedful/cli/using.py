@@ -1,4 +1,4 @@
-"""Models at work: `heed translate`, `generate`, `fill`, `classify`, `parse` and `look`."""
+"""Models at work: `heed translate`, `summarise`, `generate`, `fill`, `classify`, `parse` and `look`."""
 
 import itertools
 import json
@@ -10,6 +10,11 @@ import typer
 
 from heedful.cli.common import Json, Run, app, input_lines, say
 from heedful.errors import InputError, MissingError
+
+SUMMARISE = """Summarise texts, or standard input line by line.
+
+Example: heed summarise runs/summarise "A long text." --beam 5
+"""
 
 
 @app.command()
@@ -254,6 +259,9 @@ def translate(
             else:
                 for text, score in one.hypotheses:
                     print(text if len(one.hypotheses) == 1 else f"{score:.3f}\t{text}", flush=True)
+
+
+app.command("summarise", help=SUMMARISE)(translate)
 
 
 @app.command()

@@ -31,20 +31,34 @@ TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence i of `source` translates to sentence i of `target`; `dropped` pairs had an empty side."""
+    """Sentence i of `source` translates to sentence i of `target`; `dropped` pairs had an empty side. `others` are the
+    further references of each, where any has some."""
 
     source: list[str]
     target: list[str]
     name: str
     dropped: int = 0
+    others: tuple[tuple[str, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def references(self) -> list[list[str]]:
+        """All that each source may be translated to."""
+        others = self.others or ((),) * len(self)
+        return [[target, *more] for target, more in zip(self.target, others, strict=True)]
+
+    def apart(self) -> "Pairs":
+        """A pair for each reference."""
+        pairs = [(source, one) for source, own in zip(self.source, self.references, strict=True) for one in own]
+        return Pairs([source for source, _ in pairs], [target for _, target in pairs], self.name)
+
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
         chosen = list(indices)
-        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name)
+        others = tuple(self.others[i] for i in chosen) if self.others else ()
+        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name, others=others)
 
 
 @dataclass(frozen=True)
@@ -84,7 +98,8 @@ def read_parallel(
     - A `.tsv` or `.csv` file with two columns, source first, or with more under a header: the first line is a
       header when it holds both names, `source` and `target` (case aside). `columns` names the two by number
       instead, counted from 1, and then no line is a header.
-    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`.
+    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`. A source may be
+      a list of sentences, which are one text, and a target one of several references.
 
     Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
     out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
@@ -188,13 +203,15 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _pairs(name: str, rows: Iterable[tuple[str, str]]) -> Pairs:
-    """Keep the rows with text on both sides, and count the others."""
+def _pairs(name: str, rows: Iterable[tuple[str, ...]]) -> Pairs:
+    """Keep the rows, a source and its references, with text on both sides, and count the others."""
     read = list(rows)
-    kept = [(source, target) for source, target in read if source.strip() and target.strip()]
+    kept = [row for row in read if row[0].strip() and row[1].strip()]
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
-    return Pairs([source for source, _ in kept], [target for _, target in kept], name, len(read) - len(kept))
+    others = tuple(row[2:] for row in kept)
+    dropped = len(read) - len(kept)
+    return Pairs([row[0] for row in kept], [row[1] for row in kept], name, dropped, others if any(others) else ())
 
 
 def _read_folder(folder: Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Corpus:
@@ -312,7 +329,7 @@ def _column_rows(
         yield (cells[left], cells[right]) if cells else ("", "")
 
 
-def _json_rows(path: Path, lines: list[str], source: str, target: str) -> Iterator[tuple[str, str]]:
+def _json_rows(path: Path, lines: list[str], source: str, target: str) -> Iterator[tuple[str, ...]]:
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         yield _sides(json_line(line, where=where), where, source, target) if line.strip() else ("", "")
@@ -328,8 +345,9 @@ def json_line(line: str, *, where: str) -> object:
         raise InputError(f"not JSON{at}: {why}", where=where, fix="one JSON object a line") from None
 
 
-def _sides(row: object, where: str, source: str, target: str) -> tuple[str, str]:
-    """Both texts of a JSON object, which may hold them under "translation" as Hugging Face's data sets do."""
+def _sides(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
+    """The source and its references, of which an empty one stands for none, in a JSON object, which may hold them under
+    "translation" as Hugging Face's data sets do."""
     if isinstance(row, dict) and isinstance(row.get("translation"), dict):
         row = row["translation"]
     if not isinstance(row, dict):
@@ -339,10 +357,17 @@ def _sides(row: object, where: str, source: str, target: str) -> tuple[str, str]
         if name not in row:
             what = f"no key {name!r}; there are {_listed(row)}"
             raise InputError(what, where=where, fix="name two of these as source and target")
-        if not isinstance(row[name], str):
-            what = f"{name!r} is {_json_type(row[name])}, expected text"
-            raise InputError(what, where=where, fix="write it in quotes")
-    return sanitise(row[source]), sanitise(row[target])
+    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
+    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
+
+
+def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
+    value = row[name]
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        what = f"{name!r} is {_json_type(value)}, expected text"
+        raise InputError(what, where=where, fix="write it in quotes")
+    return [str(text) for text in texts]
 
 
 def _json_type(value: object) -> str:

@@ -20,6 +20,7 @@ from heedful.models.vision_presets import DETECTORS, PAIRS, VISION_TRANSFORMERS
 
 Task = Literal[
     "translate",
+    "summarise",
     "generate",
     "classify",
     "fill",
@@ -45,6 +46,7 @@ class DataRecipe(Section):
     joint: bool = True  # one vocabulary for both sides
     vocab_size: int = Field(8000, ge=300, le=1_000_000)
     longest: int = Field(200, ge=8)  # longer training pairs, in tokens, are left out; a denoiser's texts are cut
+    scores: Literal["bleu", "rouge"] = "bleu"  # and chrF; of translations, or of summaries
     cut: bool = False  # but longer sources, documents to be summarised, are cut there, in training and in use
     # What a denoiser puts right: spans of tokens behind numbered marks, or words behind masks and sentences in another
     # order.
@@ -138,6 +140,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "generate": LANGUAGE_MODELS,
     "classify": {**LANGUAGE_MODELS, **ENCODERS},
     "denoise": TRANSLATORS,
+    "summarise": TRANSLATORS,
     "fill": ENCODERS,
     "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
     "classify-images": VISION_TRANSFORMERS,
@@ -150,6 +153,11 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "generate": {"preset": "gpt-nano"},
     "classify": {"preset": "gpt-mini", "train": {"lr": 5e-4, "warmup": 100}},
     "denoise": {"preset": "transformer-small"},
+    "summarise": {
+        "preset": "transformer-small",
+        "data": {"scores": "rouge", "cut": True, "longest": 512},
+        "decode": {"longest": 120},
+    },
     "fill": {"preset": "encoder-tiny"},
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},

@@ -45,6 +45,7 @@ LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
 JOBS: dict[str, Callable[..., Job]] = {
     "translate": TranslationJob,
+    "summarise": TranslationJob,
     "generate": LanguageJob,
     "classify": ClassifyJob,
     "denoise": DenoiseJob,

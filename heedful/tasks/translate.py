@@ -3,7 +3,7 @@
 `TranslationTask` is what the training loop needs; `Translator` is what a person uses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from heedful.models import Transducer, TranslationModel
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
-from heedful.tasks.scores import Scores, score
+from heedful.tasks.scores import METRICS, Metric, Rouge, Scores
 from heedful.train.loop import counter_seed
 from heedful.train.loss import Loss, linear_cross_entropy
 
@@ -82,6 +82,12 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
     return Ends(target.bos, target.eos)
 
 
+def framed(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
+    """With what stands before every source and begins every target."""
+    before, begin = around.get("before", []), around.get("begin", [])
+    return [([*before, *source], [*begin, *target]) for source, target in pairs]
+
+
 def cross_entropy(model: TranslationModel, batch: Batch, *, smoothing: float = 0.0) -> Loss:
     """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
     device = model.head.weight.device
@@ -129,6 +135,14 @@ def most_places(config: object) -> int | None:
     """How many tokens a source and a target may have, ends included; None where any number."""
     sides = (config.source, config.target) if isinstance(config, Seq2SeqConfig) else ()
     return min((side.places.size for side in sides if side.places.kind == "learned"), default=None)
+
+
+def check_places(sentences: Sequence[Ids], places: int, *, where: str) -> None:
+    """Raises InputError where one of them has, with its end, more tokens than a model has places."""
+    most = max(map(len, sentences), default=0) + 1
+    if most > places:
+        what = f"a text of {most} tokens, but the model has {places} places"
+        raise InputError(what, where=where, fix="leave it out, or take a model with more places")
 
 
 class Translation(NamedTuple):
@@ -205,6 +219,11 @@ class Translator:
     def marked(self) -> bool:
         """Whether it reads and says "<mask>" and the like as the marks that they name: a denoiser does."""
         return "noise" in self.about
+
+    @property
+    def metric(self) -> Metric:
+        """What its translations are scored by."""
+        return METRICS[self.about.get("scores", "bleu")]
 
     @property
     def around(self) -> tuple[Ids, Ids]:
@@ -284,7 +303,20 @@ class Translator:
         n_best = min(decoding.n_best, decoding.beam)
         return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
 
-    def evaluate(self, pairs: Pairs, *, bootstrap: int = 0, **settings: Any) -> tuple[Scores, list[Translation]]:
-        """sacreBLEU's scores of the translations of `pairs`, and the translations."""
+    def evaluate(
+        self, pairs: Pairs, *, bootstrap: int = 0, **settings: Any
+    ) -> tuple[Scores | Rouge, list[Translation]]:
+        """The scores of the translations of `pairs`, and the translations."""
         made = self.search(pairs.source, **settings)
-        return score([translation.text for translation in made], pairs.target, bootstrap=bootstrap), made
+        texts = [translation.text for translation in made]
+        return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
+
+    def loss(self, pairs: Pairs) -> float:
+        """Nats a token of the first references. Raises InputError for texts that the model has not the places for, or a
+        model whose sources end otherwise than its targets."""
+        sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
+        whole = framed([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
+        if (places := most_places(self.model.config)) is not None:
+            check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
+        nats, tokens = target_nats(self.model, whole, ends_of(self.target, self.about))
+        return nats / tokens

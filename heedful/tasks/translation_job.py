@@ -4,7 +4,7 @@ Whatever is wrong with either is found here, before anything is written.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,30 @@ from heedful.tasks.card import model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe
+from heedful.tasks.scores import LABELS, METRICS, rouge_scorer
 from heedful.tasks.start import copy_weights, read_start
-from heedful.tasks.translate import Ids, TranslationTask, Translator, cut_at, ends_of, most_places, target_nats
+from heedful.tasks.translate import (
+    TranslationTask,
+    Translator,
+    check_places,
+    cut_at,
+    ends_of,
+    framed,
+    most_places,
+)
 
 
 class TranslationJob:
     """`corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers. Raises InputError."""
 
-    score_names: tuple[str, ...] = ("bleu", "chrf")
-
     def __init__(self, recipe: Recipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         self.recipe = recipe
         self.corpus = corpus = corpus or _read(recipe)
-        data, pairs = recipe.data, corpus.train
+        data, pairs = recipe.data, corpus.train.apart()
+        self.metric = METRICS[data.scores]
+        self.score_names = self.metric.names
+        if data.scores == "rouge":
+            rouge_scorer()  # found missing now, and not when the training is over
         self.notes = list(corpus.notes)
         self.start = read_start(recipe, begun, "translate")
         if self.start:
@@ -52,7 +63,7 @@ class TranslationJob:
         sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = self._whole(zip(sources, self.target.encode(pairs.target), strict=True))
+        encoded = framed(zip(sources, self.target.encode(pairs.target), strict=True), self.around)
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < self.longest]
         if len(self.pairs) < len(encoded):
             self.notes.append(
@@ -104,15 +115,13 @@ class TranslationJob:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
 
     def measure(self, model: Any) -> Measured:
-        """The loss, given the target's words; and BLEU and chrF of greedy translations, of which a few are shown."""
+        """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""
         translator = self._translator(model)
-        sides = translator.encode(self.valid.source)[0], self.target.encode(self.valid.target)
-        filled = self._whole([pair for pair in zip(*sides, strict=True) if all(pair)])
-        nats, tokens = target_nats(model, filled, self.ends)
         scores, made = translator.evaluate(self.valid, beam=1)
+        found = {name: getattr(scores, name) for name in self.score_names}
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
-        return Measured(nats / tokens, {"bleu": scores.bleu, "chrf": scores.chrf}, scores.bleu, "\n".join(lines))
+        return Measured(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
 
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.source, self.target, self._about())
@@ -125,23 +134,31 @@ class TranslationJob:
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         corpus, decode, first = self.corpus, self.recipe.decode, next(iter(scores.values()))
         origin = f"from the model in `{self.recipe.start_from}`" if self.start else "from scratch"
-        rows = [
-            f"| {name} | {len(corpus.tests[name]):,} | {each['bleu']:.1f} | {each['chrf']:.1f} | "
-            f"{100 * float(each['exact']):.1f} % |"
-            for name, each in scores.items()
-        ]
+        verb, names, rank = self.recipe.task, self.score_names, self.metric.rank
+        what, example = f"Translates {corpus.source} to {corpus.target}", f"A sentence in {corpus.source}."
+        if verb == "summarise":
+            what, example = "Summarises texts", "A long text."
+        columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
+        rows = []
+        for name, each in scores.items():
+            cells = [f"{each[own]:.1f}" for own in names]
+            cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
+            rows.append(f"| {name} | {len(corpus.tests[name]):,} | {' | '.join(cells)} |")
+        signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
         return model_card(
             folder,
-            what=f"Translates {corpus.source} to {corpus.target}. Trained {origin} by heedful on "
-            f"{len(corpus.train):,} sentence pairs, from `{corpus.train.name}`.",
-            table=["| test set | pairs | BLEU | chrF | exactly right |", "|---|---|---|---|---|", *rows],
-            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. "
-            f"BLEU `{first['signature']}`, chrF `{first['chrf_signature']}`.",
-            kept=f"step {best['step']:,}, the best on the validation pairs (BLEU {best['bleu']:.1f}, greedy)",
+            what=f"{what}. Trained {origin} by heedful on {len(corpus.train):,} pairs, from `{corpus.train.name}`.",
+            table=[
+                f"| test set | pairs | {' | '.join(columns)} |",
+                "|---|---|" + "---|" * len(columns),
+                *rows,
+            ],
+            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}.",
+            kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
             minutes=minutes,
             use=[
-                f'heed translate {folder} "A sentence in {corpus.source}."',
-                f'heed look {folder} "A sentence in {corpus.source}." --out attention.html',
+                f'heed {verb} {folder} "{example}"',
+                f'heed look {folder} "{example}" --out attention.html',
             ],
             limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
             "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
@@ -152,19 +169,12 @@ class TranslationJob:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
         for pairs in (self.corpus.valid, *self.corpus.tests.values()):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
-            most = max((len(side) + 1 for pair in self._whole(zip(*sides, strict=True)) for side in pair), default=0)
-            if most > places:
-                what = f"a text of {most} tokens, but the model has {places} places"
-                raise InputError(what, where=pairs.name, fix="leave it out, or take a model with more places")
+            whole = framed(zip(*sides, strict=True), self.around)
+            check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
         return self.longest - 1 - len(self.around.get("before", [])) if self.recipe.data.cut else None
-
-    def _whole(self, pairs: Iterable[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-        """With what stands before every source and begins every target."""
-        before, begin = self.around.get("before", []), self.around.get("begin", [])
-        return [([*before, *source], [*begin, *target]) for source, target in pairs]
 
     def _translator(self, model: Any) -> Translator:
         return Translator(model, self.source, self.target, self._about())
@@ -172,8 +182,10 @@ class TranslationJob:
     def _about(self) -> dict[str, object]:
         """task.json: what the model is for, and how it searches unless told otherwise."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
-        about = {"task": "translate", "source": self.corpus.source, "target": self.corpus.target, "decode": decode}
-        return about | self.around | ({"longest_source": self._cut()} if data.cut else {})
+        about: dict[str, object] = {"task": "translate", "decode": decode}
+        about |= {"source": self.corpus.source, "target": self.corpus.target}
+        about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
+        return about | ({"scores": data.scores} if data.scores != "bleu" else {})
 
 
 def _read(recipe: Recipe) -> Corpus:
