@@ -263,19 +263,21 @@ def translate(
 @app.command()
 def look(
     run: Run,
-    text: Annotated[str, typer.Argument(help="The sentence to translate and watch.")],
+    text: Annotated[str, typer.Argument(help="The sentence to translate and watch, or the file of a picture.")],
     out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
     layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
     head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw who looked at whom while a sentence was translated.
+    """Draw who looked at whom while a sentence was translated, or what was looked at in a picture.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
     from heedful.store import files
-    from heedful.tasks.look import draw, look
+    from heedful.tasks import look as sentences
+    from heedful.tasks import look_images as pictures
+    from heedful.tasks.load import load_model, task_of
     from heedful.tasks.translate import Translator
 
     kind = out.suffix.removeprefix(".")
@@ -285,8 +287,16 @@ def look(
         )
     if not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
-    looked = look(Translator.load(run), text, target=target, layers=layer or "*")
-    files.write_bytes(out, draw(looked, kind, head=head, chosen=layer is not None))
+    if task_of(run) == "classify-images":
+        seen = pictures.look(load_model(run), text, layers=layer or "*")
+        files.write_bytes(out, pictures.draw(seen, kind, head=head))
+        name, chance = seen.labels[0]
+        say(f"{text}\n  -> {name} {chance:.3f}\n{out}")
+        if as_json:
+            print(json.dumps({"input": text, "label": name, "out": str(out), "layers": list(seen.maps.layers)}))
+        return
+    looked = sentences.look(Translator.load(run), text, target=target, layers=layer or "*")
+    files.write_bytes(out, sentences.draw(looked, kind, head=head, chosen=layer is not None))
     say(f"{text}\n  -> {looked.text}\n{out}")
     if as_json:
         print(json.dumps({"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}))
