@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.common import Json, Run, app, input_lines, say
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 
 SUMMARISE = """Summarise texts, or standard input line by line.
 
@@ -262,50 +262,3 @@ def translate(
 
 
 app.command("summarise", help=SUMMARISE)(translate)
-
-
-@app.command()
-def look(
-    run: Run,
-    text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, and watch.")],
-    out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
-    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
-    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
-    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Draw who looked at whom while a sentence was translated; or while a model to fill, encode or classify read it.
-
-    Example: heed look runs/demo "The small cat is sleeping." --out look.html
-    """
-    from heedful.store import files
-    from heedful.tasks.load import load_model, task_of
-    from heedful.tasks.look import draw, first_row, head_labels, look, look_within
-    from heedful.tasks.translate import Translator
-
-    kind = out.suffix.removeprefix(".")
-    if kind not in ("png", "svg", "html"):
-        raise InputError(
-            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg or x.html"
-        )
-    if not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
-    task = task_of(run)
-    if task not in ("translate", "fill", "encode", "classify"):
-        fix = "look at a translator, or at a model to fill, encode or classify"
-        raise InputError(f"a model for {task!r}", where=str(run), fix=fix)
-    served = load_model(run)
-    if isinstance(served, Translator):
-        looked = look(served, text, target=target, layers=layer or "*")
-    else:
-        looked = look_within(served, text, layers=layer or "*")
-    files.write_bytes(out, draw(looked, kind, head=head, chosen=layer is not None))
-    made: dict[str, Any] = {"source": text, "text": looked.text, "out": str(out), "layers": list(looked.weights)}
-    if isinstance(served, Translator):
-        say(f"{text}\n  -> {looked.text}\n{out}")
-    else:
-        made |= {"heads": head_labels(looked), "first": first_row(looked)}
-        likeliest = sorted(first_row(looked), key=lambda pair: -pair[1])[:5]
-        say(f"{looked.read[0]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}\n{out}")
-    if as_json:
-        print(json.dumps(made))

@@ -62,11 +62,14 @@ class ClassifyImagesTask:
         self.seed, self.size, self.mixup = recipe.train.seed, recipe.images.batch, recipe.images.mixup
         self.smoothing = recipe.train.smoothing or 0.0
         self.targets = targets_of(part.labels, about.labels)
+        self._kept: tuple[int, list[Batch]] | None = None
 
     def batches(self, epoch: int) -> list[Batch]:
-        order = shuffled(len(self.part), self.seed, epoch)
-        groups = [order[i : i + self.size] for i in range(0, len(order), self.size)]
-        return [Batch(epoch, own, own[1:] + own[:1]) for own in groups]
+        if self._kept is None or self._kept[0] != epoch:
+            order = shuffled(len(self.part), self.seed, epoch)
+            groups = [order[i : i + self.size] for i in range(0, len(order), self.size)]
+            self._kept = epoch, [Batch(epoch, own, own[1:] + own[:1]) for own in groups]
+        return self._kept[1]
 
     def loss(self, model: ViT, batch: Batch) -> Loss:
         used = list(dict.fromkeys([*batch.pictures, *(batch.partners if self.mixup else ())]))

@@ -11,13 +11,15 @@ import heedful
 from heedful import cli
 from heedful.core.embed import places_between
 from heedful.data.augment import Augment
-from heedful.data.images import Preparation
+from heedful.data.images import Preparation, read_image
 from heedful.data.labelled_images import LabelledImages, Part, read_labelled_images
 from heedful.errors import InputError
+from heedful.look.record import record
 from heedful.models import make_model
 from heedful.tasks.check import check
 from heedful.tasks.classify_images import About, Batch, ClassifyImagesTask, targets_of
 from heedful.tasks.classify_images_job import ClassifyImagesJob
+from heedful.tasks.look_images import draw, look
 from heedful.tasks.recipe import Recipe, build, override
 from heedful.tasks.run import Finished, Trained, train
 
@@ -86,6 +88,29 @@ def few_labels():
 
 def tiny(data):
     return make_model(ClassifyImagesJob(recipe(), data).config).eval()
+
+
+def test_what_was_looked_at(run, tmp_path, capsys):
+    model = heedful.load(run[0])
+    Image.new("RGB", (30, 20), "red").save(tmp_path / "a.png")
+    looked = look(model, tmp_path / "a.png", layers="*.0.*")
+    assert looked.labels == model.classify([tmp_path / "a.png"])[0]
+    (heads,) = looked.maps.layers.values()
+    grid = model.model.config.patches.grid
+    assert heads.shape == (2, *grid)
+    assert looked.maps.together.shape == grid
+    pixels = model.says.preparation([read_image(tmp_path / "a.png")])
+    with torch.no_grad(), record(model.model) as recording:
+        model.model(pixels)
+    weights = recording.weights(recording.names[0])[0]
+    torch.testing.assert_close(heads.flatten(1), weights[:, 0, 1:])
+    for name in ("x.png", "x.html", "x.svg"):
+        words = ["look", run[0], tmp_path / "a.png", "--out", tmp_path / name, "--head", 1, "--json"]
+        (line,) = heed(capsys, *words)
+        assert json.loads(line)["label"] == looked.labels[0][0]
+        assert (tmp_path / name).stat().st_size > 1000
+    with pytest.raises(InputError, match="2 heads, no head 2"):
+        draw(looked, "png", head=2)
 
 
 def test_laws_hold_on_a_run(run):

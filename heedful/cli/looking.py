@@ -1,0 +1,92 @@
+"""Looking inside a model: `heed look`, one function a kind of task."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.common import Json, Run, app, say
+from heedful.errors import InputError, MissingError
+
+KINDS = ("png", "svg", "html")
+Options = Mapping[str, Any]
+Looked = tuple[bytes, str, dict[str, Any]]  # a picture, what a person reads, and what a machine does
+
+
+@app.command()
+def look(
+    run: Run,
+    text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, or the file of a picture.")],
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
+    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
+    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
+    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw who looked at whom while a sentence was translated, or read to be filled, encoded or classified; or what was
+    looked at in a picture.
+
+    Example: heed look runs/demo "The small cat is sleeping." --out look.html
+    """
+    from heedful.store import files
+    from heedful.tasks.load import load_model, task_of
+
+    kind = out.suffix.removeprefix(".")
+    if kind not in KINDS:
+        raise InputError(
+            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg or x.html"
+        )
+    if not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    task = task_of(run)
+    if task not in LOOKS:
+        raise InputError(f"a model for {task!r}", where=str(run), fix=f"look at one for {', '.join(LOOKS)}")
+    if target is not None and task != "translate":
+        raise InputError("--target says nothing to a model that does not translate", where=str(run), fix="leave it out")
+    options = {"kind": kind, "target": target, "layers": layer or "*", "chosen": layer is not None, "head": head}
+    picture, told, facts = LOOKS[task](load_model(run), text, options)
+    files.write_bytes(out, picture)
+    say(f"{told}\n{out}")
+    if as_json:
+        print(json.dumps(facts | {"out": str(out)}))
+
+
+def _translation(translator: Any, text: str, options: Options) -> Looked:
+    from heedful.tasks.look import draw, look
+
+    looked = look(translator, text, target=options["target"], layers=options["layers"])
+    picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
+    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
+    return picture, f"{text}\n  -> {looked.text}", facts
+
+
+def _reading(served: Any, text: str, options: Options) -> Looked:
+    from heedful.tasks.look import draw, first_row, head_labels, look_within
+
+    looked = look_within(served, text, layers=options["layers"])
+    picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
+    first = first_row(looked)
+    likeliest = sorted(first, key=lambda pair: -pair[1])[:5]
+    told = f"{looked.read[0]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
+    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
+    return picture, told, facts | {"heads": head_labels(looked), "first": first}
+
+
+def _image(served: Any, file: str, options: Options) -> Looked:
+    from heedful.tasks.look_images import draw, look
+
+    seen = look(served, file, layers=options["layers"])
+    label, chance = seen.labels[0]
+    facts = {"input": file, "label": label, "layers": list(seen.maps.layers)}
+    return draw(seen, options["kind"], head=options["head"]), f"{file}\n  -> {label} {chance:.3f}", facts
+
+
+LOOKS: dict[str, Callable[[Any, str, Options], Looked]] = {
+    "translate": _translation,
+    "fill": _reading,
+    "encode": _reading,
+    "classify": _reading,
+    "classify-images": _image,
+}

@@ -1,0 +1,122 @@
+"""What a model looked at in a picture, drawn over it: maps of attention as figures, and as one self-contained page.
+
+L layers, H heads, T tokens, of which the last P are the picture's patches, R rows and C columns of them; N channels and
+h x w pixels.
+"""
+
+import base64
+import hashlib
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
+
+from heedful.look.labels import token_label
+
+HEAT, STRENGTH = "inferno", 0.65  # colours from little to much, and how much of the picture the most of it hides
+EDGE = 160  # pixels that a small picture is enlarged to
+
+
+@dataclass(frozen=True)
+class Maps:
+    """What was looked at in `picture`: by each head of each layer; and by all of them together."""
+
+    picture: UInt8[Tensor, "N h w"]
+    layers: Mapping[str, Float[Tensor, "H R C"]]
+    together: Float[Tensor, "R C"]
+    first: int = 0  # the number of the first head
+
+
+def rollout(weights: Sequence[Float[Tensor, "_ T T"]]) -> Float[Tensor, "T T"]:
+    """How much of each token of the input (columns) is in each at the end (rows), where a layer's residual keeps half
+    of a token and attention mixes in the other, as the mean over heads has it (Abnar and Zuidema 2020, section 3)."""
+    T = weights[0].shape[-1]
+    whole = torch.eye(T)
+    for layer in weights:
+        whole = (0.5 * layer.float().mean(0) + 0.5 * torch.eye(T)) @ whole
+    return whole
+
+
+def overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
+    """The map over the picture, grey, its largest weight in full colour; small pictures are enlarged."""
+    times = max(1, EDGE // max(picture.shape[1:]))
+    grey = picture.float().mean(0) / 255
+    grey = grey.repeat_interleave(times, 0).repeat_interleave(times, 1)
+    size = (grey.shape[0], grey.shape[1])
+    heat = F.interpolate(weights.float()[None, None], size=size, mode="bilinear")[0, 0]
+    heat = heat / heat.max().clamp(min=1e-12)
+    colours = torch.from_numpy(matplotlib.colormaps[HEAT](heat.numpy())[..., :3]).float().permute(2, 0, 1)
+    share = STRENGTH * heat.sqrt()
+    return (255 * torch.lerp(grey.expand(3, -1, -1), colours, share)).round().byte()
+
+
+def sheet(maps: Maps, *, title: str) -> Figure:
+    """The picture and all layers together on top; below a row a layer, its mean over heads first."""
+    H = max(len(layer) for layer in maps.layers.values())
+    with matplotlib.rc_context({"font.size": 8}):
+        figure = Figure(figsize=(1.2 + 1.3 * (H + 1), 0.6 + 1.5 * (len(maps.layers) + 1)), layout="constrained")
+        grid = figure.subplots(len(maps.layers) + 1, H + 1, squeeze=False)
+        for axes in grid.flat:
+            axes.set(xticks=[], yticks=[])
+            axes.axis("off")
+        _show(grid[0, 0], maps.picture.expand(3, -1, -1), "picture")
+        _show(grid[0, 1], overlay(maps.picture, maps.together), "rollout")
+        for row, (name, heads) in zip(grid[1:], maps.layers.items(), strict=True):
+            _show(row[0], overlay(maps.picture, heads.mean(0)), f"{name}\nmean")
+            for number, head in enumerate(heads):
+                _show(row[number + 1], overlay(maps.picture, head), f"\nhead {maps.first + number}")
+        figure.suptitle(title, parse_math=False, x=0.01, ha="left")
+    return figure
+
+
+def _show(axes: matplotlib.axes.Axes, pixels: Tensor, title: str) -> None:
+    axes.imshow(pixels.permute(1, 2, 0).numpy(), interpolation="nearest")
+    axes.set_title(title, fontsize=7, loc="left", parse_math=False)
+
+
+STYLE = """
+body { font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #fff; }
+figure { display: inline-block; margin: 0 .5rem .5rem 0; font-size: 12px; }
+img { display: block; width: 112px; height: auto; image-rendering: pixelated; }
+img:hover { width: 336px; }
+.large img, .large img:hover { width: 260px; }
+h2 { font-size: 1rem; margin: 1rem 0 .3rem; }
+"""
+
+
+def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> str:
+    """All maps as one html file that asks nobody for anything and runs nothing; `said` are labels with chances."""
+    whole = [("picture", maps.picture.expand(3, -1, -1)), ("attention rollout", overlay(maps.picture, maps.together))]
+    parts = [f'<div class="large">{"".join(_figure(pixels, name) for name, pixels in whole)}</div>']
+    for name, heads in maps.layers.items():
+        parts.append(f"<h2>{html.escape(name)}</h2>")
+        parts.append(_figure(overlay(maps.picture, heads.mean(0)), "mean over heads"))
+        parts += [
+            _figure(overlay(maps.picture, head), f"head {maps.first + number}") for number, head in enumerate(heads)
+        ]
+    told = ", ".join(f"{html.escape(token_label(label))} {chance:.3f}" for label, chance in said)
+    allowed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{allowed}'"
+    name = html.escape(token_label(title, limit=200))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style></head>'
+        f"<body><h1>{name}</h1><p>{told}</p>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _figure(pixels: UInt8[Tensor, "3 a b"], caption: str) -> str:
+    data = io.BytesIO()
+    Image.fromarray(numpy.ascontiguousarray(pixels.permute(1, 2, 0).numpy())).save(data, "png")
+    source = base64.b64encode(data.getvalue()).decode()
+    text = html.escape(caption)
+    return f'<figure><img src="data:image/png;base64,{source}" alt="{text}"><figcaption>{text}</figcaption></figure>'
