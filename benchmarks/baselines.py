@@ -3,7 +3,7 @@
     pip install scikit-learn
     python -m benchmarks.baselines --data PATH/TO/data
 
-The folder holds sst, trec, sick, copa and mctest, or some of them, as `benchmarks/datasets.py` describes each. Words
+The folder holds sst, trec, sick, mrpc, copa, mctest, or some of them, as `benchmarks/datasets.py` describes each. Words
 and pairs of neighbours, weighted by TF-IDF, go into logistic regression (ridge regression for scores) whose
 regularisation is chosen by cross-validation on the training examples. Of two texts it sees each, what they share, and
 what only one has; of two choices, in what they differ: their words, and each word of the text beside each of theirs.
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from benchmarks.datasets import FOLDS, copa, mctest, sick, sst2, trec
+from benchmarks.datasets import FOLDS, copa, mctest, mrpc, sick, sst2, trec
 from heedful.data.labelled import Example, Labelled
 from heedful.errors import HeedError, MissingError
 from heedful.tasks.metrics import accuracy, pearson, spearman
@@ -57,6 +57,8 @@ def table(data: Path) -> Iterator[Row]:
         found, right = of_words(related), [one.score for one in related.tests["test"]]
         for name, measure in {"Pearson": pearson, "Spearman": spearman}.items():
             yield Row("SICK, relatedness", len(right), name, 0.0, measure(found, right))
+    if (data / "mrpc").is_dir():
+        yield _right(mrpc(data / "mrpc"), of_words)
     if (data / "copa").is_dir():
         each = [_right(copa(data / "copa", fold=fold), of_words) for fold in range(FOLDS)]
         majority, words = fmean(row.majority for row in each), fmean(row.words for row in each)  # of equal folds

@@ -3,7 +3,7 @@
 Each is a `Labelled` whose test is what the field scores on: of SST-2 the dev part (Socher et al. 2013), of TREC and
 SICK the test (Li and Roth 2002, Marelli et al. 2014), of MCTest the dev part too (Richardson et al. 2013). Of COPA
 (Roemmele et al. 2011) only the dev questions have mirrored twins (Kavumba et al. 2019): it is cut into folds, twins
-together. To validate on there is SICK's dev part; elsewhere `heed` holds some of the training examples out.
+together. To validate on there are the dev parts of SICK and MRPC; elsewhere `heed` holds some examples out.
 """
 
 import json
@@ -62,6 +62,18 @@ def sick(folder: Path, answer: Literal["label", "score"]) -> Labelled:
 
     train, valid, test = (read(folder / f"{name}.tsv") for name in ("train", "dev", "test"))
     return Labelled(answer, train, valid, {"test": test}, "SICK")
+
+
+def mrpc(folder: Path) -> Labelled:
+    """Pairs of sentences from the news, and whether they say the same (Dolan and Brockett 2005): train.tsv, dev.tsv and
+    test.tsv, with the header Quality, #1 ID, #2 ID, #1 String, #2 String."""
+
+    def read(path: Path) -> list[Example]:
+        rows = [line.split("\t") for line in path.read_text(encoding="utf-8-sig").splitlines()[1:]]
+        return [Example(first, second, label="same" if same == "1" else "other") for same, _, _, first, second in rows]
+
+    train, valid, test = (read(folder / f"{name}.tsv") for name in ("train", "dev", "test"))
+    return Labelled("label", train, valid, {"test": test}, "MRPC")
 
 
 def copa(folder: Path, *, fold: int) -> Labelled:

@@ -6,22 +6,18 @@ model.translate(["The small cat is sleeping."])
 
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedful.tasks.classify_images import ImageClassifier
-    from heedful.tasks.fill import Filler
-    from heedful.tasks.generate import LanguageModel
     from heedful.tasks.recipe import Recipe
     from heedful.tasks.run import Finished
-    from heedful.tasks.translate import Translator
 
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> "Translator | LanguageModel | Filler | ImageClassifier":
-    """The model in a run's folder: a Translator to `translate`, a LanguageModel to `generate`, a Filler to `fill`, or
-    an ImageClassifier to `classify`; all `evaluate`.
+def load(run: str | Path, *, device: str = "cpu") -> Any:
+    """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as
+    `heedful.tasks.load.SERVED` lists them by the task that they were trained for. All but bare encoders `evaluate`.
 
     torch is imported only now.
     """

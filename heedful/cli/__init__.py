@@ -3,7 +3,7 @@
 import sys
 from typing import NoReturn
 
-from heedful.cli import evaluating, exchange, measuring, training, using  # noqa: F401  # each adds its commands
+from heedful.cli import evaluating, exchange, measuring, seeing, training, using  # noqa: F401  # each adds its commands
 from heedful.cli.common import app
 from heedful.errors import HeedError, Interrupted
 

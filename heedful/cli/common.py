@@ -24,6 +24,7 @@ Settings = Annotated[
 ]
 
 LABELS = {"bleu": "BLEU", "chrf": "chrF"}
+SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean IoU"}
 
 
 def say(text: str) -> None:
@@ -55,7 +56,9 @@ def told(name: str, value: float | int) -> str:
         return f"{value:,} {name.replace('_', ' ')}"
     if name == "exact":
         return f"{100 * value:.1f} % exactly right"
-    return f"{LABELS[name]} {value:.1f}" if name in LABELS else f"{name.replace('_', ' ')} {value:.3f}"
+    return (
+        f"{LABELS[name]} {value:.1f}" if name in LABELS else f"{SHARES.get(name, name.replace('_', ' '))} {value:.3f}"
+    )
 
 
 class Progress:

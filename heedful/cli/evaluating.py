@@ -36,7 +36,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, a text by its likelihood, or answers by accuracy and the like.
+    """Score translations by sacreBLEU's BLEU and chrF, a text by its likelihood, answers by accuracy, boxes by mAP.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.
@@ -157,6 +157,20 @@ def _image_classifier(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(part) for name, part in tests.items()})
 
 
+def _detector(model: Any, options: Options) -> Found:
+    from heedful.data.boxes import read_test_boxes
+
+    tests = read_test_boxes(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
+def _matcher(model: Any, options: Options) -> Found:
+    from heedful.data.captions import read_test_captions
+
+    tests = read_test_captions(options["data"], channels=model.says.preparation.channels)
+    return _told({name: model.evaluate(part) for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -179,4 +193,6 @@ EVALUATORS = {
     "encode": Evaluator(_encoder),
     "parse": Evaluator(_parser, frozenset({"beam"})),
     "classify-images": Evaluator(_image_classifier),
+    "detect": Evaluator(_detector),
+    "match": Evaluator(_matcher),
 }

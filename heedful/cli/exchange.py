@@ -15,8 +15,8 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model of the Hugging Face Hub: GPT-2, LLaMA, Marian, BART, T5, BERT or RoBERTa, from
-    safetensors.
+    """Make a run of a model of the Hugging Face Hub, from safetensors: GPT-2, LLaMA, Marian, BART, T5, BERT, RoBERTa,
+    ViT or DeiT.
 
     Example: heed import gpt2 --out runs/gpt2
     """
@@ -26,7 +26,8 @@ def import_(
 
     made = import_model(folder, out or Path("runs") / folder.absolute().name)
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
-    say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{made.out}: heed {made.task} {made.out} ...")
+    verb = made.task.split("-")[0]
+    say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{made.out}: heed {verb} {made.out} ...")
     if as_json:
         print(json.dumps(asdict(made)))
 
@@ -47,6 +48,7 @@ def export(
     from heedful.tasks.exchange import export_model
 
     made = export_model(run, out, to=to)
-    say(f"{made.family}: transformers.{made.loads}.from_pretrained({made.out!r}), and AutoTokenizer likewise")
+    reads = "AutoImageProcessor" if "preprocessor_config.json" in made.files else "AutoTokenizer"
+    say(f"{made.family}: transformers.{made.loads}.from_pretrained({made.out!r}), and {reads} likewise")
     if as_json:
         print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads"}))

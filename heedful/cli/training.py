@@ -51,12 +51,14 @@ def train(
     task: Annotated[
         str,
         typer.Argument(
-            help="translate, generate, classify, fill, denoise, parse, classify-images, or a recipe file (.py, .yaml)."
+            help="translate, generate, classify, fill, denoise, parse, classify-images, detect, match, "
+            "or a recipe file (.py, .yaml)."
         ),
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[
-        str | None, typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME; of pictures, an idx file.")
+        str | None,
+        typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME; of pictures, an idx file, or shapes."),
     ] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,

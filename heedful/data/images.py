@@ -265,7 +265,7 @@ class Preparation:
             pixels = pixels - torch.tensor(self.mean, device=pixels.device)[:, None, None]
         return pixels / torch.tensor(self.std, device=pixels.device)[:, None, None] if self.std else pixels
 
-    def __call__(self, pictures: Sequence[UInt8[Tensor, "N H W"]]) -> Float[Tensor, "B N h w"]:
+    def __call__(self, pictures: Sequence[UInt8[Tensor, "N _ _"]]) -> Float[Tensor, "B N h w"]:
         """A batch, as a model is measured and used on it."""
         return self.normalised(self.scaled(torch.stack([self.fitted(pixels) for pixels in pictures])))
 

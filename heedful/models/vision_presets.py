@@ -154,6 +154,7 @@ def two_towers(
     end: int | None = None,
     context: int | None = None,
     size: tuple[int, ...] | None = None,
+    channels: int = 3,
 ) -> CLIPConfig:
     """The configuration of a CLIP of this size: both towers pre-norm, the picture's with a norm in front. `end` is the
     token that ends a text, by default the vocabulary's last."""
@@ -167,7 +168,7 @@ def two_towers(
     places = PlacesConfig(kind="learned", size=context or row.context)
     image = ViTConfig(
         d_model=row.image_width,
-        patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, bias=False),
+        patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, channels=channels, bias=False),
         stack=stack(row.image_layers, row.image_heads, row.image_width),
         n_classes=0,
         input_norm=True,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -19,16 +20,18 @@ from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.decode.search import beam, greedy
 from heedful.errors import MissingError
 from heedful.look.record import record
-from heedful.models import RNN, Transducer
+from heedful.models import DETR, RNN, Transducer
 from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.detect import Detector
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
+from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
@@ -309,13 +312,18 @@ class Answers(Probe):
 
 
 class Pictures(Probe):
-    """Random pixels; each picture's logits are real, and nothing is padded."""
+    """Random pixels; all that is said of each picture is real, and nothing is padded."""
 
-    def __init__(self, classifier: ImageClassifier, texts: Sequence[str]) -> None:
-        prepared, K = classifier.says.preparation, len(classifier.says.labels)
+    def __init__(self, served: ImageClassifier | Detector, texts: Sequence[str]) -> None:
+        prepared = served.says.preparation
+        size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
         draw = torch.Generator().manual_seed(0)
-        pixels = torch.randn(5, prepared.channels, *prepared.size, generator=draw)
-        super().__init__(classifier.model, (pixels,), torch.ones(5, K, dtype=torch.bool))
+        pixels = torch.randn(5, prepared.channels, *size, generator=draw)
+        model: Any = served.model
+        parts = model.config.n_queries if isinstance(model, DETR) else model.config.n_classes
+        if isinstance(model, DETR):
+            model = LastLayer(model)
+        super().__init__(model, (pixels,), torch.ones(5, parts, dtype=torch.bool))
 
     def laws(self) -> Iterator[Law]:
         yield from (law for law in super().laws() if not law.name.startswith("padding"))
@@ -327,6 +335,41 @@ class Pictures(Probe):
         return self.model(self.inputs[0][row][None])
 
 
+class LastLayer(nn.Module):
+    """What a detector's last layer says of classes and boxes, side by side."""
+
+    def __init__(self, model: DETR) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B Q A"]:
+        found = self.model(pixels)
+        return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
+
+
+class Matches(Probe):
+    """Random pixels, and texts: how much each picture is like each text."""
+
+    def __init__(self, matcher: Matcher, texts: Sequence[str]) -> None:
+        self.layout, prepared = matcher.layout, matcher.says.preparation
+        room = self.layout.context - 9
+        sentences = matcher.layout.encode(list(texts)[:8]) or random_sentences(matcher.tokenizer.size)
+        self.rows = [ids[:room] for ids in sentences]
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(4, prepared.channels, *prepared.size, generator=draw)
+        real = torch.ones(len(pixels), len(self.rows), dtype=torch.bool)
+        super().__init__(matcher.model, (pixels, self.layout.rows(self.rows)), real)
+
+    @torch.no_grad()
+    def padded(self) -> Tensor:
+        pixels, tokens = self.inputs
+        return self.model(pixels, torch.nn.functional.pad(tokens, (0, 7), value=4))
+
+    def alone(self, row: int) -> Tensor:
+        pixels, alone = self.inputs[0][row][None], [self.layout.rows([ids]) for ids in self.rows]
+        return torch.cat([self.model(pixels, tokens) for tokens in alone], dim=1)
+
+
 PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Translator: translations,
     LanguageModel: Texts,
@@ -335,6 +378,8 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     TextEncoder: Vectors,
     Parser: parses,
     ImageClassifier: Pictures,
+    Detector: Pictures,
+    Matcher: Matches,
 }
 
 

@@ -20,12 +20,14 @@ from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5
+from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks.folder import parameters
+from heedful.tasks.hub_images import read_image_classifier, write_image_classifier
 from heedful.tasks.hub_text import (
     Files,
     Written,
@@ -67,6 +69,18 @@ class Family:
 def _encoder_loads(config: EncoderConfig) -> str:
     return "AutoModelForMaskedLM" if config.words else "AutoModel"
 
+
+VIT = Family(  # and DeiT, which is one with a teacher
+    name="ViT",
+    config=ViTConfig,
+    loads=lambda config: "AutoModelForImageClassification",
+    config_from_hf=lambda theirs, names, where: vit.config_from_hf(theirs, where=where),
+    config_to_hf=vit.config_to_hf,
+    rules=vit.rules,
+    tokens={},
+    read=read_image_classifier,
+    write=write_image_classifier,
+)
 
 # By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
 FAMILIES: dict[str, Family] = {
@@ -149,6 +163,8 @@ FAMILIES: dict[str, Family] = {
         read=read_encoder,
         write=write_encoder,
     ),
+    "vit": VIT,
+    "deit": VIT,
 }
 
 
@@ -195,7 +211,8 @@ class Exported:
 
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
-    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, tokenizer.
+    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, what it reads texts or
+    pictures by.
 
     All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
     InputError, MissingError or StorageError; `out` is then as it was.

@@ -7,9 +7,11 @@ from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.detect import Detector
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
+from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
 
@@ -21,6 +23,8 @@ SERVED: dict[str, Any] = {
     "encode": TextEncoder,
     "parse": Parser,
     "classify-images": ImageClassifier,
+    "detect": Detector,
+    "match": Matcher,
 }
 
 

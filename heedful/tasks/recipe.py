@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
-from heedful.models.vision_presets import VISION_TRANSFORMERS
+from heedful.models.vision_presets import DETECTORS, PAIRS, VISION_TRANSFORMERS
 
 Task = Literal[
     "translate",
@@ -26,6 +26,8 @@ Task = Literal[
     "denoise",
     "parse",
     "classify-images",
+    "detect",
+    "match",
 ]
 
 
@@ -97,7 +99,7 @@ class ClassifyRecipe(Section):
 class ImagesRecipe(Section):
     """Pictures, and how they are changed while a model learns from them."""
 
-    size: int | None = Field(None, ge=8, le=4096)  # pixels of an edge; None: as the data and the model suggest
+    size: int | None = Field(None, ge=8, le=4096)  # pixels of the longer edge; None: as data and model suggest
     channels: Literal[1, 3] | None = None  # None: 1 where all pictures are grey
     batch: int = Field(128, ge=1)  # pictures in a batch
     augment: Literal["none", "light", "strong"] = "light"  # data.augment says what each of them is
@@ -139,6 +141,8 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "fill": ENCODERS,
     "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
     "classify-images": VISION_TRANSFORMERS,
+    "detect": DETECTORS,
+    "match": PAIRS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -149,6 +153,8 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "fill": {"preset": "encoder-tiny"},
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
+    "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
+    "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
 }
 TASKS = tuple(PRESETS)
 

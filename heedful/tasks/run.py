@@ -24,11 +24,13 @@ from heedful.tasks.card import environment
 from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
+from heedful.tasks.detect_job import DetectJob
 from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
+from heedful.tasks.match_job import MatchJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
@@ -49,6 +51,8 @@ JOBS: dict[str, Callable[..., Job]] = {
     "fill": FillJob,
     "parse": ParseJob,
     "classify-images": ClassifyImagesJob,
+    "detect": DetectJob,
+    "match": MatchJob,
 }
 AGAIN = "the same command goes on from there"
 

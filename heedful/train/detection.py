@@ -58,18 +58,30 @@ def overlap(boxes: Float[Tensor, "*#N 4"], others: Float[Tensor, "*#N 4"]) -> Fl
 
 @torch.no_grad()
 def pair(
-    logits: Float[Tensor, "Q K"], boxes: Float[Tensor, "Q 4"], target: Target, config: SetConfig
-) -> tuple[Int[Tensor, "N"], Int[Tensor, "N"]]:
-    """Which query answers for which thing of a picture: the pairs, one thing a query, that cost least together
-    (Kuhn 1955). Costs that are no numbers count as the highest."""
+    logits: Float[Tensor, "B Q K"], boxes: Float[Tensor, "B Q 4"], targets: Sequence[Target], config: SetConfig
+) -> tuple[Int[Tensor, "N"], Int[Tensor, "N"], Int[Tensor, "N"]]:
+    """Which query of a picture answers for which of its things: the pairs, one thing a query, that cost least together
+    (Kuhn 1955). Picture, query, and the number of the thing among all of the batch. Costs that are no numbers count as
+    the highest."""
     from scipy.optimize import linear_sum_assignment
 
-    cost = -config.pair_class * logits.float().softmax(-1)[:, target.classes]
-    cost = cost + config.pair_distance * torch.cdist(boxes.float(), target.boxes.float(), p=1)
-    cost = cost - config.pair_overlap * overlap(boxes[:, None].float(), target.boxes[None].float())
+    classes, there = together(targets)
+    cost = -config.pair_class * logits.float().softmax(-1)[:, :, classes]
+    cost = cost + config.pair_distance * torch.cdist(boxes.float(), there.float(), p=1)
+    cost = cost - config.pair_overlap * overlap(boxes[:, :, None].float(), there.float())
     highest = torch.finfo(cost.dtype).max
-    queries, things = linear_sum_assignment(cost.nan_to_num(highest, highest, highest).cpu().numpy())
-    return torch.as_tensor(queries, device=boxes.device), torch.as_tensor(things, device=boxes.device)
+    costs, first, found = cost.nan_to_num(highest, highest, highest).cpu().numpy(), 0, []
+    for picture, target in enumerate(targets):
+        own = costs[picture, :, first : first + len(target.classes)]
+        found += [(picture, query, first + thing) for query, thing in zip(*linear_sum_assignment(own), strict=True)]
+        first += len(target.classes)
+    pictures, queries, things = torch.tensor(found, dtype=torch.int64, device=boxes.device).view(-1, 3).unbind(1)
+    return pictures, queries, things
+
+
+def together(targets: Sequence[Target]) -> Target:
+    """What is in all pictures, one after another."""
+    return Target(torch.cat([one.classes for one in targets]), torch.cat([one.boxes for one in targets]))
 
 
 def set_loss(
@@ -97,14 +109,12 @@ def _parts(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
     """The weighted mean of the cross-entropy, and the sums over pairs of the distance and of 1 - overlap."""
     K = logits.shape[-1]
+    classes, there = together(targets)
+    pictures, queries, things = pair(logits, boxes, targets, config)
     wanted = torch.full(logits.shape[:2], K - 1, device=logits.device)
-    distance = lost = boxes.new_zeros((), dtype=torch.float32)
-    for i, target in enumerate(targets):
-        queries, things = pair(logits[i], boxes[i], target, config)
-        wanted[i, queries] = target.classes[things]
-        found, there = boxes[i, queries].float(), target.boxes[things].float()
-        distance = distance + (found - there).abs().sum()
-        lost = lost + (1 - overlap(found, there)).sum()
+    wanted[pictures, queries] = classes[things]
+    found, right = boxes[pictures, queries].float(), there[things].float()
+    distance, lost = (found - right).abs().sum(), (1 - overlap(found, right)).sum()
     weight = torch.ones(K, device=logits.device)
     weight[-1] = config.nothing
     return F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), weight), distance, lost

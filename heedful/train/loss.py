@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
@@ -21,10 +21,13 @@ class Loss:
     count: int  # what to divide by: tokens, for text
 
 
-def contrastive(similarity: Float[Tensor, "B B"]) -> Loss:
+def contrastive(similarity: Float[Tensor, "B B"], same: Bool[Tensor, "B B"] | None = None) -> Loss:
     """Each row is to find its own column among all, and each column its own row (Radford et al. 2021, figure 3): the
-    mean of both cross-entropies, in float32."""
+    mean of both cross-entropies, in float32. Where `same`, row and column belong together too, and are no choice."""
     own = torch.arange(len(similarity), device=similarity.device)
+    if same is not None:
+        others = same & (own[:, None] != own)
+        similarity = similarity.float().masked_fill(others, -torch.inf)
     rows, columns = (F.cross_entropy(x.float(), own, reduction="sum") for x in (similarity, similarity.mT))
     return Loss((rows + columns) / 2, len(similarity))
 

@@ -48,7 +48,7 @@ def test_pairs_cost_least(n: int) -> None:
         apart = float((found[q] - there.boxes[t]).abs().sum())
         return -chance + 2 * apart - 2 * float(overlap(found[q], there.boxes[t]))
 
-    queries, things = pair(logits, found, there, config)
+    _, queries, things = pair(logits[None], found[None], [there], config)
     assert sorted(things.tolist()) == list(range(n))
     assert len(set(queries.tolist())) == n
     least = min(sum(cost(q, t) for t, q in enumerate(chosen)) for chosen in permutations(range(Q), n))
@@ -59,7 +59,7 @@ def test_pairs_cost_least(n: int) -> None:
 def test_what_is_no_number_is_paired_last() -> None:
     logits, found, there = torch.zeros(2, K), boxes(2), target(1)
     found[0] = torch.nan
-    assert pair(logits, found, there, SetConfig())[0].tolist() == [1]
+    assert pair(logits[None], found[None], [there], SetConfig())[1].tolist() == [1]
 
 
 def test_order_says_nothing() -> None:

@@ -1,0 +1,88 @@
+"""Models that say where in a picture something is: `heed detect`."""
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.common import Json, Run, app, input_lines, say
+from heedful.errors import InputError, MissingError
+
+Pictures = Annotated[list[str] | None, typer.Argument(help="Files of pictures; without any, lines of standard input.")]
+
+
+@app.command()
+def detect(
+    run: Run,
+    pictures: Pictures = None,
+    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="The least probability of a box.")] = 0.5,
+    out: Annotated[Path | None, typer.Option(help="Draw them: a .png file, or a folder for several pictures.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Find things in pictures: their labels and boxes (left, upper, right and lower edge, in pixels).
+
+    Example: heed detect runs/detect street.jpg --out found.png
+    """
+    from heedful.data.images import read_image, to_image
+    from heedful.look.marks import draw_boxes
+    from heedful.tasks.detect import Detector
+
+    model = Detector.load(run)
+    places = _places(pictures, out)
+    for files in _groups(pictures):
+        for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
+            if as_json:
+                boxes = [{**one._asdict(), "box": [round(edge, 2) for edge in one.box]} for one in found]
+                print(json.dumps({"input": file, "boxes": boxes}, ensure_ascii=False), flush=True)
+            else:
+                for one in found:
+                    edges = " ".join(f"{edge:.0f}" for edge in one.box)
+                    print(f"{one.label}\t{one.score:.3f}\t{edges}\t{file}", flush=True)
+            if out is not None:
+                marks = [(f"{one.label} {one.score:.2f}", one.box, model.says.labels.index(one.label)) for one in found]
+                _write_png(places(file), draw_boxes(to_image(read_image(file)), marks))
+
+
+def _groups(pictures: Sequence[str] | None) -> Iterator[list[str]]:
+    """One picture at a time, so that each answer comes at once."""
+    for files in [pictures] if pictures else input_lines():
+        yield from ([file] for file in files)
+
+
+class _places:
+    """Where the pictures go that are drawn: one file, or a folder with one for each."""
+
+    def __init__(self, pictures: Sequence[str] | None, out: Path | None) -> None:
+        self.out, self.taken = out, set[Path]()
+        self.folder = out is not None and (out.is_dir() or pictures is None or len(pictures) > 1)
+        if out is None:
+            return
+        if self.folder and out.suffix:
+            raise InputError("one file for several pictures", where=str(out), fix="name a folder")
+        if not self.folder and out.suffix != ".png":
+            raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")
+        if not self.folder and not out.parent.is_dir():
+            raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+
+    def __call__(self, file: str) -> Path:
+        assert self.out is not None
+        if not self.folder:
+            return self.out
+        place = self.out / f"{Path(file).stem}.png"
+        if place in self.taken:
+            raise InputError("two pictures of one name", where=file, fix="draw them one by one")
+        self.taken.add(place)
+        return place
+
+
+def _write_png(place: Path, image: Any) -> None:
+    from heedful.store import files
+
+    data = io.BytesIO()
+    image.save(data, "png")
+    files.make_folder(place.parent)
+    files.write_bytes(place, data.getvalue())
+    say(str(place))

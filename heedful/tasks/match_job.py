@@ -1,0 +1,194 @@
+"""Training a model that matches pictures and texts: from a recipe and its pairs to a tokenizer and the model's
+configuration."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import from_json, to_json
+from heedful.data.augment import AUGMENTS
+from heedful.data.captions import CaptionedImages, read_captioned
+from heedful.data.images import Preparation, survey
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import InputError
+from heedful.models.clip import CLIPConfig
+from heedful.models.vision_presets import PAIRS, TwoTowers, two_towers
+from heedful.store import files
+from heedful.store.checkpoint import read_model
+from heedful.tasks.card import model_card
+from heedful.tasks.folder import load_weights, parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.job import Measured, Scores
+from heedful.tasks.load import load_model, task_of
+from heedful.tasks.match import LARGEST_SCALE, About, Layout, Matcher, MatchTask, lowered
+from heedful.tasks.recipe import Recipe
+
+SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
+SHOWN = 8  # pictures of a sample
+MEASURED = ("text_to_image_recall_10", "image_to_text_recall_10")
+
+
+class MatchJob:
+    """`corpus` stands in for the recipe's data; `begun`, a run's folder, knows its tokenizer and what it was started
+    from. All pictures are read once, so that what is wrong with one is said before anything is trained. Raises
+    InputError."""
+
+    def __init__(self, recipe: Recipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
+        self.recipe, data = recipe, recipe.data
+        if corpus is None and not data.path:
+            raise InputError("no data was given", fix="--data PATH: a .csv with the columns image,text, or a folder")
+        self.start = _read_start(recipe, begun)
+        channels = recipe.images.channels if self.start is None else self.start[1].preparation.channels
+        self.corpus = corpus = corpus or read_captioned(data.path, channels=channels)
+        if len(corpus.train) < 2:
+            raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
+        found = survey(corpus.train.images)
+        for part in (corpus.valid, *corpus.tests.values()):
+            survey(part.images)
+        texts = [text for own in corpus.train.captions for text in own]
+        if self.start is None:
+            known = None if begun is None else read_tokenizers(begun)
+            self.tokenizer = _learnt(recipe, texts) if known is None else known[0]
+            seen = Preparation(channels=corpus.channels, mean=found.mean, std=found.std)
+            self.config, self.about = _made_for(corpus, recipe, seen, self.tokenizer)
+        else:
+            self.config, self.about, self.tokenizer = self.start
+        self.layout = _layout(self.tokenizer, self.about, self.config)
+        self.layout.encode(texts)
+        self.notes = list(corpus.notes)
+        if self.layout.cut:
+            self.notes.append(
+                f"{self.layout.cut:,} texts are longer than {self.layout.context - 2} tokens, and lose their end"
+            )
+        self.fingerprint = hashlib.sha256(repr((found.fingerprint, corpus.train.captions)).encode()).hexdigest()
+        self.tokenizer_hash = self.tokenizer.fingerprint
+        self.score_names: tuple[str, ...] = MEASURED
+
+    def describe(self) -> str:
+        rows, columns = self.about.preparation.size
+        texts = sum(map(len, self.corpus.train.captions))
+        return f"{len(self.corpus.train):,} pictures with {texts:,} texts, {rows} x {columns} pixels"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    def facts(self) -> dict[str, object]:
+        corpus = self.corpus
+        parts = {"train": corpus.train, "valid": corpus.valid, **corpus.tests}
+        return {
+            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
+            "pictures": {name: len(part) for name, part in parts.items()},
+            "texts": {name: sum(map(len, part.captions)) for name, part in parts.items()},
+            "preparation": to_json(self.about.preparation),
+            "vocabulary": self.tokenizer.size,
+            "fingerprint": self.fingerprint,
+            "notes": self.notes,
+        } | ({} if self.start is None else {"start": [to_json(each) for each in self.start[:2]]})
+
+    def begin(self, model: Any) -> None:
+        if self.start is not None:
+            _, tensors = read_model(Path(self.recipe.start_from))
+            load_weights(model, tensors, where=f"{self.recipe.start_from}/model.safetensors")
+
+    def task(self, model: Any) -> MatchTask:
+        augment = AUGMENTS[self.recipe.images.augment]
+        augment = replace(augment, flip=augment.flip and self.recipe.images.flip)
+        layout = _layout(self.tokenizer, self.about, self.config)
+        return MatchTask(self.corpus.train, self.about, layout, augment, self.recipe)
+
+    def measure(self, model: Any) -> Measured:
+        matcher = Matcher(model, self.tokenizer, self._task())
+        found = matcher.evaluate(self.corpus.valid)
+        loss, sample = found.pop("loss"), matcher.sample(self.corpus.valid, SHOWN)
+        return Measured(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
+
+    def write(self, folder: Path, model: Any) -> None:
+        """A temperature that its last step has brought too low is what all losses took it for."""
+        tensors = parameters(model)
+        tensors["log_scale"] = tensors["log_scale"].clamp(max=LARGEST_SCALE)
+        write_run(folder, model, tensors, self.tokenizer, self.tokenizer, self._task())
+
+    def finish(self, folder: Path) -> Scores:
+        best = Matcher.load(folder)
+        sets = self.corpus.tests or {"valid": self.corpus.valid}
+        return {name: best.evaluate(part) for name, part in sets.items()}
+
+    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
+        names = list(next(iter(scores.values())))
+        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
+        header = f"| pictures | {' | '.join(name.replace('_', ' ') for name in names)} |"
+        origin = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
+        size = " x ".join(map(str, self.about.preparation.size))
+        return model_card(
+            folder,
+            what=f"Says which texts belong to a picture, and which pictures to a text. Trained {origin} by heedful: "
+            f"{self.describe()}, from `{self.corpus.name}`.",
+            table=[header, "|---|" + "---|" * len(names), *rows],
+            how=f"Recall at k: how often one that belongs to it is among the best k, of {self._sizes()}. Pictures are "
+            f"resized to {size} pixels.",
+            kept=f"step {best['step']:,}, the best on the validation pictures by the sum of all recalls (text to image "
+            f"recall 10: {best[MEASURED[0]]:.4f})",
+            minutes=minutes,
+            use=[f'heed match {folder} PICTURE.png --text "one thing" --text "another"'],
+            limits="It has seen only the pictures and texts above: on others expect worse than the table says. Its "
+            "probabilities are not calibrated, and say nothing of texts that were not asked for.",
+            notes=self.notes,
+        )
+
+    def _sizes(self) -> str:
+        sets = self.corpus.tests or {"valid": self.corpus.valid}
+        return ", ".join(f"{len(part):,} pictures in {name}" for name, part in sets.items())
+
+    def _task(self) -> dict[str, object]:
+        return {"task": "match", **to_json(self.about)}
+
+
+Start = tuple[CLIPConfig, About, Tokenizer]
+
+
+def _read_start(recipe: Recipe, begun: Path | None) -> Start | None:
+    """The model of `recipe.start_from`, what it says, and its tokenizer; a run that has begun knows them by itself."""
+    if not recipe.start_from:
+        return None
+    if begun is not None:
+        config, about = files.read_json(begun / "data.json")["start"]
+        tokenizers = read_tokenizers(begun)
+        assert tokenizers is not None
+        return from_json(CLIPConfig, config), from_json(About, about), tokenizers[0]
+    folder = Path(recipe.start_from)
+    if task_of(folder) != "match":
+        raise InputError("not a model of heed train match", where=str(folder), fix="start from another run")
+    if recipe.model:
+        key = next(iter(recipe.model))
+        what = f"model.{key} cannot be chosen: the model is that of {folder}"
+        raise InputError(what, fix=f"leave out model.{key}, or start_from")
+    served = load_model(folder)
+    if recipe.images.size not in (None, served.says.preparation.size[0]):
+        raise InputError("images.size cannot be chosen: the model is that of another run", fix="leave it out")
+    return served.model.config, served.says, served.tokenizer
+
+
+def _learnt(recipe: Recipe, texts: list[str]) -> Tokenizer:
+    return train_tokenizer(map(lowered, texts), kind=recipe.data.tokenizer, size=recipe.data.vocab_size)
+
+
+def _layout(tokenizer: Tokenizer, about: About, config: CLIPConfig) -> Layout:
+    text = config.text
+    return Layout(tokenizer, lower=about.lower, context=text.embed.places.size, end=text.end)
+
+
+def _made_for(
+    corpus: CaptionedImages, recipe: Recipe, seen: Preparation, tokenizer: Tokenizer
+) -> tuple[CLIPConfig, About]:
+    """A new model for pictures of this size. Of a preset for small pictures the patches are as large as leaves about
+    its grid, unless `model.patch` is given."""
+    row = PAIRS[recipe.preset]
+    patch = recipe.model.get("patch")
+    row = from_json(TwoTowers, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+    size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *corpus.size))
+    if patch is None and row.size <= SMALL:
+        wanted = size * row.patch / row.size
+        row = replace(row, patch=min((p for p in range(1, size + 1) if size % p == 0), key=lambda p: abs(p - wanted)))
+    config = two_towers(row, vocab_size=tokenizer.size, end=tokenizer.eos, size=(size, size), channels=corpus.channels)
+    return config, About(preparation=replace(seen, resize=(size,), crop=(size, size)))

@@ -1,0 +1,65 @@
+"""What tasks share that say where in a picture something is: training pictures in views, and pictures to be used on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.augment import Augment, augmented, draws
+from heedful.data.batches import shuffled
+from heedful.data.images import Images, Preparation
+from heedful.data.views import View, drawn
+
+
+class Batch(NamedTuple):
+    """Which pictures of the training set."""
+
+    epoch: int
+    pictures: list[int]
+
+    @property
+    def rows(self) -> int:
+        return len(self.pictures)
+
+    def part(self, rank: int, ranks: int) -> "Batch":
+        """The pictures that are `rank`'s of `ranks` that share this batch."""
+        return Batch(self.epoch, self.pictures[rank::ranks])
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Training pictures as each epoch sees them: each batch, and a view of each of its pictures."""
+
+    images: Images
+    preparation: Preparation
+    augment: Augment
+    seed: int
+    size: int  # of a batch
+
+    def batches(self, epoch: int) -> list[Batch]:
+        order = shuffled(len(self.images), self.seed, epoch)
+        return [Batch(epoch, order[i : i + self.size]) for i in range(0, len(order), self.size)]
+
+    def look(self, batch: Batch) -> tuple[Float[Tensor, "B N H W"], list[View]]:
+        """The pixels that a model sees, and which part of each picture they are."""
+        own, seen, views = draws(batch.pictures, self.seed, batch.epoch), [], []
+        for index, draw in zip(batch.pictures, own, strict=True):
+            picture = self.images[index]
+            views.append(drawn(draw, (picture.shape[1], picture.shape[2]), self.augment))
+            seen.append(views[-1].pixels(picture, self.preparation.size, resample=self.preparation.resample))
+        scaled = self.preparation.scaled(torch.stack(seen))
+        return self.preparation.normalised(augmented(scaled, own, replace(self.augment, flip=False))), views
+
+
+def prepared(
+    images: Images, preparation: Preparation, *, most: int
+) -> Iterator[tuple[Float[Tensor, "B N h w"], list[tuple[int, int]]]]:
+    """Pictures as a model is used on them, in order, at most so many together, each with its own rows and columns;
+    one by one where they come out in different sizes."""
+    step = most if len(preparation.crop or preparation.resize) == 2 else 1
+    for first in range(0, len(images), step):
+        pictures = [images[i] for i in range(first, min(first + step, len(images)))]
+        yield preparation(pictures), [(one.shape[1], one.shape[2]) for one in pictures]

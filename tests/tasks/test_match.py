@@ -1,0 +1,201 @@
+"""A model of pictures and texts from its pairs to its answers."""
+
+import json
+
+import pytest
+import torch
+
+import heedful
+from heedful.data.captions import Captioned, CaptionedImages
+from heedful.data.images import to_image
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.tasks.check import check
+from heedful.tasks.match import About, Batch, Matcher
+from heedful.tasks.match_job import MatchJob
+from heedful.tasks.recipe import build, override
+from heedful.tasks.run import Finished, Trained, train
+from heedful.train.loss import contrastive
+
+N = 20
+PIXELS = torch.randint(0, 256, (N, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+TEXTS = [[f"Picture {i}", f"{'abcde'[i % 5]} seen again"] for i in range(N)]
+SMALL = {"d_common": 8, "image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 8}
+SMALL |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context": 16}
+
+
+def part(count):
+    return Captioned(PIXELS[:count], TEXTS[:count])
+
+
+def corpus():
+    return CaptionedImages(part(N), part(8), {"test": part(6)}, "made", 3, (16, 16))
+
+
+def recipe(**changes):
+    base = {
+        "task": "match",
+        "model": SMALL,
+        "data": {"tokenizer": "chars"},
+        "images": {"batch": 8},
+        "train": {"steps": 4, "precision": "fp32"},
+    }
+    return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
+
+
+def finished(events):
+    last = list(events)[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("match") / "run"
+    return out, finished(train(recipe(), out, corpus=corpus()))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    for i in range(6):
+        to_image(PIXELS[i]).save(folder / f"{i}.png")
+    return sorted(folder.iterdir())
+
+
+def test_a_run_says_what_it_has_learnt(run):
+    out, done = run
+    recalls = {f"{way}_recall_{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)}
+    assert done.scores["test"].keys() == {"loss", *recalls}
+    assert done.scores["test"]["text_to_image_recall_10"] == 1  # of six pictures
+    assert heedful.load(out).evaluate(part(6)) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert json.loads((out / "data.json").read_text())["texts"] == {"train": 40, "valid": 16, "test": 12}
+    assert "which texts belong to a picture" in (out / "README.md").read_text()
+    assert not [law.name for law in check(out) if not law.holds]
+
+
+def test_matching_and_searching_agree_with_the_vectors(run, files):
+    matcher = heedful.load(run[0])
+    texts = ["picture 1", "B seen", "nothing"]
+    images, own = matcher.embed_images(files), matcher.embed_texts(texts)
+    torch.testing.assert_close(images, torch.nn.functional.normalize(images, dim=1))
+    expected = (matcher.model.log_scale.detach().exp() * images @ own.mT).softmax(1)
+    for row, found in zip(expected, matcher.match(files, texts), strict=True):
+        assert [text for text, _ in found] == [texts[i] for i in row.argsort(descending=True)]
+        assert dict(found) == pytest.approx(dict(zip(texts, row.tolist(), strict=True)), abs=1e-6)
+    for column, found in zip((images @ own.mT).T, matcher.search(texts, files, top=4), strict=True):
+        best = column.argsort(descending=True)[:4].tolist()
+        assert [one.input for one in found] == [str(files[i]) for i in best]
+        assert [one.score for one in found] == pytest.approx(column[best].tolist(), abs=1e-6)
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(run, files):
+    """Texts of many lengths: what pads the short ones says nothing."""
+    matcher = heedful.load(run[0])
+    texts = ["a", "picture", "a long text, cut where it is too long for all of the places"]
+    for embed, each in ((matcher.embed_texts, texts), (matcher.embed_images, files)):
+        alone = torch.cat([embed([one]) for one in each])
+        torch.testing.assert_close(embed(each), alone, atol=1e-5, rtol=1e-5)
+
+
+def test_templates_are_averaged(run):
+    matcher = heedful.load(run[0])
+    made = matcher.embed_prompts(["a", "b"], ["one {}", "{} two"])
+    each = [matcher.embed_texts([f"one {text}", f"{text} two"]).mean(0) for text in "ab"]
+    torch.testing.assert_close(made, torch.nn.functional.normalize(torch.stack(each), dim=1))
+    with pytest.raises(InputError, match=r"no \{\} in the template"):
+        matcher.embed_prompts(["a"], ["a picture"])
+
+
+def test_a_text_of_several_pictures_is_no_error():
+    """Pictures 0 and 5 share a text, and picture 1 has a twin, whose texts are its own too."""
+    pixels = PIXELS.clone()
+    pixels[7] = pixels[1]
+    job = MatchJob(recipe(), CaptionedImages(Captioned(pixels, TEXTS), part(8), {}, "made", 3, (16, 16)))
+    task = job.task(None)
+    again = [task.texts[i][1] for i in range(N)]
+    same = task.same(Batch(0, [0, 1, 5, 7, 2], [again[0], task.texts[1][0], again[5], again[7], again[7]]))
+    expected = [
+        [True, False, True, False, False],
+        [False, True, False, True, True],
+        [True, False, True, False, False],
+        [False, True, False, True, True],
+        [False, False, False, True, True],
+    ]
+    assert same.tolist() == expected
+    similarity = torch.randn(5, 5)
+    left_out = similarity.masked_fill(same & ~torch.eye(5, dtype=torch.bool), -1e9)
+    assert float(contrastive(similarity, same).total) == pytest.approx(float(contrastive(left_out).total))
+    assert float(contrastive(similarity, same).total) < float(contrastive(similarity).total)
+
+
+def test_each_epoch_draws_texts_anew_and_has_each_picture_once():
+    task = MatchJob(recipe(), corpus()).task(None)
+    epochs = [task.batches(epoch) for epoch in range(24)]
+    for batches in epochs:
+        assert sorted(i for batch in batches for i in batch.pictures) == list(range(N))
+        assert [batch.rows for batch in batches] == [7, 7, 6]
+    drawn = [
+        {i: text for batch in batches for i, text in zip(batch.pictures, batch.texts, strict=True)}
+        for batches in epochs
+    ]
+    assert all({own[i] for own in drawn} == set(task.texts[i]) for i in range(N))
+    assert task.batches(3) == epochs[3]
+
+
+def test_a_temperature_that_is_too_low_counts_as_the_lowest(tmp_path):
+    job = MatchJob(recipe(), corpus())
+    model = make_model(job.config)
+    batch = job.task(model).batches(0)[0]
+    losses = []
+    for scale in (100.0, 300.0):
+        with torch.no_grad():
+            model.log_scale.fill_(scale).log_()
+        losses.append(job.task(model).loss(model, batch).total)
+    torch.testing.assert_close(losses[0], losses[1])
+    assert torch.autograd.grad(losses[1], model.log_scale)[0] == 0
+    job.write(tmp_path / "run", model)
+    assert float(Matcher.load(tmp_path / "run").model.log_scale.detach().exp()) == pytest.approx(100, rel=1e-5)
+
+
+def test_equal_vectors_find_nothing():
+    """A model for which all is alike has not found what it was asked for."""
+    job = MatchJob(recipe(), corpus())
+    model = make_model(job.config)
+    torch.nn.init.zeros_(model.image_out.weight)
+    found = Matcher(model, job.tokenizer, job._task()).evaluate(part(N))
+    assert max(score for name, score in found.items() if name != "loss") == 0
+
+
+def test_going_on_is_as_if_nothing_had_happened(tmp_path):
+    """Cut off after five of six steps; then gone on with from the fourth."""
+    plan = recipe(**{"train.steps": 6, "train.save_every": 2, "images.augment": "strong"})
+    whole = finished(train(plan, tmp_path / "whole", corpus=corpus()))
+    events = train(plan, tmp_path / "cut", corpus=corpus())
+    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
+    events.close()
+    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole.scores
+
+
+def test_it_begins_with_another_run(run, tmp_path):
+    base = {"task": "match", "start_from": str(run[0]), "train": {"steps": 1}}
+    job = MatchJob(build(base, where="test"), corpus())
+    model, before = make_model(job.config), heedful.load(run[0])
+    job.begin(model)
+    for name, tensor in before.model.named_parameters():
+        assert torch.equal(dict(model.named_parameters())[name], tensor), name
+    assert job.tokenizer.fingerprint == before.tokenizer.fingerprint
+    finished(train(build(base, where="test"), tmp_path / "run", corpus=corpus()))
+    going_on = build(base | {"train": {"steps": 2}}, where="test")
+    assert finished(train(going_on, tmp_path / "run", corpus=corpus())).steps == 2
+    with pytest.raises(InputError, match=r"images\.size cannot be chosen"):
+        MatchJob(build(base | {"images": {"size": 32}}, where="test"), corpus())
+
+
+def test_it_reads_texts_in_lower_case(run):
+    matcher = heedful.load(run[0])
+    assert isinstance(matcher.says, About)
+    assert matcher.says.lower
+    torch.testing.assert_close(matcher.embed_texts(["PICTURE"]), matcher.embed_texts(["picture"]))
+    with pytest.raises(InputError, match="an empty text"):
+        matcher.embed_texts([" "])
