@@ -66,6 +66,10 @@ class Family:
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
 
 
+def _encoder_loads(config: EncoderConfig) -> str:
+    return "AutoModelForMaskedLM" if config.words else "AutoModel"
+
+
 VIT = Family(  # and DeiT, which is one with a teacher
     name="ViT",
     config=ViTConfig,
@@ -77,11 +81,6 @@ VIT = Family(  # and DeiT, which is one with a teacher
     read=read_image_classifier,
     write=write_image_classifier,
 )
-
-
-def _encoder_loads(config: EncoderConfig) -> str:
-    return "AutoModelForMaskedLM" if config.words else "AutoModel"
-
 
 # By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
 FAMILIES: dict[str, Family] = {
@@ -119,8 +118,6 @@ FAMILIES: dict[str, Family] = {
         read=read_translator,
         write=write_translator,
     ),
-    "vit": VIT,
-    "deit": VIT,
     "bart": Family(
         name="BART",
         config=Seq2SeqConfig,
@@ -166,6 +163,8 @@ FAMILIES: dict[str, Family] = {
         read=read_encoder,
         write=write_encoder,
     ),
+    "vit": VIT,
+    "deit": VIT,
 }
 
 

@@ -118,7 +118,8 @@ class Said:
         for key, neutral in NEUTRAL.items():
             if said.get(key) not in (None, neutral, []):
                 raise InputError(f"{key} is {said[key]!r}: only {neutral!r} can be followed", where=where)
-        if any(len(ids) > 1 for ids in said.get("bad_words_ids") or [] if isinstance(ids, list)):
+        bad = said.get("bad_words_ids")
+        if isinstance(bad, list) and any(isinstance(ids, list) and len(ids) > 1 for ids in bad):
             raise InputError("bad_words_ids has words of several tokens, which cannot be followed", where=where)
 
         def number(key: str, default: Any) -> Any:
