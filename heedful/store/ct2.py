@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core.attention import Attention
-from heedful.core.block import MLP, Block, Residual, Stack, StackConfig
+from heedful.core.block import Block, Stack, StackConfig
 from heedful.core.embed import Embed, EmbedConfig
 from heedful.core.position import PositionConfig, RelativeBuckets
 from heedful.errors import InputError, MissingError
@@ -58,21 +58,27 @@ def most_tokens(embed: EmbedConfig, stack: StackConfig) -> int | None:
     return embed.places.size if embed.places.kind == "learned" else max(PLACES, embed.places.size)
 
 
-def refuse(config: object) -> None:
-    """Raises InputError for a model that CTranslate2 cannot be told of, and names what it is."""
+def sides(config: object) -> list[tuple[EmbedConfig, StackConfig]]:
+    """The embeddings and the stack of each side, the decoder's last; none where there is no such thing."""
     match config:
         case Seq2SeqConfig():
-            sides = [("encoder", config.source, config.encoder), ("decoder", config.target, config.decoder)]
+            return [(config.source, config.encoder), (config.target, config.decoder)]
         case LMConfig():
-            sides = [("decoder", config.embed, config.stack)]
+            return [(config.embed, config.stack)]
         case _:
-            kind = type(config).__name__.removesuffix("Config")
-            raise InputError(f"CTranslate2 cannot be told of models of the kind {kind}")
-    lacking = [f"{what} in the {side}" for side, *both in sides for what in _lacking(*both, causal=side == "decoder")]
-    epsilons = {eps for _, embed, stack in sides for eps in (stack.block.norm_eps, embed.norm_eps) if eps is not None}
-    lacking += ["norms of different epsilons"] if len(epsilons) > 1 else []
+            return []
+
+
+def refuse(config: object, *, where: str = "") -> None:
+    """Raises InputError for a model that cannot be exported, and names what it has."""
+    both = sides(config)
+    lacking = [what for side in both for what in _lacking(*side, causal=side is both[-1])]
+    epsilons = {eps for embed, stack in both for eps in (stack.block.norm_eps, embed.norm_eps) if eps is not None}
+    lacking += ["norms with different epsilons"] if len(epsilons) > 1 else []
+    lacking += [] if both else [f"a model of the kind {type(config).__name__.removesuffix('Config')}"]
     if lacking:
-        raise InputError(f"CTranslate2 cannot be told of {', nor of '.join(lacking)}")
+        what = f"CTranslate2 cannot be told of {', nor of '.join(dict.fromkeys(lacking))}"
+        raise InputError(what, where=where, fix="use it here, without another engine")
 
 
 def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterator[str]:
@@ -175,6 +181,7 @@ def _fill_stack(
         spec.position_encodings.encodings = _copy(embed.places(torch.arange(most)[None])[0])
     if config[1].final_norm:
         _fill_norm(spec.layer_norm, stack.norm)
+    block: Any
     for layer, block in zip(spec.layer, stack.blocks, strict=True):
         _fill_block(layer, block)
         position = stack.position if stack.shares_position else block.self_attention.position
@@ -198,25 +205,25 @@ def _fill_block(spec: Any, block: Block) -> None:
     _fill_linear(spec.ffn.linear_1, mlp.down)
 
 
-def _norm(residual: Residual) -> nn.Module:
+def _norm(residual: Any) -> nn.Module:
     """The one that a residual has, inside or outside."""
     return residual.out_norm if isinstance(residual.in_norm, nn.Identity) else residual.in_norm
 
 
-def _fill_attention(spec: Any, attention: Attention, *joined: Sequence[nn.Linear]) -> None:
+def _fill_attention(spec: Any, attention: Attention, *joined: Sequence[nn.Module]) -> None:
     spec.queries_scale = attention.heads.scale
     for linear, maps in zip(spec.linear, joined, strict=True):
         _fill_linear(linear, *maps)
 
 
-def _fill_linear(spec: Any, *maps: nn.Linear) -> None:
-    """One map that gives what several give, side by side."""
+def _fill_linear(spec: Any, *maps: Any) -> None:
+    """One map that gives what several linear maps give, side by side."""
     spec.weight = torch.cat([_copy(each.weight) for each in maps])
     if maps[0].bias is not None:
         spec.bias = torch.cat([_copy(each.bias) for each in maps])
 
 
-def _fill_norm(spec: Any, norm: nn.Module) -> None:
+def _fill_norm(spec: Any, norm: Any) -> None:
     spec.gamma = _copy(norm.weight)
     if isinstance(norm, nn.LayerNorm):
         spec.beta = _copy(norm.bias)
