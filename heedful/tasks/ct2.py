@@ -29,12 +29,12 @@ Ids = list[int]
 
 
 class CTranslate2:
-    """An engine for a `Translator`, on the CPU.
+    """An engine for a `Translator`, on the CPU. Scores are ours: the model's own log-probabilities.
 
-    What the library's search forbids, it shares out among the other tokens. So it is let go without: what says a
-    forbidden token or too many of them is searched again, with what is forbidden, and scored anew. A forced prefix and
-    what forbids tokens on the way (`shortest`, `no_repeat`) are searched so at once. The search itself then ranks by
-    shared-out probabilities, of a forced prefix by those behind it: our own may find another hypothesis.
+    The library shares out among the other tokens what its search forbids. So it searches without forbidding, and what
+    then says a forbidden token, or too many, is searched again with it and scored anew; what has a forced prefix,
+    `shortest` or `no_repeat` is so from the start. A beam may then find another hypothesis than ours, and where
+    sentences come to their limit too: we prefer what has ended.
     """
 
     def __init__(self, folder: Path, translator: Translator) -> None:
@@ -91,7 +91,7 @@ class CTranslate2:
             num_hypotheses=decoding.beam if strict else n_best,
             length_penalty=decoding.length_penalty,
             no_repeat_ngram_size=decoding.no_repeat,
-            min_decoding_length=decoding.shortest,
+            min_decoding_length=min(decoding.shortest, limit),
             max_decoding_length=limit,
             max_input_length=0,
             suppress_sequences=[[self._words.target[index]] for index in sorted(self._never)] if strict else None,
@@ -143,26 +143,29 @@ def load(run: Path) -> Translator:
     folder, made_of = run / CACHE, _made_of(run)
     if not (folder / OURS).is_file() or files.read_json(folder / OURS).get("made_of") != made_of:
         translator = Translator.load(run)
-        ct2.refuse(translator.model.config, where=str(run))
         files.remove_tree(folder)
         with to_be(folder) as growing:
-            write(growing, translator, made_of=made_of)
+            write(growing, translator, where=run, made_of=made_of)
     return _open(folder)
 
 
-def export(run: Path, served: Any, out: Path, *, quantize: str | None) -> float:
+def export(run: Path, served: Any, out: Path, *, quantize: str | None = None) -> float:
     """Makes the folder `out` of the run whose model is `served`; the largest difference of a log-probability, in
     nats."""
     ct2.library()
     if quantize not in (None, *ct2.QUANTIZATIONS):
         raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
-    ct2.refuse(served.model.config, where=str(run))
     with to_be(out) as growing:
-        return write(growing, served, made_of=_made_of(run), quantize=quantize)
+        return write(growing, served, where=run, made_of=_made_of(run), quantize=quantize)
 
 
-def write(growing: Path, served: Any, *, made_of: Mapping[str, str], quantize: str | None = None) -> float:
-    """Fills a folder and compares what stands in it then; returns the largest difference of a log-probability."""
+def write(growing: Path, served: Any, *, where: Path, made_of: Mapping[str, str], quantize: str | None = None) -> float:
+    """Fills a folder from the run at `where`, and compares what stands in it then: returns the largest difference of a
+    log-probability, in nats. Raises StorageError where it is no rounding."""
+    if not isinstance(served, Translator | LanguageModel):
+        what = f"CTranslate2 serves translators and language models, and this is a {type(served).__name__}"
+        raise InputError(what, where=str(where))
+    ct2.refuse(served.model.config, where=str(where))
     source, target = _tokenizers(served)
     ct2.save(growing, ct2.specification(served.model, words(served), quantize=quantize))
     ours = {"model": config_of(served.model), "made_of": made_of, "quantize": quantize}
@@ -196,6 +199,22 @@ def compare(folder: Path, served: Any) -> tuple[float, float]:
     ours = torch.cat([own[0].log_softmax(-1).gather(1, torch.tensor(row[1:])[:, None])[:, 0] for own, row in both])
     differences = ours - torch.tensor([chance for row in theirs for chance in row])
     return float(differences.abs().max()), float(ours.abs().max())
+
+
+def greedy(folder: Path, model: LanguageModel, prompts: Sequence[Ids], *, tokens: int) -> list[list[int]]:
+    """What the language model in a folder goes on with, at most so many tokens."""
+    named = words(model).target
+    found = (
+        ct2.library()
+        .Generator(str(folder), **_threads())
+        .generate_batch(
+            _named(prompts, named),
+            max_length=tokens,
+            include_prompt_in_result=False,
+            suppress_sequences=[[named[index]] for index in model.forbidden] or None,
+        )
+    )
+    return [each.sequences_ids[0] for each in found]
 
 
 def words(served: Any) -> ct2.Words:
