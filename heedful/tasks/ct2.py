@@ -6,7 +6,7 @@ configuration and what the folder was made of.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -42,7 +42,7 @@ class CTranslate2:
         self._ids = {word: index for index, word in enumerate(self._words.target)}
         self._eos, self._never = translator.target.eos, frozenset(translator.forbidden)
         self._most = [ct2.most_tokens(*side) for side in ct2.sides(translator.model.config)]
-        self._model = ct2.library().Translator(str(folder), **_threads())
+        self._model = _read(folder, "Translator")
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -143,9 +143,10 @@ def load(run: Path) -> Translator:
     folder, made_of = run / CACHE, _made_of(run)
     if not (folder / OURS).is_file() or files.read_json(folder / OURS).get("made_of") != made_of:
         translator = Translator.load(run)
+        refuse(translator, run)
         files.remove_tree(folder)
         with to_be(folder) as growing:
-            write(growing, translator, where=run, made_of=made_of)
+            write(growing, translator, run, made_of=made_of)
     return _open(folder)
 
 
@@ -155,27 +156,33 @@ def export(run: Path, served: Any, out: Path, *, quantize: str | None = None) ->
     ct2.library()
     if quantize not in (None, *ct2.QUANTIZATIONS):
         raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
+    refuse(served, run)
     with to_be(out) as growing:
-        return write(growing, served, where=run, made_of=_made_of(run), quantize=quantize)
+        return write(growing, served, run, made_of=_made_of(run), quantize=quantize)
 
 
-def write(growing: Path, served: Any, *, where: Path, made_of: Mapping[str, str], quantize: str | None = None) -> float:
-    """Fills a folder from the run at `where`, and compares what stands in it then: returns the largest difference of a
-    log-probability, in nats. Raises StorageError where it is no rounding."""
+def refuse(served: Any, run: Path) -> None:
+    """Raises InputError for a run whose model cannot be exported, and names what it is or has."""
     if not isinstance(served, Translator | LanguageModel):
         what = f"CTranslate2 serves translators and language models, and this is a {type(served).__name__}"
-        raise InputError(what, where=str(where))
-    ct2.refuse(served.model.config, where=str(where))
+        raise InputError(what, where=str(run), fix="use it here, without another engine")
+    ct2.refuse(served.model.config, where=str(run))
+
+
+def write(growing: Path, served: Any, run: Path, *, made_of: Mapping[str, str], quantize: str | None = None) -> float:
+    """Fills a folder from a run, and compares what stands in it then: returns the largest difference of a
+    log-probability, in nats. Raises StorageError where it is no rounding."""
+    model: Any = served.model
     source, target = _tokenizers(served)
-    ct2.save(growing, ct2.specification(served.model, words(served), quantize=quantize))
-    ours = {"model": config_of(served.model), "made_of": made_of, "quantize": quantize}
+    ct2.save(growing, ct2.specification(model, words(served), quantize=quantize))
+    ours = {"model": config_of(model), "made_of": made_of, "quantize": quantize}
     for name, value in {**tokenizer_files(source, target), TASK: served.about, OURS: ours}.items():
         data = value if isinstance(value, bytes) else files.json_bytes(value, where=growing / name)
         files.write_bytes(growing / name, data)
     difference, largest = compare(growing, served)
     if not difference < (torch.inf if quantize else TOLERANCE * max(1.0, largest)):
         what = f"log-probabilities that differ by {difference:.1e} from the run's"
-        raise StorageError(what, where=str(growing), fix="check the disk and run the same command again")
+        raise StorageError(what, where=f"what was made of {run}", fix="check the disk and run the same command again")
     return difference
 
 
@@ -192,8 +199,8 @@ def compare(folder: Path, served: Any) -> tuple[float, float]:
         rows = [[target.bos, *row, target.eos] for row in rows]
         logits = [model(torch.tensor([own]), torch.tensor([row[:-1]])) for own, row in zip(sources, rows, strict=True)]
     else:
-        generator = ct2.library().Generator(str(folder), **_threads())
-        theirs = [each.log_probs for each in generator.score_batch(_named(rows, words(served).target))]
+        scored = _read(folder, "Generator").score_batch(_named(rows, words(served).target))
+        theirs = [each.log_probs for each in scored]
         logits = [model(torch.tensor([row[:-1]])) for row in rows]
     both = zip(logits, rows, strict=True)
     ours = torch.cat([own[0].log_softmax(-1).gather(1, torch.tensor(row[1:])[:, None])[:, 0] for own, row in both])
@@ -204,15 +211,11 @@ def compare(folder: Path, served: Any) -> tuple[float, float]:
 def greedy(folder: Path, model: LanguageModel, prompts: Sequence[Ids], *, tokens: int) -> list[list[int]]:
     """What the language model in a folder goes on with, at most so many tokens."""
     named = words(model).target
-    found = (
-        ct2.library()
-        .Generator(str(folder), **_threads())
-        .generate_batch(
-            _named(prompts, named),
-            max_length=tokens,
-            include_prompt_in_result=False,
-            suppress_sequences=[[named[index]] for index in model.forbidden] or None,
-        )
+    found = _read(folder, "Generator").generate_batch(
+        _named(prompts, named),
+        max_length=tokens,
+        include_prompt_in_result=False,
+        suppress_sequences=[[named[index]] for index in model.forbidden] or None,
     )
     return [each.sequences_ids[0] for each in found]
 
@@ -254,5 +257,10 @@ def _named(rows: Sequence[Ids], names: Sequence[str]) -> list[list[str]]:
     return [[names[index] for index in row] for row in rows]
 
 
-def _threads() -> dict[str, int]:
-    return {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
+def _read(folder: Path, kind: Literal["Translator", "Generator"]) -> Any:
+    """The library's own model in a folder, with as many threads as torch has. Raises StorageError."""
+    try:
+        return getattr(ct2.library(), kind)(str(folder), inter_threads=1, intra_threads=torch.get_num_threads())
+    except (RuntimeError, ValueError) as error:
+        what = f"CTranslate2 cannot read it: {' '.join(str(error).split())}"
+        raise StorageError(what, where=str(folder), fix="remove this folder, and make it again") from error
