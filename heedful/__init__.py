@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 
 
-def load(run: str | Path, *, device: str = "cpu") -> Any:
+def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> Any:
     """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as
     `heedful.tasks.load.SERVED` lists them by the task that they were trained for. All but bare encoders `evaluate`.
+    With the engine "ctranslate2", a `Translator` that searches by that library.
 
     torch is imported only now.
     """
     from heedful.tasks.load import load_model
 
-    return load_model(Path(run), device=device)
+    return load_model(Path(run), device=device, engine=engine)
 
 
 def train(recipe: "Recipe", out: str | Path, *, resume: bool = False) -> "Finished | None":

@@ -19,6 +19,9 @@ app = typer.Typer(
 
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")]
+Engine = Annotated[
+    str | None, typer.Option(help="ctranslate2: search by that library, the faster one on a CPU.", show_default="own")
+]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]

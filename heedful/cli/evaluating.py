@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from heedful.cli.common import Json, Run, app, say, told, unescaped
+from heedful.cli.common import Engine, Json, Run, app, say, told, unescaped
 from heedful.errors import InputError, MissingError
 
 Options = Mapping[str, Any]
@@ -27,6 +27,7 @@ def evaluate(
     length_penalty: Annotated[
         float | None, typer.Option(help="Exponent of the length that scores are divided by.")
     ] = None,
+    engine: Engine = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0,
     shots: Annotated[int, typer.Option(min=0, help="Solved examples in each prompt.")] = 0,
     shots_from: Annotated[str | None, typer.Option(help="A .jsonl file that they are taken from.")] = None,
@@ -47,7 +48,7 @@ def evaluate(
     options = dict(locals())
     from heedful.tasks.load import load_model, task_of
 
-    task, model = task_of(run), load_model(run)
+    task, model = task_of(run), load_model(run, engine=engine)
     evaluator = EVALUATORS["denoise" if task == "translate" and model.marked and source is None else task]
     for name, option in inspect.signature(evaluate).parameters.items():
         if name not in {"run", "data", "as_json", *evaluator.options} and options[name] != option.default:
@@ -182,7 +183,9 @@ class Evaluator(NamedTuple):
 
 
 EVALUATORS = {
-    "translate": Evaluator(_translations, frozenset({"source", "target", "beam", "length_penalty", "bootstrap"})),
+    "translate": Evaluator(
+        _translations, frozenset({"source", "target", "beam", "length_penalty", "engine", "bootstrap"})
+    ),
     "generate": Evaluator(_language_model, frozenset({"shots", "shots_from", "delimiter", "separator", "by", "seed"})),
     "denoise": Evaluator(_denoiser),
     "fill": Evaluator(_filler),

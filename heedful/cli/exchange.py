@@ -36,7 +36,11 @@ def import_(
 def export(
     run: Run,
     out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
-    to: Annotated[str, typer.Option(help="hf: a folder as the Hugging Face Hub has them.")] = "hf",
+    to: Annotated[str, typer.Option(help="hf: a folder as the Hugging Face Hub has them; or ctranslate2.")] = "hf",
+    quantize: Annotated[
+        str | None,
+        typer.Option(help="For ctranslate2: int8, int16, float16, bfloat16.", show_default="float32"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a folder of a run that other libraries load.
@@ -47,8 +51,9 @@ def export(
 
     from heedful.tasks.exchange import export_model
 
-    made = export_model(run, out, to=to)
-    reads = "AutoImageProcessor" if "preprocessor_config.json" in made.files else "AutoTokenizer"
-    say(f"{made.family}: transformers.{made.loads}.from_pretrained({made.out!r}), and {reads} likewise")
+    made = export_model(run, out, to=to, quantize=quantize)
+    say(f"{made.family}: {made.loads}")
+    if made.difference is not None:
+        say(f"log-probabilities of random texts differ from the run's by at most {made.difference:.1e}")
     if as_json:
-        print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads"}))
+        print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads" and value is not None}))

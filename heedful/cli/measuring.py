@@ -82,7 +82,10 @@ def check(run: Run, as_json: Json = False) -> None:
     laws = []
     for law in check_run(run):
         laws.append(law)
-        print(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
+        if law.figure is None:
+            print(f"-       {law.name}")
+        else:
+            print(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
         for note in law.notes:
             print(f"        {note}")
     broken = [law.name for law in laws if not law.holds]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Json, Run, app, input_lines, say
+from heedful.cli.common import Engine, Json, Run, app, input_lines, say
 from heedful.errors import InputError
 
 SUMMARISE = """Summarise texts, or standard input line by line.
@@ -224,6 +224,7 @@ def translate(
     top_k: Annotated[int, typer.Option(min=0)] = 0,
     top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Translate sentences, or standard input line by line.
@@ -231,9 +232,10 @@ def translate(
     Example: heed translate runs/demo "The small cat is sleeping."
     """
     from heedful.data.text import sanitise
+    from heedful.tasks.load import load_model
     from heedful.tasks.translate import Translator
 
-    translator = Translator.load(run)
+    translator = Translator.load(run) if engine is None else load_model(run, engine=engine)
     chosen: dict[str, Any] = {
         "n_best": n_best,
         "samples": samples,

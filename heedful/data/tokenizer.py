@@ -239,6 +239,11 @@ class Tokenizer:
                 shown.append(text or "".join(f"<0x{byte:02X}>" for byte in data))
         return shown
 
+    def names(self, size: int) -> list[str]:
+        """The strings of the first `size` ids in the vocabulary itself, all different; one is made up for an id that
+        has none."""
+        return [self._token(index) or f"<unused_{index}>" for index in range(size)]
+
     def json(self) -> str:
         """The whole tokenizer as the text of a `tokenizer.json`."""
         return self._inner.to_str()

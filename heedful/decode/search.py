@@ -52,8 +52,8 @@ class Generator(Protocol[StateType]):
 class Hypothesis:
     """One result: `tokens` without begin and end; `finished` if it has its end token.
 
-    `token_log_probabilities` has one entry a token, and one more for the end token if finished;
-    `log_probability` is their sum, and `score` that sum / length ** length_penalty.
+    `token_log_probabilities` has one entry a token, and one more for the end token if finished (none where another
+    library searched and did not tell); `log_probability` is their sum, and `score` that sum / length ** length_penalty.
     """
 
     tokens: tuple[int, ...]
@@ -292,17 +292,22 @@ def _rows(
     if len(limits) != B or len(forced) != B:
         what = f"{len(limits)} limits and {len(forced)} prefixes for {B} sentences"
         raise InputError(what, fix="give one for each sentence")
-    for i, (limit, own) in enumerate(zip(limits, forced, strict=True)):
-        if limit < max(1, len(own)):
-            what = f"a limit of {limit} tokens has no room for a prefix of {len(own)}"
-            raise InputError(what, where=f"sentence {i}", fix="raise the limit")
-        if eos in own:
-            raise InputError("the forced prefix has an end token", where=f"sentence {i}", fix="leave it out")
+    refuse_limits(limits, forced, eos)
     given = [len(own) for own in forced]
     P = max(given, default=0)
     padded = torch.tensor([own + [eos] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
     result, limit, length = (torch.tensor(part, device=device) for part in (range(B), limits, given))
     return _Rows(result, limit, padded.to(device), length), max(limits, default=0)
+
+
+def refuse_limits(limits: Sequence[int], prefix: Sequence[Sequence[int]], eos: int) -> None:
+    """Raises InputError for a limit and a forced prefix of a sentence that cannot be met."""
+    for i, (limit, own) in enumerate(zip(limits, prefix, strict=True)):
+        if limit < max(1, len(own)):
+            what = f"a limit of {limit} tokens has no room for a prefix of {len(own)}"
+            raise InputError(what, where=f"sentence {i}", fix="raise the limit")
+        if eos in own:
+            raise InputError("the forced prefix has an end token", where=f"sentence {i}", fix="leave it out")
 
 
 def _run(

@@ -152,6 +152,13 @@ TRANSLATORS: dict[str, Row] = {
     "transformer-small": Transformer(
         d_model=256, n_heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3, order="pre"
     ),
+    # Kasai et al. 2021, section 3: as many layers, but one of them in the decoder, which alone runs for every token.
+    "transformer-deep-shallow": Transformer(
+        d_model=256, n_heads=4, d_ff=1024, encoder_layers=6, decoder_layers=1, order="pre"
+    ),
+    "transformer-deep-shallow-base": Transformer(
+        d_model=512, n_heads=8, d_ff=2048, encoder_layers=12, decoder_layers=1, order="pre"
+    ),
     "transformer-base": Transformer(d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6),
     "transformer-base-pre": Transformer(
         d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6, order="pre"

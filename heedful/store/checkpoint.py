@@ -255,6 +255,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise _refused(path, what, fix="take a model without code of its own")
     if "kind" not in config and "model_type" in config:
         raise _refused(path, "a Hugging Face model", fix=f"heed import {folder}")
+    if "kind" not in config and (folder / "model.bin").is_file():
+        raise _refused(path, "a model of CTranslate2", fix="give --engine ctranslate2")
     if not isinstance(config.get("kind"), str) or type(config.get("format")) is not int:
         raise _damaged(path, "without `kind` and `format`: not a model's config")
     if config["format"] > FORMAT:

@@ -199,6 +199,16 @@ def fsync_folder(path: Path) -> None:
             disk.close(descriptor)
 
 
+def fsync_file(path: Path) -> None:
+    """Flush to the disk what another library wrote to `path`."""
+    with storage_errors(path):
+        descriptor = disk.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            disk.fsync(descriptor)
+        finally:
+            disk.close(descriptor)
+
+
 def read_bytes(path: Path, *, limit: int) -> bytes:
     """The content of the plain file `path`, of at most `limit` bytes. Raises MissingError or StorageError."""
     with _plain_file(path) as descriptor:

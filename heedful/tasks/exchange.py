@@ -4,8 +4,7 @@ A family is one entry of `FAMILIES`: its table of tensors and its configuration 
 stands beside the weights is read and written by functions that families of one task share.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,9 @@ from heedful.store.checkpoint import save_model
 from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
-from heedful.tasks.folder import parameters
+from heedful.tasks import ct2
+from heedful.tasks.folder import parameters, to_be
+from heedful.tasks.generate import LanguageModel
 from heedful.tasks.hub_images import read_image_classifier, write_image_classifier
 from heedful.tasks.hub_text import (
     Files,
@@ -42,7 +43,7 @@ from heedful.tasks.hub_text import (
 )
 from heedful.tasks.load import load_model, task_of
 
-TARGETS = ("hf",)
+TARGETS = ("hf", "ctranslate2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,13 +202,15 @@ class Imported:
 
 @dataclass(frozen=True)
 class Exported:
-    """What a run became, and the names of the files."""
+    """What a run became, the names of the files, and what loads it. `difference`: of log-probabilities (nats), the
+    largest that was found in the written folder; None where its weights are the run's to the bit."""
 
     family: str
     to: str
     out: str
     files: tuple[str, ...]
     loads: str
+    difference: float | None = None
 
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
@@ -235,34 +238,47 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
     beside = family.read(folder, {**family.tokens, **theirs}, config)
-    with _to_be(out) as growing:
+    with to_be(out) as growing:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
     return Imported(family.name, beside["task.json"]["task"], size, _vocab_size(config), str(out))
 
 
-def export_model(run: str | Path, out: str | Path, *, to: str = "hf") -> Exported:
+def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
     """Makes the folder `out` of a run, for other libraries to load, and reads it back before it is there.
 
-    Raises InputError for a model that no family of the Hub has words for, and names what they lack; MissingError or
-    StorageError; `out` is then as it was.
+    `quantize`: the type of the weights for CTranslate2, where they are not to be float32. Raises InputError for a model
+    that the target has no words for, and names what it lacks; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), Path(out)
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
+    if to == "hf" and quantize is not None:
+        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
     task_of(run)
     served = load_model(run)
+    if to == "hf":
+        return _to_hub(run, out, served)
+    difference = ct2.export(run, served, out, quantize=quantize)
+    kind = "Generator" if isinstance(served, LanguageModel) else "Translator"
+    names = tuple(sorted(path.name for path in out.iterdir()))
+    return Exported("CTranslate2", to, str(out), names, f"ctranslate2.{kind}({str(out)!r})", difference)
+
+
+def _to_hub(run: Path, out: Path, served: Any) -> Exported:
     config, own = served.model.config, parameters(served.model)
     family, theirs, beside = _family_of(config, run, served)
     tensors = to_theirs(family.rules(config), own, where=str(run))
-    with _to_be(out) as growing:
+    with to_be(out) as growing:
         for name, value in {**beside, CONFIG: theirs}.items():
             data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
             files.write_bytes(growing / name, data)
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
         names = tuple(sorted(path.name for path in growing.iterdir()))
-    return Exported(family.name, to, str(out), names, family.loads(config))
+    reads = "AutoImageProcessor" if "preprocessor_config.json" in names else "AutoTokenizer"
+    loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
+    return Exported(family.name, "hf", str(out), names, loads)
 
 
 def _family_of(config: Any, run: Path, served: Any) -> tuple[Family, dict[str, Any], Files]:
@@ -293,23 +309,6 @@ def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[s
     if wrong or read_object(folder / CONFIG) != theirs:
         what = f"{wrong[0] if wrong else CONFIG} reads back as something else"
         raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
-
-
-@contextmanager
-def _to_be(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` in one rename. Raises InputError where something is in `out` already."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise InputError("is not empty", where=str(out), fix="choose another --out")
-    growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
-    files.remove_tree(growing)
-    files.make_folder(growing)
-    try:
-        yield growing
-        files.rename_folder(growing, out)
-    except BaseException:
-        with suppress(StorageError):
-            files.remove_tree(growing)
-        raise
 
 
 def _vocab_size(config: Any) -> int | None:

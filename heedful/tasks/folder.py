@@ -1,5 +1,7 @@
 """A run's folder as a model: what `config.json`, `model.safetensors`, the tokenizers and `task.json` say together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from heedful.core.config import from_json
 from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
+from heedful.store import files
 from heedful.store.checkpoint import CONFIG, FORMAT, read_config, read_model, save_model
 from heedful.store.files import json_bytes, read_json
 
@@ -101,6 +104,23 @@ def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
     model = model_from(config)
     load_weights(model, tensors, where=where)
     return model, read_json(folder / "task.json")
+
+
+@contextmanager
+def to_be(out: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `out` in one rename. Raises InputError where something is in `out` already."""
+    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        raise InputError("is not empty", where=str(out), fix="choose another --out")
+    growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
+    files.remove_tree(growing)
+    files.make_folder(growing)
+    try:
+        yield growing
+        files.rename_folder(growing, out)
+    except BaseException:
+        with suppress(StorageError):
+            files.remove_tree(growing)
+        raise
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.store import files
+from heedful.tasks import ct2
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
@@ -14,6 +16,8 @@ from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
 from heedful.tasks.translate import Translator
+
+ENGINES = {"ctranslate2": ct2.load}  # that search in place of our own model
 
 SERVED: dict[str, Any] = {
     "translate": Translator,
@@ -41,5 +45,14 @@ def task_of(run: Path) -> str:
     return task
 
 
-def load_model(run: Path, *, device: str = "cpu") -> Any:
-    return SERVED[task_of(run)].load(run, device=device)
+def load_model(run: Path, *, device: str = "cpu", engine: str | None = None) -> Any:
+    """The model of a run. With the engine "ctranslate2", a translator on a CPU that searches by that library."""
+    task = task_of(run)
+    if engine is None:
+        return SERVED[task].load(run, device=device)
+    if engine not in ENGINES:
+        raise unknown_key(engine, [*ENGINES], where="engine")
+    if task != "translate" or device != "cpu":
+        what = f"the engine {engine!r} serves translators on a CPU, and this is a model for {task!r} on {device!r}"
+        raise InputError(what, where=str(run), fix="leave out the engine")
+    return ENGINES[engine](run)

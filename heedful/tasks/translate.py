@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -174,12 +174,26 @@ class Decoding:
     seed: int = 0
 
 
+@runtime_checkable
+class Engine(Protocol):
+    """What searches in place of the model: another library, that has it in a form of its own."""
+
+    def search(
+        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
+
+
 class Translator:
-    """A trained model, its tokenizers, and how it searches unless told otherwise."""
+    """A trained model, its tokenizers, and how it searches unless told otherwise.
+
+    With an `engine` it searches, and can nothing else: the model has a configuration then, and no weights.
+    """
 
     def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.source, self.target, self.about = source, target, about
+        self.engine: Engine | None = None
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
@@ -267,11 +281,18 @@ class Translator:
         self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids] | None, numbers: list[int]
     ) -> list[list[Hypothesis]]:
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
-        device = model.head.weight.device
-        source, segments = (part.to(device) for part in self.padded(sentences))
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         places = most_places(model.config)
         limits = limits if places is None else [min(limit, places) for limit in limits]
+        if self.engine is not None:
+            if self.begin or decoding.forced_eos:
+                what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+                raise InputError(what, fix="leave out the engine")
+            before, after = self.around
+            whole = [[*before, *ids, *after] for ids in sentences]
+            return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
+        device = model.head.weight.device
+        source, segments = (part.to(device) for part in self.padded(sentences))
         rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
         if decoding.forced_eos and decoding.longest is not None:
             rules.append(Certain(decoding.longest - 1, self.target.eos))

@@ -33,11 +33,13 @@ from heedful.models.presets import (
 from heedful.tasks.info import describe
 
 
-def of_transformer(*, d: int, ff: int, layers: int, vocabularies: int, final_norms: int) -> int:
+def of_transformer(
+    *, d: int, ff: int, layers: int, vocabularies: int, final_norms: int, decoder_layers: int | None = None
+) -> int:
     """Vaswani et al. 2017: attention is four square maps without bias, the MLP two maps with, a norm two vectors."""
     attention, mlp, norm = 4 * d * d, d * ff + ff + ff * d + d, 2 * d
     encoder = layers * (attention + mlp + 2 * norm)
-    decoder = layers * (2 * attention + mlp + 3 * norm)
+    decoder = (decoder_layers or layers) * (2 * attention + mlp + 3 * norm)
     return vocabularies * d + encoder + decoder + final_norms * norm
 
 
@@ -71,6 +73,14 @@ def count(name: str, source: int, target: int, *, joint: bool) -> int:
 JOINT = {  # with the paper's 37,000 tokens for both sides
     "transformer-tiny": ({"d": 128, "ff": 512, "layers": 2, "final_norms": 2}, 5_659_136),
     "transformer-small": ({"d": 256, "ff": 1024, "layers": 3, "final_norms": 2}, 14_993_408),
+    "transformer-deep-shallow": (
+        {"d": 256, "ff": 1024, "layers": 6, "decoder_layers": 1, "final_norms": 2},
+        15_256_832,
+    ),
+    "transformer-deep-shallow-base": (
+        {"d": 512, "ff": 2048, "layers": 12, "decoder_layers": 1, "final_norms": 2},
+        60_950_016,
+    ),
     "transformer-base": ({"d": 512, "ff": 2048, "layers": 6, "final_norms": 0}, 63_045_632),  # the paper: 65 million
     "transformer-base-pre": ({"d": 512, "ff": 2048, "layers": 6, "final_norms": 2}, 63_047_680),
     "transformer-big": ({"d": 1024, "ff": 4096, "layers": 6, "final_norms": 0}, 214_171_648),  # the paper: 213 million

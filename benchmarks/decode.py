@@ -1,0 +1,177 @@
+"""How fast sentences are translated on a CPU, beside Hugging Face and CTranslate2.
+
+    pip install transformers ctranslate2
+    chrt -f 10 python -m benchmarks.decode --threads 2           # chrt: the other programs of the machine wait
+
+A Marian translator of the size of OPUS-MT with random weights, the same for all: text in, text out, by 32 tokens that
+do not end before. Sentences come 64 at once, one at a time, and as a file of them, greedily and with a beam of 5; those
+of float32 must say the same. "heedful by CTranslate2" is `heed translate --engine ctranslate2`, beside that library
+called with nothing around it.
+"""
+
+import argparse
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.turns import Contestant, Work, ratios, table
+from heedful.data.phrasebook import phrasebook
+from heedful.data.tokenizer import train_tokenizer
+from heedful.models import make_model
+from heedful.models.inference import for_inference
+from heedful.models.presets import TRANSLATORS, FullTransformer, translator
+from heedful.tasks.exchange import export_model
+from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.load import load_model
+
+BATCH, TOKENS, BEAMS = 64, 32, (1, 5)
+SMALL = FullTransformer(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=1, decoder_layers=1)
+Translate = Callable[[Sequence[str], int], list[str]]  # by a beam so wide
+
+
+def made_folders(root: Path, row: FullTransformer, texts: Sequence[str]) -> None:
+    """A run, and its exports. No text ends by itself, and none has a token that is never to be said."""
+    tokenizer = train_tokenizer(texts, kind="bpe", size=8000)
+    torch.manual_seed(1)
+    model = make_model(translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" not in name:  # large enough that the text does not repeat one token
+                weight.normal_(std=0.08)
+        model.head.bias[[tokenizer.pad, tokenizer.bos, tokenizer.eos]] = -1000.0
+    about = {"task": "translate", "source": "en", "target": "fr", "decode": {"longest": TOKENS}}
+    write_run(root / "run", model, parameters(model), tokenizer, tokenizer, about)
+    export_model(root / "run", root / "hf")
+    if find_spec("ctranslate2"):
+        export_model(root / "run", root / "float32", to="ctranslate2")
+        export_model(root / "run", root / "int8", to="ctranslate2", quantize="int8")
+
+
+def heedful(root: Path, how: str) -> Translate:
+    model = load_model(root / "run")
+    for_inference(model.model, how)
+    return lambda texts, beam: model.translate(texts, beam=beam)
+
+
+def by_ctranslate2(root: Path, how: str) -> Translate:
+    model = load_model(root / how, engine="ctranslate2")
+    return lambda texts, beam: model.translate(texts, beam=beam)
+
+
+def hugging_face(root: Path, how: str) -> Translate:
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(root / "hf").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(root / "hf")
+
+    @torch.inference_mode()
+    def translate(texts: Sequence[str], beam: int) -> list[str]:
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        said = [""] * len(texts)
+        for group in (order[i : i + BATCH] for i in range(0, len(order), BATCH)):
+            inputs = tokenizer([texts[i] for i in group], return_tensors="pt", padding=True)
+            inputs.pop("token_type_ids", None)
+            limits = {"max_new_tokens": TOKENS, "max_length": None, "num_beams": beam, "do_sample": False}
+            made = tokenizer.batch_decode(model.generate(**inputs, **limits), skip_special_tokens=True)
+            for i, text in zip(group, made, strict=True):
+                said[i] = text
+        return said
+
+    return translate
+
+
+def ctranslate2(root: Path, how: str) -> Translate:
+    import ctranslate2 as engine
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(root / how / "tokenizer.json"))
+    model = engine.Translator(str(root / how), inter_threads=1, intra_threads=torch.get_num_threads())
+
+    def translate(texts: Sequence[str], beam: int) -> list[str]:
+        tokens = [
+            [*one.tokens, "</s>"]
+            for one in tokenizer.encode_batch_fast([" " + text for text in texts], add_special_tokens=False)
+        ]
+        limits = {"max_decoding_length": TOKENS, "max_batch_size": BATCH, "min_decoding_length": 0}
+        found = model.translate_batch(tokens, beam_size=beam, **limits)
+        said = [[tokenizer.token_to_id(token) for token in one.hypotheses[0]] for one in found]
+        return [text.removeprefix(" ") for text in tokenizer.decode_batch(said)]
+
+    return translate
+
+
+MAKE: dict[str, Callable[[Path, str], Translate]] = {
+    "heedful": heedful,
+    "heedful by CTranslate2": by_ctranslate2,
+    "Hugging Face": hugging_face,
+    "CTranslate2": ctranslate2,
+}
+
+
+def answering(peer: str, root: Path, how: str) -> Work:
+    translate = MAKE[peer](root, how)
+    return lambda asked: [text for group in asked[0] for text in translate(group, asked[1])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=512, help="in the file")
+    parser.add_argument("--quick", action="store_true", help="a tiny model: whether it runs, not how fast")
+    chosen = parser.parse_args()
+    row: Any = SMALL if chosen.quick else TRANSLATORS["marian"]
+    rounds, count = (1, BATCH) if chosen.quick else (chosen.rounds, chosen.sentences)
+    texts = [text for text, _ in phrasebook(4000 if chosen.quick else 20_000, held_out=100).train]
+    peers = [("heedful", "float32"), ("heedful", "int8"), ("Hugging Face", "float32")]
+    if find_spec("ctranslate2"):
+        peers += [(peer, how) for how in ("float32", "int8") for peer in ("heedful by CTranslate2", "CTranslate2")]
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        made_folders(root, row, texts)
+        contestants = [Contestant(f"{peer} {how}", answering, (peer, root, how)) for peer, how in peers]
+        for each in contestants:
+            each.start(chosen.threads)
+        print(f"torch {torch.__version__}, {chosen.threads} threads, {TOKENS} tokens a sentence")
+        for beam in BEAMS:
+            for label, size, at_once in (("64 at once", BATCH, BATCH), ("alone", 8, 1), ("a file", count, count)):
+                print(f"\nbeam {beam}, {label}")
+                race(contestants, texts, beam, rounds, size=size, at_once=at_once)
+        for each in contestants:
+            each.stop()
+
+
+def race(
+    contestants: Sequence[Contestant], texts: Sequence[str], beam: int, rounds: int, *, size: int, at_once: int
+) -> None:
+    """Rounds of `size` sentences each, handed over so many at once."""
+    draw = random.Random(2)
+    for each in contestants:
+        each.rates = []
+    for i in range(rounds + 1):  # the first warms up
+        asked = draw.sample(texts, size)
+        groups = [asked[j : j + at_once] for j in range(0, size, at_once)]
+        said: dict[str, list[str]] = {}
+        for each in contestants:
+            said[each.name], seconds = each.turn((groups, beam))
+            each.rates += [size / seconds] if i else []
+        first, *others = [name for name in said if name.endswith("float32")]
+        for name in others:
+            same = sum(a == b for a, b in zip(said[name], said[first], strict=True))
+            if same < size:
+                print(f"{name}: only {same} of {size} as {first}")
+    print(table(contestants, "sentences/s"))
+    for ours in (each for each in contestants if each.name.startswith("heedful")):
+        how = ours.name.rpartition(" ")[2]
+        peers = [each for each in contestants if not each.name.startswith("heedful") and each.name.endswith(how)]
+        print(ratios(ours, peers))
+
+
+if __name__ == "__main__":
+    main()

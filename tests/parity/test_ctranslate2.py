@@ -1,0 +1,390 @@
+"""Our models in CTranslate2, with loud weights: N(0, 0.4) in every matrix and bias, N(1, 0.4) in every norm.
+
+What that library is given has to give the same log-probabilities, and its searches what ours find, to 1e-4 nats.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+import heedful
+from heedful import cli
+from heedful.core.attention import AttentionConfig
+from heedful.core.block import StackConfig
+from heedful.core.embed import PlacesConfig
+from heedful.core.position import PositionConfig
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import make_model
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
+from heedful.store import ct2
+from heedful.tasks import ct2 as engine
+from heedful.tasks.check import check
+from heedful.tasks.exchange import export_model, import_model
+from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.generate import LanguageModel
+from heedful.tasks.translate import Translator
+from hub import LINES, marian_folder
+from made import made_corpus
+
+pytest.importorskip("ctranslate2", reason="CTranslate2 is an optional extra: pip install 'heedful[ctranslate2]'")
+
+CLOSE = 1e-4  # nats
+TEXTS = ["ba de gi", "ko", "", "lu ma ne pi ro su ba", "de de de"]
+SIZE: dict[str, Any] = {"d_model": 16, "n_heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "post-norm": ("transformer-base", {}),
+    "pre-norm": ("transformer-base-pre", {}),
+    "RMS, gated": ("transformer-base-pre", {"norm": "rms", "gated": True, "activation": "silu"}),
+    "GELU": ("transformer-base", {"activation": "gelu"}),
+    "tanh GELU": ("transformer-base", {"activation": "gelu_tanh"}),
+    "Marian": ("marian", {}),
+    "BART": ("bart-base", {"context": 60}),
+    "T5": ("t5-small", {"head_dim": 6}),
+    "T5 1.1": ("t5-v1.1-small", {"head_dim": 6}),
+}
+NOWHERE = PlacesConfig(kind="none")
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    corpus = made_corpus(100)
+    return train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+
+
+def preset(name: str, vocab: int, **changes: Any) -> Any:
+    row: Any = replace(TRANSLATORS[name], **SIZE | changes)
+    return translator(row, source_vocab=vocab, target_vocab=vocab, joint=True)
+
+
+def attending(config: Any, **changes: Any) -> Any:
+    """The configuration with keys of all its attention changed; that across has no position scheme."""
+
+    def changed(stack: StackConfig) -> StackConfig:
+        cross = stack.block.cross
+        across = None if cross is None else replace(cross, **{k: v for k, v in changes.items() if k != "position"})
+        attention = replace(stack.block.attention, **changes)
+        return replace(stack, block=replace(stack.block, attention=attention, cross=across))
+
+    return replace(config, encoder=changed(config.encoder), decoder=changed(config.decoder))
+
+
+def elsewhere(config: Any, places: PlacesConfig) -> Any:
+    return replace(config, source=replace(config.source, places=places), target=replace(config.target, places=places))
+
+
+def variant(name: str, vocab: int) -> Any:
+    pre = preset("transformer-base-pre", vocab)
+    match name:
+        case "grouped heads, biases":
+            return attending(pre, kv_heads=2, bias=True)
+        case "one key head, scale":
+            return attending(pre, kv_heads=1, head_dim=6, scale=0.3)
+        case "rotary":
+            return attending(elsewhere(pre, NOWHERE), position=PositionConfig(kind="rotary", theta=100.0))
+        case "no places":
+            return elsewhere(pre, NOWHERE)
+        case "untied, epsilon, unscaled":
+            wide = [
+                replace(stack, block=replace(stack.block, norm_eps=0.3, activation="quick_gelu"))
+                for stack in (pre.encoder, pre.decoder)
+            ]
+            source = replace(pre.source, scaled=False)
+            return replace(pre, source=source, encoder=wide[0], decoder=wide[1], tied="none", output_bias=True)
+        case _:
+            key, changes = PRESETS[name]
+            return preset(key, vocab, **changes)
+
+
+VARIANTS = [
+    *PRESETS,
+    "grouped heads, biases",
+    "one key head, scale",
+    "rotary",
+    "no places",
+    "untied, epsilon, unscaled",
+]
+
+
+def loud(model: nn.Module) -> None:
+    for name, weight in model.named_parameters():
+        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
+
+
+def made_run(folder: Path, config: Any, tokenizer: Tokenizer, **about: Any) -> Path:
+    model = make_model(config)
+    loud(model)
+    write_run(folder, model, parameters(model), tokenizer, tokenizer, {"task": "translate", **about})
+    return folder
+
+
+def said(model: Translator, **settings: Any) -> list[list[tuple[str, float]]]:
+    return [one.hypotheses for one in model.search(TEXTS, **settings)]
+
+
+def assert_alike(ours: list[list[tuple[str, float]]], theirs: list[list[tuple[str, float]]]) -> None:
+    assert [[text for text, _ in own] for own in theirs] == [[text for text, _ in own] for own in ours]
+    flat = [[score for own in each for _, score in own] for each in (ours, theirs)]
+    assert flat[1] == pytest.approx(flat[0], abs=CLOSE)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_kind_says_the_same(name: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", variant(name, tokenizer.size), tokenizer, forbidden=[])
+    ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
+    difference, largest = engine.compare(run / "ctranslate2", ours)
+    assert difference < CLOSE
+    assert largest > 3  # nats: the weights are loud
+    for settings in ({"beam": 1}, {"beam": 4, "n_best": 3}):
+        assert_alike(said(ours, longest=12, **settings), said(theirs, longest=12, **settings))
+
+
+def ending(config: Any) -> nn.Module:
+    """A model whose sentences end by themselves, after some tokens."""
+    model = make_model(replace(config, output_bias=True))
+    loud(model)
+    with torch.no_grad():
+        model.head.bias[3] += 3.0
+    return model
+
+
+@pytest.fixture(scope="module")
+def run(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(1)
+    model = ending(preset("transformer-base-pre", tokenizer.size))
+    folder = tmp_path_factory.mktemp("ended") / "run"
+    write_run(folder, model, parameters(model), tokenizer, tokenizer, {"task": "translate", "forbidden": []})
+    return folder
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam": 1},
+        {"beam": 4, "n_best": 2},
+        {"beam": 4, "length_penalty": 0.0, "n_best": 2},
+        {"beam": 4, "length_penalty": 0.6},
+        {"beam": 1, "no_repeat": 2},
+        {"beam": 1, "shortest": 9, "longest": 14},
+        {"beam": 1, "prefix": ["KO LU"] * len(TEXTS)},
+    ],
+)
+def test_settings_mean_what_they_mean_here(run: Path, settings: dict[str, Any]) -> None:
+    ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
+    assert_alike(said(ours, **settings), said(theirs, **settings))
+
+
+def test_each_source_has_its_own_limit(run: Path) -> None:
+    """The short ones of a batch may have fewer tokens than the long one, and here none ends before."""
+    found = []
+    for name in (None, "ctranslate2"):
+        model = heedful.load(run, engine=name)
+        assert isinstance(model, Translator)
+        ids, _ = model.encode(TEXTS)
+        found.append([best[0].tokens for best in model.hypotheses(ids, model.decoding(beam=1, shortest=100))])
+    assert [len(tokens) for tokens in found[1]] == [2 * len(own) + 12 if own else 0 for own in ids]
+    assert found[1] == found[0]
+
+
+def test_what_is_forbidden_is_never_said_and_not_shared_out(run: Path) -> None:
+    ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
+    assert isinstance(ours, Translator)
+    assert isinstance(theirs, Translator)
+    ids, _ = ours.encode(TEXTS)
+    often = ours.hypotheses(ids, ours.decoding(beam=1))[0][0].tokens[0]
+    for model in (ours, theirs):
+        model.about["forbidden"] = [often]
+    theirs.engine = engine.CTranslate2(run / "ctranslate2", theirs)
+    assert_alike(said(ours, beam=1), said(theirs, beam=1))
+    for best in theirs.hypotheses(ids, theirs.decoding(beam=4, n_best=4)):
+        assert all(often not in each.tokens for each in best)
+
+
+def test_an_imported_marian(tmp_path: Path) -> None:
+    """Two SentencePiece models and one list of ids; what begins a sentence is the padding, which is forbidden."""
+    marian_folder(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "run")
+    models = [heedful.load(tmp_path / "run", engine=name) for name in (None, "ctranslate2")]
+    ours, theirs = ([one.hypotheses for one in model.search(LINES, beam=1)] for model in models)
+    assert_alike(ours, theirs)
+
+
+LANGUAGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "GPT-1": ("gpt-1", {}),
+    "GPT-2": ("gpt2", {}),
+    "LLaMA": ("tinyllama-1.1b", {"kv_heads": 2, "d_ff": 24}),
+    "LLaMA, all heads": ("tinyllama-1.1b", {"kv_heads": None, "d_ff": 24, "tied": True}),
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_language_models(name: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    import ctranslate2
+
+    key, changes = LANGUAGES[name]
+    row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context=40, vocab_size=tokenizer.size)
+    run = made_run(tmp_path / "run", language_model(replace(row, **changes)), tokenizer, task="generate")
+    made = export_model(run, tmp_path / "out", to="ctranslate2")
+    assert made.loads.startswith("ctranslate2.Generator(")
+    model = heedful.load(run)
+    assert isinstance(model, LanguageModel)
+    rows = [[2, 7, 30, 41, 9, 9, 100], [2, 5]]
+    given = ctranslate2.Generator(made.out, compute_type="float32").forward_batch(rows)
+    theirs = torch.from_numpy(numpy.array(given))
+    for row, logits in zip(rows, theirs, strict=True):
+        with torch.no_grad():
+            assert torch.allclose(logits[: len(row)], model.model(torch.tensor([row]))[0], atol=CLOSE)
+    assert [law.name for law in check(run) if not law.holds] == []
+
+
+def sandwich(config: Any) -> Any:
+    return replace(config, encoder=replace(config.encoder, block=replace(config.encoder.block, order="sandwich")))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (sandwich, "sandwich norms"),
+        (lambda config: attending(config, gate=True), "gated attention"),
+        (lambda config: attending(config, position=PositionConfig(kind="rotary")), "several position schemes at once"),
+        (
+            lambda config: attending(elsewhere(config, NOWHERE), position=PositionConfig(kind="shaw")),
+            "the position scheme 'shaw'",
+        ),
+        (lambda config: replace(config, source=replace(config.source, types=2)), "types of tokens"),
+        (lambda config: replace(config, source=replace(config.source, norm_eps=0.5)), "different epsilons"),
+        (
+            lambda config: replace(
+                config,
+                decoder=replace(config.decoder, block=replace(config.decoder.block, cross=AttentionConfig(n_heads=2))),
+            ),
+            "heads across that differ",
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_refused_by_name(change: Any, named: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    config = change(preset("transformer-base-pre", tokenizer.size))
+    run = made_run(tmp_path / "run", config, tokenizer)
+    with pytest.raises(InputError, match=named):
+        export_model(run, tmp_path / "out", to="ctranslate2")
+    with pytest.raises(InputError, match=named):
+        heedful.load(run, engine="ctranslate2")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert not (run / "ctranslate2").exists()
+
+
+def test_a_recurrent_translator_is_refused_and_check_says_so(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    row: Any = replace(TRANSLATORS["rnn-small"], d_embed=8, d_hidden=8, d_align=8, d_readout=8)
+    size = tokenizer.size
+    config = translator(row, source_vocab=size, target_vocab=size, joint=True)
+    run = made_run(tmp_path / "run", config, tokenizer)
+    with pytest.raises(InputError, match="a model of the kind RNN"):
+        export_model(run, tmp_path / "out", to="ctranslate2")
+    last = list(check(run))[-1]
+    assert (last.figure, last.holds) == (None, True)
+    assert last.notes == ("not compared: CTranslate2 cannot be told of a model of the kind RNN",)
+
+
+def test_without_the_library_one_line_says_how_to_get_it(run: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    for ask in (
+        lambda: export_model(run, tmp_path / "out", to="ctranslate2"),
+        lambda: heedful.load(run, engine="ctranslate2"),
+    ):
+        with pytest.raises(MissingError) as missing:
+            ask()
+        assert missing.value.fix == "pip install 'heedful[ctranslate2]'"
+    assert list(check(run))[-1].notes == ("not compared: CTranslate2 is not installed",)
+
+
+def test_check_compares(run: Path) -> None:
+    laws = {law.name: law for law in check(run, TEXTS)}
+    for name in ("log-probabilities", "greedy (different tokens)", "greedy (scores)"):
+        law = laws[f"CTranslate2: {name}"]
+        assert law.figure is not None
+        assert law.holds
+
+
+def test_the_cache_follows_the_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    config = preset("transformer-base", tokenizer.size)
+    run = made_run(tmp_path / "run", config, tokenizer)
+    first = said(heedful.load(run, engine="ctranslate2"), beam=1)
+    made = (run / "ctranslate2" / "model.bin").stat().st_mtime_ns
+    assert said(heedful.load(run, engine="ctranslate2"), beam=1) == first
+    assert (run / "ctranslate2" / "model.bin").stat().st_mtime_ns == made
+    (run / "model.safetensors").unlink()
+    made_run(run, config, tokenizer)
+    second = said(heedful.load(run, engine="ctranslate2"), beam=1)
+    assert second != first
+    assert_alike(said(heedful.load(run), beam=1), second)
+
+
+def test_a_folder_that_says_something_else_is_never_there(run: Path, tmp_path: Path, monkeypatch) -> None:
+    real = ct2.specification
+
+    def broken(model: Any, words: Any, *, quantize: str | None = None) -> Any:
+        with torch.no_grad():
+            model.head.weight[5] += 1
+        made = real(model, words, quantize=quantize)
+        with torch.no_grad():
+            model.head.weight[5] -= 1
+        return made
+
+    monkeypatch.setattr(ct2, "specification", broken)
+    with pytest.raises(StorageError, match="log-probabilities that differ"):
+        export_model(run, tmp_path / "out", to="ctranslate2")
+    assert not list(tmp_path.iterdir())
+
+
+def heed(*words: object) -> object:
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+def test_from_the_command_line(run: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out"
+    assert heed("export", run, "--to", "ctranslate2", "--quantize", "int8", "--out", out, "--json") == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert found.keys() == {"family", "to", "out", "files", "difference"}
+    assert 0 < found["difference"] < 1
+    assert "ctranslate2.Translator(" in told.err
+    assert heed("translate", out, "ba de gi", "--engine", "ctranslate2", "--n-best", 2, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["hypotheses"]) == 2
+    for name, lines in (("a", "ba de\nko\n"), ("b", "DE BA\nKO\n")):
+        (tmp_path / name).write_text(lines)
+    files = ("--source", tmp_path / "a", "--target", tmp_path / "b", "--json")
+    scores = []
+    for choice in ((), ("--engine", "ctranslate2")):
+        assert heed("eval", run, *files, *choice) == 0
+        scores.append(json.loads(capsys.readouterr().out))
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["export", "{run}", "--quantize", "int8", "--out", "x"], "--quantize: no int8 weights on the Hub"),
+        (["export", "{run}", "--to", "ctranslate2", "--quantize", "int9", "--out", "x"], "unknown key 'int9'"),
+        (["translate", "{run}", "ba", "--engine", "ctranslate2", "--samples", "2"], "one stream of numbers"),
+        (["translate", "{run}", "ba", "--engine", "onnx"], "engine: unknown key 'onnx'"),
+        (["translate", "{run}/ctranslate2", "ba"], "a model of CTranslate2"),
+    ],
+)
+def test_bad_input_is_one_line(run: Path, tmp_path: Path, monkeypatch, capsys, words, error) -> None:
+    heedful.load(run, engine="ctranslate2")
+    monkeypatch.chdir(tmp_path)
+    assert heed(*(word.format(run=run) for word in words)) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert error in lines[0]
+    assert not list(tmp_path.iterdir())
