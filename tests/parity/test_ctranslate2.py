@@ -168,7 +168,6 @@ def run(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     "settings",
     [
         {"beam": 1},
-        {"beam": 4, "n_best": 2},
         {"beam": 4, "length_penalty": 0.0, "n_best": 2},
         {"beam": 4, "length_penalty": 0.6},
         {"beam": 1, "no_repeat": 2},
