@@ -91,13 +91,12 @@ def ctranslate2(root: Path, how: str) -> Translate:
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_file(str(root / how / "tokenizer.json"))
+    names = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
     model = engine.Translator(str(root / how), inter_threads=1, intra_threads=torch.get_num_threads())
 
     def translate(texts: Sequence[str], beam: int) -> list[str]:
-        tokens = [
-            [*one.tokens, "</s>"]
-            for one in tokenizer.encode_batch_fast([" " + text for text in texts], add_special_tokens=False)
-        ]
+        encoded = tokenizer.encode_batch_fast([" " + text for text in texts], add_special_tokens=False)
+        tokens = [[*(names[index] for index in one.ids), "</s>"] for one in encoded]
         limits = {"max_decoding_length": TOKENS, "max_batch_size": BATCH, "min_decoding_length": 0}
         found = model.translate_batch(tokens, beam_size=beam, **limits)
         said = [[tokenizer.token_to_id(token) for token in one.hypotheses[0]] for one in found]
