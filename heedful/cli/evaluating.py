@@ -67,7 +67,7 @@ def _translations(translator: Any, options: Options) -> Found:
 
     from heedful.data.text import read_pairs, read_parallel
 
-    source, target, data = options["source"], options["target"], options["data"]
+    source, target, data, engine = (options[key] for key in ("source", "target", "data", "engine"))
     if data is not None:
         about = translator.about
         tests = read_parallel(data, source=source or about["source"], target=target or about["target"]).tests
@@ -79,7 +79,7 @@ def _translations(translator: Any, options: Options) -> Found:
     found: Found = {}
     for name, pairs in tests.items():
         scores, made = translator.evaluate(pairs, bootstrap=options["bootstrap"], **chosen)
-        found[name] = {"loss": translator.loss(pairs)} if translator.target.ours else {}
+        found[name] = {"loss": translator.loss(pairs)} if translator.target.ours and engine is None else {}
         found[name] |= {key: value for key, value in asdict(scores).items() if value is not None}
         say(f"{name}: {len(pairs):,} pairs, {scores}")
         if cut := sum(one.cut > 0 for one in made):
