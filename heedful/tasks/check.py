@@ -64,7 +64,7 @@ def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
     probe = next(probe for kind, probe in PROBES.items() if isinstance(model, kind))
     yield from probe(model, texts).laws()
     yield Law("save then load", _saved_and_loaded(run, model), 0.0)
-    yield from _exported(run, model, texts)
+    yield from _by_ctranslate2(run, model, texts)
 
 
 def random_sentences(size: int) -> list[list[int]]:
@@ -387,32 +387,39 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
 }
 
 
-def _exported(run: Path, served: Any, texts: Sequence[str]) -> Iterator[Law]:
+def _by_ctranslate2(run: Path, served: Any, texts: Sequence[str]) -> Iterator[Law]:
     """That the model says the same by CTranslate2, or why that was not asked."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "exported"
         try:
             yield Law("CTranslate2: log-probabilities", ct2.export(run, served, folder), SCORES)
+            if isinstance(served, Translator):
+                yield from _translated(served, ct2.load(folder), texts)
+            else:
+                yield from _gone_on(served, folder, texts)
         except (InputError, MissingError) as error:
             yield Law("CTranslate2", None, 0.0, (f"not compared: {error.what}",))
-            return
-        if isinstance(served, Translator):
-            sentences = [ids for ids in served.encode(list(texts))[0] if ids][:8]
-            sentences = sentences or random_sentences(served.source.size)
-            models, settings = (served, ct2.load(folder)), served.decoding(beam=1, longest=30)
-            ours, theirs = ([best[0] for best in model.hypotheses(sentences, settings)] for model in models)
-            unequal = sum(a.tokens != b.tokens for a, b in zip(ours, theirs, strict=True))
-            worst = max(abs(a.score - b.score) for a, b in zip(ours, theirs, strict=True))
-            yield Law("CTranslate2: greedy (scores)", worst, SCORES)
-        else:
-            encoded = [ids for ids in served.tokenizer.encode_whole(list(texts)) if ids][:8]
-            half = max(1, served.context // 2)
-            prompts = [[*served.before, *ids][:half] for ids in encoded or random_sentences(served.tokenizer.size)]
-            options: dict[str, Any] = {"eos": served.end, "longest": min(20, half), "forbidden": served.forbidden}
-            said = [greedy(served.model, torch.tensor([ids[:-1]]), bos=ids[-1], **options)[0].tokens for ids in prompts]
-            other = ct2.greedy(folder, served, prompts, tokens=min(20, half))
-            unequal = sum(list(a) != b for a, b in zip(said, other, strict=True))
-        yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
+
+
+def _translated(served: Translator, other: Translator, texts: Sequence[str]) -> Iterator[Law]:
+    sentences = [ids for ids in served.encode(list(texts))[0] if ids][:8]
+    sentences, settings = sentences or random_sentences(served.source.size), served.decoding(beam=1, longest=30)
+    theirs, ours = ([best[0] for best in model.hypotheses(sentences, settings)] for model in (other, served))
+    unequal = sum(a.tokens != b.tokens for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
+    worst = max(abs(a.score - b.score) for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (scores)", worst, SCORES)
+
+
+def _gone_on(served: LanguageModel, folder: Path, texts: Sequence[str]) -> Iterator[Law]:
+    encoded = [ids for ids in served.tokenizer.encode_whole(list(texts)) if ids][:8]
+    half = max(1, served.context // 2)
+    prompts = [[*served.before, *ids][:half] for ids in encoded or random_sentences(served.tokenizer.size)]
+    options: dict[str, Any] = {"eos": served.end, "longest": min(20, half), "forbidden": served.forbidden}
+    ours = [greedy(served.model, torch.tensor([ids[:-1]]), bos=ids[-1], **options)[0].tokens for ids in prompts]
+    theirs = ct2.greedy(folder, served, prompts, tokens=min(20, half))
+    unequal = sum(list(a) != b for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
 
 
 def _saved_and_loaded(run: Path, served: Any) -> float:
