@@ -96,7 +96,7 @@ def test_an_answer_does_not_depend_on_its_neighbours(run):
 def test_its_laws_hold(run):
     _, out, _ = run
     laws = list(check(out, ["ba de gi", "ko", "lu de"]))
-    assert len(laws) == 6
+    assert sum("CTranslate2" not in law.name for law in laws) == 6
     assert [law for law in laws if not law.holds] == []
 
 

@@ -91,7 +91,7 @@ def test_it_is_served_as_a_translator_of_marked_text(run):
 
 def test_it_keeps_the_laws(run):
     laws = list(check(run[0], ["Ba de ko.", "Gi lu ma ne pi."]))
-    assert len(laws) == 9
+    assert sum("CTranslate2" not in law.name for law in laws) == 9
     assert [law.name for law in laws if not law.holds] == []
 
 

@@ -351,7 +351,7 @@ def test_what_cannot_be_filled_is_refused(run, tmp_path):
 
 def test_the_laws_hold(run):
     laws = list(check(run[0], TEXTS[:3]))
-    assert len(laws) == 6
+    assert sum("CTranslate2" not in law.name for law in laws) == 6
     assert all(law.holds for law in laws), laws
 
 

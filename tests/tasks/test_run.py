@@ -121,7 +121,7 @@ def test_a_trained_model_keeps_the_laws(tmp_path, corpus, recipe):
     for _ in train(override(build(recipe, where="test"), ["train.steps=3"]), out, corpus=corpus):
         pass
     laws = list(check(out))
-    assert len(laws) == (8 if recipe is RECURRENT else 9)
+    assert sum("CTranslate2" not in law.name for law in laws) == (8 if recipe is RECURRENT else 9)
     assert [law.name for law in laws if not law.holds] == []
 
 
