@@ -5,6 +5,7 @@ from typing import Any
 
 from heedful.errors import InputError, MissingError
 from heedful.store import files
+from heedful.tasks.answer import Answerer
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
@@ -13,6 +14,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
 
 SERVED: dict[str, Any] = {
@@ -25,6 +27,8 @@ SERVED: dict[str, Any] = {
     "classify-images": ImageClassifier,
     "detect": Detector,
     "match": Matcher,
+    "tag": Tagger,
+    "answer": Answerer,
 }
 
 
