@@ -26,6 +26,8 @@ Task = Literal[
     "fill",
     "denoise",
     "parse",
+    "tag",
+    "answer",
     "classify-images",
     "detect",
     "match",
