@@ -123,11 +123,11 @@ def _filler(model: Any, options: Options) -> Found:
 
 
 def _classifier(model: Any, options: Options) -> Found:
-    from heedful.data.labelled import read_examples, read_labelled
+    from heedful.data.labelled import TABLES, read_examples
+    from heedful.data.parts import read_tests
 
-    data = options["data"]
-    tests = read_labelled(data).tests if Path(data).is_dir() else {Path(data).name: read_examples(data)[1]}
-    return _told({name: model.evaluate(examples) for name, examples in _some(tests, data).items()})
+    tests = read_tests(options["data"], lambda path: read_examples(path)[1], kinds=TABLES)
+    return _told({name: model.evaluate(examples) for name, examples in tests.items()})
 
 
 def _parser(model: Any, options: Options) -> Found:
@@ -142,6 +142,22 @@ def _some(tests: dict[str, Any], data: str) -> dict[str, Any]:
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
     return tests
+
+
+def _tagger(model: Any, options: Options) -> Found:
+    from heedful.data.parts import read_tests
+    from heedful.data.tagged import KINDS, read_sentences
+
+    tests = read_tests(options["data"], read_sentences, kinds=KINDS)
+    return _told({name: model.evaluate(sentences) for name, sentences in tests.items()})
+
+
+def _answerer(model: Any, options: Options) -> Found:
+    from heedful.data.parts import read_tests
+    from heedful.data.questions import KINDS, read_answered
+
+    tests = read_tests(options["data"], read_answered, kinds=KINDS)
+    return _told({name: model.evaluate(questions) for name, questions in tests.items()})
 
 
 def _encoder(model: Any, options: Options) -> Found:
@@ -195,4 +211,6 @@ EVALUATORS = {
     "classify-images": Evaluator(_image_classifier),
     "detect": Evaluator(_detector),
     "match": Evaluator(_matcher),
+    "tag": Evaluator(_tagger),
+    "answer": Evaluator(_answerer),
 }

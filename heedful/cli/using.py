@@ -1,4 +1,5 @@
-"""Models at work: `heed translate`, `summarise`, `generate`, `fill`, `classify`, `parse` and `look`."""
+"""Models at work: `heed translate`, `summarise`, `generate`, `fill`, `classify`, `tag`, `answer`, `embed`, `parse` and
+`match`."""
 
 import itertools
 import json
@@ -204,6 +205,109 @@ def _tell_found(text: str, found: list[Any], *, as_json: bool) -> None:
     else:
         for each in found:
             print(f"{each.score:.3f}\t{each.input}\t{text}", flush=True)
+
+
+@app.command()
+def tag(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Label the words of sentences: WORD TAB LABEL, a line each, and a blank line after a sentence.
+
+    Words are what stands between blanks, so part them as in the data that the model learnt from.
+
+    Example: heed tag runs/tag "i want a flight to boston"
+    """
+    from heedful.data.text import sanitise
+    from heedful.tasks.tag import Tagger
+
+    tagger = Tagger.load(run)
+    for lines in [texts] if texts else input_lines():
+        lines = [sanitise(line) for line in lines]
+        for text, words in zip(lines, tagger.tag(lines), strict=True):
+            if as_json:
+                record = {"text": text, "words": [word._asdict() for word in words]}
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                print("".join(f"{word.word}\t{word.label}\n" for word in words), flush=True)
+
+
+@app.command()
+def answer(
+    run: Run,
+    questions: Annotated[
+        list[str] | None, typer.Argument(help="Questions; without any, lines of standard input.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(help="The text that tells the answer, or a file that holds it.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many answers to each.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Answer questions by a stretch of a text: SCORE TAB ANSWER, an empty one where the text does not tell.
+
+    On standard input a context of its own may follow a question, after a TAB.
+
+    Example: heed answer runs/answer "Who led the team in sacks?" --context article.txt
+    """
+    import os
+
+    from heedful.data.text import read_lines, sanitise
+    from heedful.tasks.answer import Answerer
+
+    model = Answerer.load(run)
+    if context is not None and os.path.isfile(context):
+        context = "\n".join(read_lines(context))
+    for lines in [questions] if questions else input_lines():
+        split = [sanitise(line).partition("\t") if questions is None else (sanitise(line), "", "") for line in lines]
+        asked, texts = [question for question, _, _ in split], [own or context or "" for _, _, own in split]
+        if not all(texts):
+            raise InputError("a question without a text to answer it from", fix="give --context FILE")
+        for question, found in zip(asked, model.answer(asked, texts, top=top), strict=True):
+            if as_json:
+                record = {"question": question, "answers": [one._asdict() for one in found]}
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            else:
+                print("\n".join(f"{one.score:.3f}\t{one.text}" for one in found), flush=True)
+
+
+@app.command()
+def embed(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    pool: Annotated[str, typer.Option(help="mean (of a text's hidden states), or first (the first of them).")] = "mean",
+    near: Annotated[Path | None, typer.Option(help="A file, of which the nearest lines are shown.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of them.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Turn texts into vectors, or find the lines of a file that are nearest: COSINE TAB LINE, the nearest first.
+
+    Example: heed embed runs/fill "A fine film." --near reviews.txt --top 3
+    """
+    from heedful.data.text import read_lines, sanitise
+    from heedful.tasks.embed import TextEncoder, nearest
+
+    encoder = TextEncoder.load(run)
+    others = None if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
+    theirs = None if others is None else encoder.embed(others, pool=pool)
+    for lines in [texts] if texts else input_lines():
+        lines = [sanitise(line) for line in lines]
+        ours, cut = encoder.embed(lines, pool=pool), encoder.encode(lines)[1]
+        for text, vector, beyond in zip(lines, ours, cut, strict=True):
+            if beyond:
+                say(f"too long: the last {beyond:,} tokens of this text were not read")
+            record: dict[str, Any] = {"text": text}
+            if others is None or theirs is None:
+                record["vector"] = vector.tolist()
+            else:
+                record["near"] = [{"text": others[i], "score": score} for i, score in nearest(vector, theirs, top=top)]
+            if as_json:
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+            elif others is None:
+                print(" ".join(f"{value:.6g}" for value in record["vector"]), flush=True)
+            else:
+                print("\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), flush=True)
 
 
 @app.command()

@@ -150,6 +150,13 @@ def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[l
     return groups
 
 
+def shuffled_groups(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """Groups of indices, like lengths together, each at most `tokens` with its padding, or one index; in an order that
+    depends on (seed, epoch), and in each epoch others together."""
+    groups = grouped(sorted(shuffled(len(lengths), seed, epoch), key=lengths.__getitem__), lengths, tokens)
+    return [groups[i] for i in shuffled(len(groups), seed + 1, epoch)]
+
+
 def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[int]]:
     """The indices in each row. Rows stand where the pair that opened them stood, so lengths come mixed."""
     filled: list[tuple[int, list[int]]] = []

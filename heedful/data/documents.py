@@ -70,13 +70,14 @@ def kind_of(file: Path) -> str:
 
 
 def part_of(file: Path) -> str:
-    """ "train", "valid" or "test", by the first word of its name: "test_2016" is a test, and "testament" is not."""
+    """ "train", "valid" or "test", by the first word of its name: "test_2016" is a test, and "testament" is not. In
+    Universal Dependencies it is the word after "-ud-"."""
     return named_part(file.name) or "train"
 
 
 def named_part(name: str) -> str | None:
     """What `part_of` says, or None of a name that does not say it."""
-    found = SPLITS.fullmatch(re.split(r"[^a-z]", name.lower())[0])
+    found = SPLITS.fullmatch(re.split(r"[^a-z]", name.lower().rpartition("-ud-")[2])[0])
     return found.lastgroup if found else None
 
 

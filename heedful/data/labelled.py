@@ -1,21 +1,19 @@
 """Texts with what is to be said of them: a label, several, a number, or which of some choices is right."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
-from heedful.data.documents import kind_of, part_of
+from heedful.data.documents import kind_of
+from heedful.data.parts import read_parts
 from heedful.data.text import csv_cells, json_line, read_lines, tsv_cells
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 
-Item = TypeVar("Item")
 Answer = Literal["label", "labels", "score", "choice"]
 TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
 COLUMNS = ("text", "pair", "label", "score")
-SHARE, MOST = 10, 2000  # where nothing is given to validate on, one example in so many is held out, and no more
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -57,32 +55,19 @@ def read_labelled(path: str | Path) -> Labelled:
     Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text. Raises
     InputError or MissingError.
     """
-    path = Path(path)
-    if not path.is_dir():
-        answer, examples = read_examples(path)
-        train, valid = held_out(examples, lambda one: one.text, path)
-        return Labelled(answer, train, valid, {}, str(path), (path,), (_note(path, valid),))
-    files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in TABLES)
-    read = {file: read_examples(file) for file in files}
-    parts: dict[str, list[Example]] = {"train": [], "valid": []}
-    tests = {}
-    for file, (_, examples) in read.items():
-        if part_of(file) == "test":
-            tests[file.name.split(".")[0]] = examples
-        else:
-            parts[part_of(file)] += examples
-    if not parts["train"]:
-        raise MissingError("no training file", where=str(path), fix="add train.jsonl, train.tsv or train.csv")
-    answers = {file: answer for file, (answer, _) in read.items()}
-    first = next(iter(answers))
-    for file, answer in answers.items():
-        if answer != answers[first]:
-            raise InputError(f"holds a {answer}, and {first.name} a {answers[first]}", where=str(file), fix=EXAMPLE)
-    notes: tuple[str, ...] = ()
-    if not parts["valid"]:
-        parts["train"], parts["valid"] = held_out(parts["train"], lambda one: one.text, path)
-        notes = (_note(path, parts["valid"]),)
-    return Labelled(answers[first], parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+    answers: dict[Path, Answer] = {}
+
+    def read(file: Path) -> list[Example]:
+        answers[file], examples = read_examples(file)
+        first = next(iter(answers))
+        if answers[file] != answers[first]:
+            what = f"holds a {answers[file]}, and {first.name} a {answers[first]}"
+            raise InputError(what, where=str(file), fix=EXAMPLE)
+        return examples
+
+    parts = read_parts(path, read, kinds=TABLES, key=lambda one: one.text)
+    answer = next(iter(answers.values()))
+    return Labelled(answer, parts.train, parts.valid, parts.tests, parts.name, parts.files, parts.notes)
 
 
 def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
@@ -176,18 +161,3 @@ def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
     if key == "choices" and len(value) < 2:
         raise InputError("fewer than two choices", where=where, fix="give two or more")
     return [str(item) for item in value]
-
-
-def held_out(items: list[Item], text: Callable[[Item], str], path: Path) -> tuple[list[Item], list[Item]]:
-    """What stays, and what is held out: the smallest hashes of texts, so that each machine chooses the same."""
-    texts = sorted({text(one) for one in items}, key=lambda own: blake2b(own.encode(), digest_size=8).digest())
-    if len(texts) < 2:
-        what = "one text alone, expected at least two, as some are held out"
-        raise InputError(what, where=str(path), fix="give more, or a file to validate on")
-    held = set(texts[: min(MOST, max(1, len(texts) // SHARE))])
-    kept = [one for one in items if text(one) not in held]
-    return kept, [one for one in items if text(one) in held]
-
-
-def _note(path: Path, valid: list[Example]) -> str:
-    return f"{path}: {len(valid):,} examples held out for validation"

@@ -135,7 +135,7 @@ def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
     return _pairs(str(source_file), zip(source, target, strict=True))
 
 
-def read_lines(path: str | Path) -> list[str]:
+def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
     """The lines of a UTF-8 file. Only LF ends a line (a CR before it goes): U+2028 and U+0085 are text."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
@@ -157,9 +157,9 @@ def read_lines(path: str | Path) -> list[str]:
         where = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
         raise InputError("a NUL byte, expected text", where=where, fix="save the file as UTF-8 text")
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if max(map(len, lines)) > LONGEST_LINE:
-        number = next(number for number, text in enumerate(lines, 1) if len(text) > LONGEST_LINE)
-        what = f"{len(lines[number - 1]):,} characters in one line, at most {LONGEST_LINE:,} are read"
+    if longest is not None and max(map(len, lines)) > longest:
+        number = next(number for number, text in enumerate(lines, 1) if len(text) > longest)
+        what = f"{len(lines[number - 1]):,} characters in one line, at most {longest:,} are read"
         raise InputError(what, where=f"{path}:{number}", fix="put one sentence, or one document, on each line")
     return lines
 

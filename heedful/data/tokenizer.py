@@ -120,6 +120,16 @@ class Tokenizer:
         """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
         return self._ids([self._space + sanitise(text) if text else "" for text in texts])
 
+    def encode_placed(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """As `encode`, with the characters of the text that each token covers: from the first to before the last. A
+        token of a word may cover the blank before it. The texts hold what UTF-8 can."""
+        found = self._inner.encode_batch([self._space + text for text in texts], add_special_tokens=False)
+        added = len(self._space)
+        return [
+            (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in one.offsets])
+            for ids, one in zip(map(self._numbered, found), found, strict=True)
+        ]
+
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
         return self._ids([*map(sanitise, texts)])
@@ -276,9 +286,13 @@ class Tokenizer:
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         if self.numbers is None:
             return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
+
+    def _numbered(self, found: tokenizers.Encoding) -> list[int]:
+        if self.numbers is None:
+            return found.ids
         unknown = self.pad if self.unk is None else self.unk
-        found = self._inner.encode_batch(texts, add_special_tokens=False)
-        return [[self.numbers.get(piece, unknown) for piece in one.tokens] for one in found]
+        return [self.numbers.get(piece, unknown) for piece in found.tokens]
 
     def _token(self, index: int) -> str:
         name = self._inner.id_to_token(index) if self._names is None else self._names.get(index)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.documents import named_part
-from heedful.data.labelled import held_out
+from heedful.data.parts import held_out
 from heedful.data.text import read_lines
 from heedful.data.tokenizer import SPECIALS, UNK
 from heedful.errors import InputError, MissingError

@@ -12,6 +12,7 @@ from heedful.models.lm import LM, LMConfig
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.models.transducer import Transducer, TransducerConfig
 from heedful.models.vit import ViT, ViTConfig
 
@@ -24,6 +25,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "rnn": (RNNConfig, RNN),
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
+    "token_classifier": (TokenClassifierConfig, TokenClassifier),
     "transducer": (TransducerConfig, Transducer),
     "vit": (ViTConfig, ViT),
     "clip": (CLIPConfig, CLIP),

@@ -2,12 +2,16 @@
 
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
+
+from heedful.store import files
+from heedful.tasks.job import Scores
 
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
@@ -23,6 +27,47 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
         "precision": precision,
         "versions": {name: metadata.version(name) for name in LIBRARIES},
     }
+
+
+@runtime_checkable
+class Data(Protocol):
+    """What a run is trained and measured on."""
+
+    @property
+    def train(self) -> Sequence[Any]: ...
+    @property
+    def valid(self) -> Sequence[Any]: ...
+    @property
+    def tests(self) -> Mapping[str, Sequence[Any]]: ...
+    @property
+    def files(self) -> Sequence[Path]: ...
+
+
+def data_facts(data: Data, unit: str) -> dict[str, Any]:
+    """Of data.json: the files, and how many examples of this unit each part has."""
+    counts = {"train": len(data.train), "valid": len(data.valid)} | {name: len(own) for name, own in data.tests.items()}
+    read = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in data.files]
+    return {"files": read, unit: counts}
+
+
+def fingerprint(texts: Iterable[str]) -> str:
+    """Of all the texts in their order, in hexadecimal."""
+    digest = sha256()
+    for text in texts:
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def origin(start_from: str) -> str:
+    return f"from the model in `{start_from}`" if start_from else "from scratch"
+
+
+def score_table(unit: str, scores: Scores) -> list[str]:
+    """A row a test set, of texts or another unit, in the columns of the first."""
+    names = list(next(iter(scores.values())))
+    header = f"| {unit} | {' | '.join(name.replace('_', ' ') for name in names)} |"
+    rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
+    return [header, "|---|" + "---|" * len(names), *rows]
 
 
 def model_card(

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batches import pad
-from heedful.data.frame import Framed, rectangle
-from heedful.data.tokenizer import BOS, EOS, PAD
+from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.tokenizer import BOS, EOS, PAD, Tokenizer
 from heedful.decode.search import beam, greedy
 from heedful.errors import InputError, MissingError
 from heedful.look.record import record
@@ -25,6 +25,7 @@ from heedful.models import DETR, RNN, Transducer
 from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks import ct2
+from heedful.tasks.answer import Answerer
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
@@ -35,6 +36,7 @@ from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5
@@ -70,6 +72,16 @@ def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
 def random_sentences(size: int) -> list[list[int]]:
     draw = torch.Generator().manual_seed(0)
     return [torch.randint(4, size, (n,), generator=draw).tolist() for n in (3, 9, 5, 14)]
+
+
+def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequence[str]) -> list[Framed]:
+    """The texts, or random ones, as at most `context` tokens; every other one with the next as a second text."""
+    sentences = [ids for ids in tokenizer.encode(list(texts)) if ids][:8] or random_sentences(tokenizer.size)
+    half, others = (context - frame.extra(pair=True)) // 2, [*sentences[1:], sentences[0]]
+    return [
+        frame.put(one[:half], other[:half] if n % 2 else None)
+        for n, (one, other) in enumerate(zip(sentences, others, strict=True))
+    ]
 
 
 class Probe:
@@ -276,18 +288,28 @@ class Vectors(Probe):
     """An encoder without a head: its hidden states."""
 
     def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
-        own = encoder.tokenizer
-        sentences = [ids for ids in own.encode(list(texts)) if ids][:8] or random_sentences(own.size)
-        room = encoder.model.config.embed.places.size - encoder.frame.extra(pair=False) - 7
-        self.rows = [encoder.frame.put(ids[:room]) for ids in sentences]
-        tokens, segments, _ = rectangle(self.rows)
-        super().__init__(encoder.model, (tokens, segments), segments > 0)
+        context = encoder.model.config.embed.places.size
+        self.rows = framed_rows(encoder.tokenizer, encoder.frame, context - 7, texts)
+        tokens, segments, types = rectangle(self.rows)
+        super().__init__(encoder.model, (tokens, segments, types), segments > 0)
 
     def read(self, *inputs: Tensor) -> Tensor:
         return self.model.hidden(*inputs)
 
     def alone(self, row: int) -> Tensor:
-        return self.read(torch.tensor([self.rows[row].tokens]))
+        return self.read(*rectangle([self.rows[row]]))
+
+
+class Tokens(Probe):
+    """A token classifier's logits [rows, places, answers]; every other row is a pair of texts."""
+
+    def __init__(self, served: Tagger | Answerer, texts: Sequence[str]) -> None:
+        self.rows = framed_rows(served.tokenizer, Frame.of_encoder(served.tokenizer), served.context - 7, texts)
+        tokens, segments, types = rectangle(self.rows)
+        super().__init__(served.model, (tokens, segments, types), segments > 0)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(*rectangle([self.rows[row]]))
 
 
 class Answers(Probe):
@@ -295,14 +317,7 @@ class Answers(Probe):
 
     def __init__(self, classifier: TextClassifier, texts: Sequence[str]) -> None:
         layout = classifier.layout
-        sentences = [ids for ids in classifier.tokenizer.encode(list(texts)) if ids][:8]
-        sentences = sentences or random_sentences(classifier.tokenizer.size)
-        half = (layout.context - layout.frame.extra(pair=True)) // 2
-        others = [*sentences[1:], sentences[0]]
-        self.rows = [
-            layout.frame.put(one[:half], other[:half] if n % 2 else None)
-            for n, (one, other) in enumerate(zip(sentences, others, strict=True))
-        ]
+        self.rows = framed_rows(classifier.tokenizer, layout.frame, layout.context - 7, texts)
         real = torch.ones(len(self.rows), classifier.model.out.out_features, dtype=torch.bool)
         super().__init__(classifier.model, self._read(self.rows), real)
 
@@ -384,6 +399,8 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     ImageClassifier: Pictures,
     Detector: Pictures,
     Matcher: Matches,
+    Tagger: Tokens,
+    Answerer: Tokens,
 }
 
 

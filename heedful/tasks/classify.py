@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.core.config import from_json
-from heedful.data.batches import grouped, shuffled
+from heedful.data.batches import grouped, shuffled_groups
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.labelled import Answer, Example
 from heedful.data.tokenizer import Tokenizer
@@ -146,13 +146,6 @@ def batch_of(examples: Sequence[Encoded]) -> Batch:
     return Batch(tokens, segments, types, torch.tensor([one.target for one in examples]))
 
 
-def batches_of(examples: Sequence[Encoded], order: Sequence[int], tokens: int) -> list[Batch]:
-    """Like lengths together, each batch at most `tokens` with its padding, and at least one example."""
-    lengths = [one.size for one in examples]
-    by_length = sorted(order, key=lambda index: lengths[index])
-    return [batch_of([examples[i] for i in group]) for group in grouped(by_length, lengths, tokens)]
-
-
 class ClassifyTask:
     """Batches of labelled texts; the loss of their answers, and `auxiliary` times that of going on with the texts,
     which only a language model can.
@@ -170,9 +163,9 @@ class ClassifyTask:
 
     def batches(self, epoch: int) -> list[Batch]:
         if self._kept is None or self._kept[0] != epoch:
-            order = shuffled(len(self.examples), self.recipe.seed, epoch)
-            made = batches_of(self.examples, order, self.recipe.tokens)
-            self._kept = epoch, [made[i] for i in shuffled(len(made), self.recipe.seed + 1, epoch)]
+            lengths = [one.size for one in self.examples]
+            groups = shuffled_groups(lengths, self.recipe.tokens, self.recipe.seed, epoch)
+            self._kept = epoch, [batch_of([self.examples[i] for i in group]) for group in groups]
         return self._kept[1]
 
     def loss(self, model: Classifier, batch: Batch) -> Loss:

@@ -1,7 +1,6 @@
 """Training a classifier of texts, from scratch, from a language model or from an encoder: from a recipe and its
 examples to a tokenizer, token ids and the model's configuration."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,8 @@ from heedful.data.labelled import Example, Labelled, read_labelled
 from heedful.errors import InputError
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.lm import LMConfig
-from heedful.store import files
 from heedful.tasks.body import copy_body, read_body
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, fingerprint, model_card, origin, score_table
 from heedful.tasks.classify import About, ClassifyTask, Layout, TextClassifier
 from heedful.tasks.folder import parameters, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
@@ -55,10 +53,7 @@ class ClassifyJob:
             self.notes.append(f"{layout.cut:,} sequences of more than {layout.context} tokens lose the end of a text")
         for examples in (corpus.valid, *corpus.tests.values()):
             layout.encode(examples)  # refuses labels that are not learnt, before anything is trained
-        digest = hashlib.sha256()
-        for one in corpus.train:
-            digest.update(repr(one).encode() + b"\0")
-        self.fingerprint = digest.hexdigest()
+        self.fingerprint = fingerprint(map(repr, corpus.train))
         self.tokenizer_hash = self.tokenizer.fingerprint
         self.score_names: tuple[str, ...] = (RANKS[corpus.answer],)
 
@@ -72,16 +67,14 @@ class ClassifyJob:
 
     def facts(self) -> dict[str, object]:
         corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "examples": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(examples) for name, examples in corpus.tests.items()},
+        own = {
             "answer": corpus.answer,
             "labels": list(self.about.labels),
             "fingerprint": self.fingerprint,
             "vocabulary": self.tokenizer.size,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(corpus, "examples") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         """The body's weights; the answers stay as they are."""
@@ -116,17 +109,14 @@ class ClassifyJob:
         return {name: best.evaluate(examples) for name, examples in sets.items()}
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        names = list(next(iter(scores.values())))
-        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
-        header = f"| texts | {' | '.join(name.replace('_', ' ') for name in names)} |"
-        origin = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = RANKS[self.about.answer]
         ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.about.answer, "")
         return model_card(
             folder,
-            what=f"Classifies texts. Trained {origin} by heedful on {len(self.corpus.train):,} examples, from "
-            f"`{self.corpus.name}`." + (f" Labels: {', '.join(self.about.labels)}." if self.about.labels else ""),
-            table=[header, "|---|" + "---|" * len(names), *rows],
+            what=f"Classifies texts. Trained {origin(self.recipe.start_from)} by heedful on "
+            f"{len(self.corpus.train):,} examples, from `{self.corpus.name}`."
+            + (f" Labels: {', '.join(self.about.labels)}." if self.about.labels else ""),
+            table=score_table("texts", scores),
             how=f"Texts are cut to {self.config.body.embed.places.size} tokens.",
             kept=f"step {best['step']:,}, the best on the validation examples ({rank} {best[rank]:.4f})",
             minutes=minutes,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from heedful.data.batches import grouped
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.models import LM, Classifier, Encoder, Seq2Seq
+from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.tasks.folder import read_run
 from heedful.tasks.translate import cut_at, most_places
 
@@ -29,7 +29,13 @@ class TextEncoder:
     def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.tokenizer, self.about = tokenizer, about
-        body = (model.lm or model.encoder) if isinstance(model, Classifier) else model
+        match model:
+            case Classifier():
+                body = model.lm or model.encoder
+            case TokenClassifier():
+                body = model.encoder
+            case _:
+                body = model
         self.context: int | None  # how many tokens it can read at once; None: any number
         self.causal = isinstance(body, LM)  # each token has read only those before it
         match body:
@@ -59,17 +65,19 @@ class TextEncoder:
         kept, cut = cut_at(self.tokenizer.encode(texts), room)
         return [self.frame.put(ids) for ids in kept], cut
 
-    def embed(self, texts: Sequence[str], *, pool: Pool = "mean") -> Float[Tensor, "N C"]:
+    def embed(self, texts: Sequence[str], *, pool: str = "mean") -> Float[Tensor, "N C"]:
         """A vector of each text: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or the first.
 
         Raises InputError for an empty text, and for the first hidden state of a model that has read nothing there.
         """
+        if pool not in get_args(Pool):
+            raise InputError(f"there is no pool {pool!r}", fix=f"--pool {' or '.join(get_args(Pool))}")
         if pool == "first" and self.causal:
             raise InputError("at the first token a language model has read nothing else", fix="--pool mean")
         return self.vectors(self.encode(texts)[0], pool=pool)
 
     @torch.inference_mode()
-    def vectors(self, rows: Sequence[Framed], *, pool: Pool = "mean") -> Float[Tensor, "N C"]:
+    def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:
         """`embed`, of texts that are encoded already."""
         lengths = [len(row.tokens) for row in rows]
         made: list[Tensor] = [torch.empty(0)] * len(rows)
@@ -82,13 +90,8 @@ class TextEncoder:
                 made[i] = vector
         return torch.stack(made)
 
-    def near(
-        self, texts: Sequence[str], others: Sequence[str], *, top: int = 5, pool: Pool = "mean"
-    ) -> list[list[tuple[str, float]]]:
-        """For each text the `top` of the others whose vectors point most nearly its way, with the angle's cosine."""
-        ours, theirs = (normalize(self.embed(own, pool=pool), dim=1) for own in (texts, others))
-        best = (ours @ theirs.mT).topk(min(top, len(others)))
-        return [
-            [(others[i], score) for i, score in zip(indices, scores, strict=True)]
-            for indices, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+
+def nearest(vector: Float[Tensor, "C"], others: Float[Tensor, "N C"], *, top: int) -> list[tuple[int, float]]:
+    """Which of the others point most nearly the same way, with the angles' cosines, the nearest first."""
+    best = (normalize(others, dim=1) @ normalize(vector, dim=0)).topk(min(top, len(others)))
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))

@@ -1,7 +1,6 @@
 """Training an encoder to name hidden words: from a recipe and its text to a tokenizer, token ids and the model's
 configuration."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models.encoder import EncoderConfig
 from heedful.models.presets import ENCODERS, Bidirectional, encoder
-from heedful.store import files
 from heedful.tasks.blanks import SHARE, Hider, Joiner
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, fingerprint, model_card, origin, score_table
 from heedful.tasks.fill import Filler, FillTask
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
@@ -53,10 +51,7 @@ class FillJob:
         self.about = {"task": "fill"} | ({"pairs": data.pairs} if data.pairs != "none" else {})
         self.notes = list(corpus.notes)
         self.documents = self.tokenizer.encode_whole(corpus.train)
-        digest = hashlib.sha256()
-        for text in corpus.train:
-            digest.update(text.encode() + b"\0")
-        self.fingerprint = digest.hexdigest()
+        self.fingerprint = fingerprint(corpus.train)
         self.tokenizer_hash = self.tokenizer.fingerprint
 
     def describe(self) -> str:
@@ -68,15 +63,13 @@ class FillJob:
 
     def facts(self) -> dict[str, object]:
         corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "documents": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(texts) for name, texts in corpus.tests.items()},
+        own = {
             "tokens": sum(map(len, self.documents)),
             "fingerprint": self.fingerprint,
             "vocabulary": self.tokenizer.size,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(corpus, "documents") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         if self.start:
@@ -103,15 +96,12 @@ class FillJob:
         return {name: best.evaluate(texts).scores() for name, texts in sets.items()}
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        names = list(next(iter(scores.values())))
-        header = f"| text | {' | '.join(name.replace('_', ' ') for name in names)} |"
-        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
-        origin = f"from the model in `{self.recipe.start_from}`" if self.start else "from scratch"
         return model_card(
             folder,
-            what=f"Names hidden words of a text. Trained {origin} by heedful on {len(self.corpus.train):,} documents, "
-            f"{sum(map(len, self.documents)):,} tokens, from `{self.corpus.name}`.",
-            table=[header, "|---|" + "---|" * len(names), *rows],
+            what=f"Names hidden words of a text. Trained {origin(self.recipe.start_from)} by heedful on "
+            f"{len(self.corpus.train):,} documents, {sum(map(len, self.documents)):,} tokens, from "
+            f"`{self.corpus.name}`.",
+            table=score_table("text", scores),
             how=f"{SHARE:.0%} of the tokens were hidden, the same ones each time; loss is in nats a hidden token. The "
             f"model reads {self.config.embed.places.size} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",

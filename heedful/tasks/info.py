@@ -38,6 +38,8 @@ SCORES = (
     "accuracy",
     "spearman",
     "micro_f1",
+    "span_f1",
+    "exact_match",
     "f1",
     "map50",
     "miou",

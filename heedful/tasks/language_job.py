@@ -1,6 +1,5 @@
 """Training a language model: from a recipe and its text to a tokenizer, token ids and the model's configuration."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models.lm import LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, Decoder, language_model
-from heedful.store import files
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, fingerprint, model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.generate import LanguageModel, LanguageTask, Likelihood
 from heedful.tasks.job import Measured, Scores
@@ -47,10 +45,7 @@ class LanguageJob:
             self.config = language_model(row, vocab_size=self.tokenizer.size)
         self.notes = list(corpus.notes)
         self.documents = self.tokenizer.encode_whole(corpus.train)
-        digest = hashlib.sha256()
-        for text in corpus.train:
-            digest.update(text.encode() + b"\0")
-        self.fingerprint = digest.hexdigest()
+        self.fingerprint = fingerprint(corpus.train)
         self.tokenizer_hash = self.tokenizer.fingerprint
 
     def describe(self) -> str:
@@ -62,15 +57,13 @@ class LanguageJob:
 
     def facts(self) -> dict[str, object]:
         corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "documents": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(texts) for name, texts in corpus.tests.items()},
+        own = {
             "tokens": sum(map(len, self.documents)),
             "fingerprint": self.fingerprint,
             "vocabulary": self.tokenizer.size,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(corpus, "documents") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         if self.start:

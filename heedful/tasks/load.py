@@ -7,6 +7,7 @@ from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks import ct2
+from heedful.tasks.answer import Answerer
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
@@ -15,6 +16,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
 
 ENGINES = {"ctranslate2": ct2.load}  # that search in place of our own model
@@ -29,6 +31,8 @@ SERVED: dict[str, Any] = {
     "classify-images": ImageClassifier,
     "detect": Detector,
     "match": Matcher,
+    "tag": Tagger,
+    "answer": Answerer,
 }
 
 

@@ -23,6 +23,33 @@ def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[
     return sum(each) / max(1, len(each)), 2 * hits.total() / max(1, total)
 
 
+def has_spans(labels: Sequence[str]) -> bool:
+    """Whether labels say where spans begin and go on: B-X, I-X and O (Ramshaw and Marcus 1995)."""
+    return any(label != "O" for label in labels) and all(label == "O" or label[:2] in ("B-", "I-") for label in labels)
+
+
+def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
+    """Begin, end and kind of each span, by the rules of CoNLL-2000's conlleval, which seqeval keeps: an I- that goes on
+    with no span of its kind begins one."""
+    found, begin, own = set(), 0, ""
+    for i, label in enumerate([*labels, "O"]):
+        tag, _, kind = label.partition("-")
+        if own and (tag != "I" or kind != own):
+            found.add((begin, i, own))
+            own = ""
+        if tag != "O" and not own:
+            begin, own = i, kind
+    return found
+
+
+def span_scores(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Precision, recall and F1 of all spans of the sentences together."""
+    pairs = [(spans(ours), spans(theirs)) for ours, theirs in zip(found, right, strict=True)]
+    hits, said, true = (sum(map(len, sets)) for sets in ([a & b for a, b in pairs], *zip(*pairs, strict=True)))
+    total = 2 * hits / max(1, said + true)
+    return {"span_precision": hits / max(1, said), "span_recall": hits / max(1, true), "span_f1": total}
+
+
 def pearson(found: Sequence[float], right: Sequence[float]) -> float:
     """The correlation of two series; 0 where one of them does not vary."""
     ours, theirs = sum(found) / len(found), sum(right) / len(right)

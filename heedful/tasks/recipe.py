@@ -26,6 +26,8 @@ Task = Literal[
     "fill",
     "denoise",
     "parse",
+    "tag",
+    "answer",
     "classify-images",
     "detect",
     "match",
@@ -98,6 +100,10 @@ class ClassifyRecipe(Section):
     auxiliary: float | None = Field(None, ge=0)
 
 
+class AnswerRecipe(Section):
+    longest: int = Field(30, ge=1)  # tokens of an answer
+
+
 class ImagesRecipe(Section):
     """Pictures, and how they are changed while a model learns from them."""
 
@@ -119,6 +125,7 @@ class Recipe(Section):
     decode: DecodeRecipe = DecodeRecipe()
     classify: ClassifyRecipe = ClassifyRecipe()
     images: ImagesRecipe = ImagesRecipe()
+    answer: AnswerRecipe = AnswerRecipe()
 
     @model_validator(mode="before")
     @classmethod
@@ -146,6 +153,8 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "classify-images": VISION_TRANSFORMERS,
     "detect": DETECTORS,
     "match": PAIRS,
+    "tag": ENCODERS,
+    "answer": ENCODERS,
 }
 # What a task takes where a recipe says nothing.
 DEFAULT: dict[str, dict[str, Any]] = {
@@ -163,6 +172,8 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
     "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
     "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
+    "tag": {"preset": "encoder-tiny", "train": {"lr": 5e-4, "warmup": 100}},
+    "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},
 }
 TASKS = tuple(PRESETS)
 

@@ -20,6 +20,7 @@ from heedful.models import make_model
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
+from heedful.tasks.answer_job import AnswerJob
 from heedful.tasks.card import environment
 from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
@@ -34,6 +35,7 @@ from heedful.tasks.match_job import MatchJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.tasks.tag_job import TagJob
 from heedful.tasks.translation_job import TranslationJob
 from heedful.train.loop import NON_FINITE_FIX, Budget, Skipped, State, Step, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
@@ -54,6 +56,8 @@ JOBS: dict[str, Callable[..., Job]] = {
     "classify-images": ClassifyImagesJob,
     "detect": DetectJob,
     "match": MatchJob,
+    "tag": TagJob,
+    "answer": AnswerJob,
 }
 AGAIN = "the same command goes on from there"
 

@@ -1,13 +1,23 @@
-"""Classifiers on encoders against Hugging Face's BertForSequenceClassification and RobertaForSequenceClassification,
+"""Classifiers on encoders, of texts and of tokens, against Hugging Face's heads on BERT and RoBERTa,
 with loud weights: N(0, 0.4), and N(1, 0.4) in norms. A RoBERTa's `dense` is our pooler, its `out_proj` our `out`."""
 
 import pytest
 import torch
 from torch import nn
-from transformers import BertConfig, BertForSequenceClassification, RobertaConfig, RobertaForSequenceClassification
+from transformers import (
+    BertConfig,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    RobertaConfig,
+    RobertaForQuestionAnswering,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
+)
 
 from compared import close
 from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.store.hf import bert, roberta
 from heedful.store.hf.rules import to_ours
 
@@ -19,6 +29,8 @@ ROBERTA = RobertaConfig(**SMALL, max_position_embeddings=22, bos_token_id=0, eos
 THEIR_HEADS = {
     "classifier.weight": "out.weight",
     "classifier.bias": "out.bias",
+    "qa_outputs.weight": "out.weight",
+    "qa_outputs.bias": "out.bias",
     "classifier.out_proj.weight": "out.weight",
     "classifier.out_proj.bias": "out.bias",
 }
@@ -62,3 +74,27 @@ def test_classifiers(family, kind, config):
     types = types if family is bert else torch.zeros_like(types)
     logits = ours(tokens[:, None], valid[:, None], types[:, None])
     close(logits, theirs(input_ids=tokens, attention_mask=valid, token_type_ids=types).logits)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "config"),
+    [
+        (bert, BertForTokenClassification, BERT),
+        (bert, BertForQuestionAnswering, BERT),
+        (roberta, RobertaForTokenClassification, ROBERTA),
+        (roberta, RobertaForQuestionAnswering, ROBERTA),
+    ],
+)
+@torch.no_grad()
+def test_token_classifiers(family, kind, config):
+    torch.manual_seed(0)
+    spans = "Question" in kind.__name__
+    answers = 2 if spans else L
+    theirs = loud(kind(type(config)(**config.to_diff_dict() | {"num_labels": answers})))
+    body = family.config_from_hf(config.to_dict(), [])
+    ours = copied(TokenClassifier(TokenClassifierConfig(encoder=body, answers=answers)), family, theirs)
+    tokens, valid, types = rows(7, 4, 9, 1)
+    types = types if family is bert else torch.zeros_like(types)
+    found = theirs(input_ids=tokens, attention_mask=valid, token_type_ids=types)
+    logits = torch.stack([found.start_logits, found.end_logits], -1) if spans else found.logits
+    close(ours(tokens, valid, types)[valid > 0], logits[valid > 0])

@@ -1,0 +1,40 @@
+"""What is to be said of each token of a text: an encoder, and a linear map of each hidden state (Devlin et al. 2019,
+figure 4 c and d).
+
+B rows, T tokens, L answers.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.dropout import Dropout
+from heedful.models.encoder import Encoder, EncoderConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenClassifierConfig:
+    encoder: EncoderConfig
+    answers: int
+    dropout: float = 0.1  # of what the linear map is given
+
+
+class TokenClassifier(nn.Module):
+    def __init__(self, config: TokenClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config.encoder)
+        self.dropout = Dropout(config.dropout)
+        self.out = nn.Linear(config.encoder.d_model, config.answers)
+        nn.init.normal_(self.out.weight, std=0.02)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        types: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T L"]:
+        """The logits of the answers at each token; segments and types as `Encoder` takes them."""
+        return self.out(self.dropout(self.encoder.hidden(tokens, segments, types)))

@@ -1,0 +1,29 @@
+"""What the models that understand texts share: reading sequences in batches of like length."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.batches import grouped
+from heedful.data.frame import Framed, rectangle
+from heedful.errors import NonFiniteError
+from heedful.models.token_classifier import TokenClassifier
+
+READ = 8192  # tokens that are read at a time
+
+
+@torch.inference_mode()
+def token_logits(model: TokenClassifier, sequences: Sequence[Framed]) -> list[Float[Tensor, "_ L"]]:
+    """The logits at each token of each sequence. Raises NonFiniteError."""
+    lengths = [len(one.tokens) for one in sequences]
+    found: list[Tensor] = [torch.empty(0)] * len(sequences)
+    for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
+        batch = (part.to(model.out.weight.device) for part in rectangle([sequences[i] for i in group]))
+        logits = model(*batch).float().cpu()
+        if not logits.isfinite().all():
+            raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
+        for i, own in zip(group, logits, strict=True):
+            found[i] = own[: lengths[i]]
+    return found
