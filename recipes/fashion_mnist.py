@@ -1,7 +1,12 @@
 """Fashion-MNIST: 60,000 grey pictures of 28 x 28 pixels, ten kinds of clothes; a Vision Transformer from nothing.
 
 heed train recipes/fashion_mnist.py --data PATH/TO/fashion_mnist --out runs/fashion_mnist
+heed train recipes/fashion_mnist.py --data PATH/TO/fashion_mnist --out runs/fashion_long --set train.minutes=60
 python -m benchmarks.images --data PATH/TO/fashion_mnist --out runs/fashion-table --minutes 10
+
+The first command trains for 10 minutes, in which a core gets through about 290,000 pictures. Cut to 871 steps (111,488
+pictures, 2.2 epochs): 0.851 of the last 10,000 training pictures right, which are held out, one run. All 10 minutes
+have not been measured, and no more has the second command.
 """
 
 from heedful.tasks.recipe import ImagesRecipe, Recipe, TrainRecipe
@@ -11,5 +16,5 @@ recipe = Recipe(
     preset="vit-nano28",
     model={"d_model": 128, "stem": [32, 64]},
     images=ImagesRecipe(batch=128, augment="light"),
-    train=TrainRecipe(minutes=10, optimizer="muon", warmup=100, average=0.99, eval_every=1500),
+    train=TrainRecipe(minutes=10, optimizer="muon", lr=2e-3, muon_lr=0.02, warmup=100, average=0.99, eval_every=1500),
 )

@@ -84,7 +84,8 @@ def describe(name: str | None) -> dict[str, Any]:
         what = ", ".join(says.labels) or says.answer
         facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
     elif isinstance(served, ImageClassifier | Detector):
-        answers = ", ".join(served.says.labels)
+        labels = served.says.labels
+        answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
         facts |= {"task": served.about["task"], "answers": answers, "pictures": _pictures(served.says.preparation)}
     elif isinstance(served, Matcher):
         facts |= {"task": "match", "pictures": _pictures(served.says.preparation), "vocabulary": served.tokenizer.size}
