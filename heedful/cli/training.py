@@ -51,8 +51,8 @@ def train(
     task: Annotated[
         str,
         typer.Argument(
-            help="translate, summarise, generate, classify, fill, denoise, parse, classify-images, detect, match, "
-            "or a recipe file (.py, .yaml)."
+            help="translate, summarise, generate, classify, fill, denoise, parse, classify-images, detect, segment, "
+            "match, or a recipe file (.py, .yaml)."
         ),
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,

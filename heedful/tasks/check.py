@@ -33,6 +33,7 @@ from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.segment import Segmenter
 from heedful.tasks.translate import Translator
 
 TOLERANCE = 1e-5
@@ -314,7 +315,7 @@ class Answers(Probe):
 class Pictures(Probe):
     """Random pixels; all that is said of each picture is real, and nothing is padded."""
 
-    def __init__(self, served: ImageClassifier | Detector, texts: Sequence[str]) -> None:
+    def __init__(self, served: ImageClassifier | Detector | Segmenter, texts: Sequence[str]) -> None:
         prepared = served.says.preparation
         size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
         draw = torch.Generator().manual_seed(0)
@@ -380,6 +381,7 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     ImageClassifier: Pictures,
     Detector: Pictures,
     Matcher: Matches,
+    Segmenter: Pictures,
 }
 
 

@@ -13,6 +13,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.segment import Segmenter
 from heedful.tasks.translate import Translator
 
 SERVED: dict[str, Any] = {
@@ -25,6 +26,7 @@ SERVED: dict[str, Any] = {
     "classify-images": ImageClassifier,
     "detect": Detector,
     "match": Matcher,
+    "segment": Segmenter,
 }
 
 

@@ -34,6 +34,7 @@ from heedful.tasks.match_job import MatchJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.tasks.segment_job import SegmentJob
 from heedful.tasks.translation_job import TranslationJob
 from heedful.train.loop import NON_FINITE_FIX, Budget, Skipped, State, Step, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
@@ -54,6 +55,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "classify-images": ClassifyImagesJob,
     "detect": DetectJob,
     "match": MatchJob,
+    "segment": SegmentJob,
 }
 AGAIN = "the same command goes on from there"
 
