@@ -29,9 +29,6 @@ class DETRConfig:
     decoder: StackConfig
     n_queries: int  # the most things that can be found in a picture
     n_classes: int  # without "nothing"
-    # Places also enter the encoder's input, so that what is looked at says where it is: soon learnt from few pictures.
-    # Without, as published, only queries and keys have them.
-    places_in_input: bool = False
 
 
 class Found(NamedTuple):
@@ -119,8 +116,5 @@ class DETR(nn.Module):
         own = F.interpolate(valid[None].float(), size=x.shape[2:], mode="nearest")[0] > 0
         where = places(own, self.config.d_model).to(x.dtype)
         own = own.flatten(1)
-        x = x.flatten(2).mT
-        if self.config.places_in_input:
-            x = x + where
-        x, _ = self.encoder(x, Context(mask=Mask(valid=own), positions=where))
+        x, _ = self.encoder(x.flatten(2).mT, Context(mask=Mask(valid=own), positions=where))
         return x, own, where

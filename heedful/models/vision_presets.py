@@ -269,7 +269,6 @@ class Detector:
     decoder_layers: int = 6
     n_queries: int = 100
     n_classes: int = 91
-    places_in_input: bool = False
     dropout: float = 0.1
 
 
@@ -284,7 +283,6 @@ DETECTORS: dict[str, Detector] = {
         decoder_layers=3,
         n_queries=16,
         n_classes=10,
-        places_in_input=True,
         dropout=0.0,
     ),
     "detr-r50": Detector(backbone=ResNetConfig()),
@@ -304,5 +302,4 @@ def detector(row: Detector, *, n_classes: int | None = None, n_queries: int | No
         decoder=StackConfig(n_layers=row.decoder_layers, block=decoder, final_norm=True),
         n_queries=n_queries or row.n_queries,
         n_classes=row.n_classes if n_classes is None else n_classes,
-        places_in_input=row.places_in_input,
     )

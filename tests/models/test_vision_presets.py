@@ -175,11 +175,10 @@ DETR = {
 
 @pytest.mark.parametrize("name", sorted(DETECTORS))
 def test_detectors(name: str) -> None:
-    """Theirs has no norm by groups, and no places in the input."""
+    """Theirs has no scale and shift in a norm by groups."""
     config = detector(DETECTORS[name])
     assert counted(config) == DETR[name]
-    backbone = dataclasses.replace(config.backbone, norm="batch")
-    fixed = dataclasses.replace(config, backbone=backbone, places_in_input=False)
+    fixed = dataclasses.replace(config, backbone=dataclasses.replace(config.backbone, norm="batch"))
     with torch.device("meta"):
         theirs = DetrForObjectDetection(DetrConfig.from_dict(detr.config_to_hf(fixed, labels=names(config.n_classes))))
     assert count(theirs) == counted(fixed)
@@ -190,9 +189,9 @@ def test_every_field_of_a_detector_changes_the_model() -> None:
     changed = [
         dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)})
         for f in dataclasses.fields(Detector)
-        if f.name not in ("backbone", "places_in_input")
+        if f.name != "backbone"
     ]
-    changed += [dataclasses.replace(row, backbone=ResNetConfig(stem=5)), dataclasses.replace(row, places_in_input=True)]
+    changed.append(dataclasses.replace(row, backbone=ResNetConfig(stem=5)))
     assert len({detector(row), *map(detector, changed)}) == 1 + len(dataclasses.fields(Detector))
     config = detector(row, n_classes=4, n_queries=7)
     assert (config.n_classes, config.n_queries) == (4, 7)
