@@ -38,7 +38,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text by its likelihood, answers by
-    accuracy, trees by EVALB's brackets, boxes by mAP.
+    accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.
@@ -185,6 +185,17 @@ def _matcher(model: Any, options: Options) -> Found:
     return _told({name: model.evaluate(part) for name, part in tests.items()})
 
 
+def _segmenter(model: Any, options: Options) -> Found:
+    from heedful.data.masks import read_test_masks
+
+    tests = read_test_masks(options["data"], model.says.classes, channels=model.says.preparation.channels)
+    found = _told({name: model.evaluate(part) for name, part in tests.items()})
+    labels = [f"iou {label}" for label in model.says.labels]
+    for scores in found.values():
+        scores["iou"] = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}
+    return found
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -213,4 +224,5 @@ EVALUATORS = {
     "match": Evaluator(_matcher),
     "tag": Evaluator(_tagger),
     "answer": Evaluator(_answerer),
+    "segment": Evaluator(_segmenter),
 }

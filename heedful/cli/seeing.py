@@ -1,4 +1,4 @@
-"""Models that say where in a picture something is: `heed detect`."""
+"""Models that say where in a picture something is: `heed detect` and `heed segment`."""
 
 import io
 import json
@@ -46,6 +46,52 @@ def detect(
                 _write_png(places(file), draw_boxes(to_image(read_image(file)), marks))
 
 
+@app.command()
+def segment(
+    run: Run,
+    pictures: Pictures = None,
+    out: Annotated[Path, typer.Option(help="A folder for the masks: NAME.png of each picture.")] = Path("masks"),
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Also NAME.overlay.png, colours over the picture.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what every pixel of a picture belongs to: a mask as large as the picture, of the numbers that the masks had
+    which were learnt from.
+
+    Example: heed segment runs/segment street.jpg --out masks --overlay
+    """
+    import torch
+
+    from heedful.data.images import read_image, to_image
+    from heedful.look.marks import mask_image
+    from heedful.look.marks import overlay as laid_over
+    from heedful.tasks.segment import Segmenter
+
+    model = Segmenter.load(run)
+    classes = model.says.classes
+    values = torch.tensor(classes.values, dtype=torch.uint8)
+    places = _places(pictures, out, folder=True)
+    for files in _groups(pictures):
+        for file, found in zip(files, model.segment(files), strict=True):
+            place = places(file)
+            _write_png(place, mask_image(values[found.long()].numpy()))
+            if overlay:
+                picture = to_image(read_image(file))
+                _write_png(place.with_name(f"{place.stem}.overlay.png"), laid_over(picture, found.numpy()))
+            shares = found.flatten().long().bincount(minlength=len(classes.labels)) / found.numel()
+            labels = [
+                {"label": label, "value": value, "share": round(share, 4)}
+                for label, value, share in zip(classes.labels, classes.values, shares.tolist(), strict=True)
+                if share
+            ]
+            if as_json:
+                print(json.dumps({"input": file, "mask": str(place), "labels": labels}, ensure_ascii=False), flush=True)
+            else:
+                listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
+                print(f"{place}\t{listed}\t{file}", flush=True)
+
+
 def _groups(pictures: Sequence[str] | None) -> Iterator[list[str]]:
     """One picture at a time, so that each answer comes at once."""
     for files in [pictures] if pictures else input_lines():
@@ -55,13 +101,13 @@ def _groups(pictures: Sequence[str] | None) -> Iterator[list[str]]:
 class _places:
     """Where the pictures go that are drawn: one file, or a folder with one for each."""
 
-    def __init__(self, pictures: Sequence[str] | None, out: Path | None) -> None:
+    def __init__(self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False) -> None:
         self.out, self.taken = out, set[Path]()
-        self.folder = out is not None and (out.is_dir() or pictures is None or len(pictures) > 1)
+        self.folder = out is not None and (folder or out.is_dir() or pictures is None or len(pictures) > 1)
         if out is None:
             return
         if self.folder and out.suffix:
-            raise InputError("one file for several pictures", where=str(out), fix="name a folder")
+            raise InputError("not a folder's name", where=str(out), fix="name a folder")
         if not self.folder and out.suffix != ".png":
             raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")
         if not self.folder and not out.parent.is_dir():
@@ -73,7 +119,7 @@ class _places:
             return self.out
         place = self.out / f"{Path(file).stem}.png"
         if place in self.taken:
-            raise InputError("two pictures of one name", where=file, fix="draw them one by one")
+            raise InputError("two pictures of one name", where=file, fix="do them one by one")
         self.taken.add(place)
         return place
 

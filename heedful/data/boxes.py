@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,13 @@ import torch
 
 from heedful.data import shapes
 from heedful.data.documents import part_of
+from heedful.data.folders import entries, held_out
 from heedful.data.images import ImageFile, ImageFiles, Images, image_header, is_image
-from heedful.data.text import read_bytes, unreadable
+from heedful.data.text import read_bytes
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
 
-SHARE = 10  # where nothing is given to validate on, one picture in so many is held out
 NAMED = 3  # files that a note names
 EXAMPLE = "give a COCO .json file, a folder with train.json and valid.json, or one with Pascal VOC's .xml files"
 
@@ -98,8 +97,8 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
         raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
     notes = reader.notes(path)
     if not valid:
-        train, valid = _held_out(train, path)
-        notes.append(f"{path}: {len(valid):,} pictures held out for validation")
+        train, valid, note = held_out(train, lambda row: row.file.path.name, where=path)
+        notes.append(note)
     channels = channels or max(row.header[0] for row in train)
     middle = sorted(row.header[1:] for row in train)[len(train) // 2]
     found = {name: _part(rows, channels) for name, rows in tests.items()}
@@ -148,16 +147,6 @@ def _part_of(name: str) -> str:
     return next((part for word in words if (part := part_of(Path(word))) != "train"), "train")
 
 
-def _held_out(rows: list[_Row], path: Path) -> tuple[list[_Row], list[_Row]]:
-    """What stays, and what is held out: the smallest hashes, so that each machine chooses the same."""
-    if len(rows) < 2:
-        what = "one picture alone, expected at least two, as some are held out"
-        raise InputError(what, where=str(path), fix="give more, or a part to validate on")
-    by_hash = sorted(rows, key=lambda row: blake2b(row.file.path.name.encode(), digest_size=8).digest())
-    held = {row.file for row in by_hash[: max(1, len(rows) // SHARE)]}
-    return [row for row in rows if row.file not in held], [row for row in rows if row.file in held]
-
-
 class _Reader:
     """Reads annotations, and remembers what was put right in them."""
 
@@ -182,13 +171,13 @@ class _Reader:
             if path.suffix == ".json":
                 return {path.stem: self.coco(path)}
             raise InputError("not a kind of file that boxes are read from", where=str(path), fix=EXAMPLE)
-        entries = _entries(path)
-        named = [entry for entry in entries if entry.is_dir() and _named_as_part(entry.name) and _annotated(entry)]
+        inside = entries(path)
+        named = [entry for entry in inside if entry.is_dir() and _named_as_part(entry.name) and _annotated(entry)]
         if named:
             return {one.name: [row for rows in self.parts(one).values() for row in rows] for one in named}
-        below = [entry for entry in entries if entry.is_dir() and entry.name.lower() == "annotations"]
+        below = [entry for entry in inside if entry.is_dir() and entry.name.lower() == "annotations"]
         folder = below[0] if below else path
-        files = _entries(folder)
+        files = entries(folder)
         tables = [file for file in files if file.suffix == ".json"]
         if tables:
             return {file.stem: self.coco(file) for file in tables}
@@ -290,8 +279,8 @@ class _Finder:
 
     def __init__(self, folder: Path, stem: str) -> None:
         root = folder.parent if folder.name.lower() == "annotations" else folder
-        below = [entry for entry in _entries(root) if entry.is_dir()]
-        below += [entry for one in below if one.name == "images" for entry in _entries(one) if entry.is_dir()]
+        below = [entry for entry in entries(root) if entry.is_dir()]
+        below += [entry for one in below if one.name == "images" for entry in entries(one) if entry.is_dir()]
         self.folders = [root, *sorted(below, key=lambda entry: entry.name not in stem)]
         self.root = root
         self.stems: dict[str, Path] | None = None
@@ -304,7 +293,7 @@ class _Finder:
                     return ImageFile(folder / name)
         if stem:  # the name in an .xml file is often that of another machine
             if self.stems is None:
-                every = [file for folder in self.folders for file in _entries(folder) if is_image(file.name)]
+                every = [file for folder in self.folders for file in entries(folder) if is_image(file.name)]
                 self.stems = {file.stem: file for file in reversed(every)}
             if stem in self.stems:
                 return ImageFile(self.stems[stem])
@@ -376,15 +365,8 @@ def _named_as_part(name: str) -> bool:
 
 def _annotated(folder: Path) -> bool:
     """Whether there are boxes in this folder, or in its annotations/."""
-    found = [folder, *(entry for entry in _entries(folder) if entry.is_dir() and entry.name.lower() == "annotations")]
-    return any(file.suffix in (".json", ".xml") for one in found for file in _entries(one))
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
-    except OSError as error:
-        raise unreadable(folder, error) from None
+    found = [folder, *(entry for entry in entries(folder) if entry.is_dir() and entry.name.lower() == "annotations")]
+    return any(file.suffix in (".json", ".xml") for one in found for file in entries(one))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ from heedful.tasks.generate import LanguageModel
 from heedful.tasks.load import load_model
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.segment import Segmenter
 from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
 
@@ -333,7 +334,7 @@ class Answers(Probe):
 class Pictures(Probe):
     """Random pixels; all that is said of each picture is real, and nothing is padded."""
 
-    def __init__(self, served: ImageClassifier | Detector, texts: Sequence[str]) -> None:
+    def __init__(self, served: ImageClassifier | Detector | Segmenter, texts: Sequence[str]) -> None:
         prepared = served.says.preparation
         size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
         draw = torch.Generator().manual_seed(0)
@@ -401,6 +402,7 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Matcher: Matches,
     Tagger: Tokens,
     Answerer: Tokens,
+    Segmenter: Pictures,
 }
 
 

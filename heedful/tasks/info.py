@@ -27,6 +27,7 @@ from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
 from heedful.tasks.load import load_model
 from heedful.tasks.match import Matcher
+from heedful.tasks.segment import Segmenter
 from heedful.tasks.translate import Translator
 
 VOCABULARY = 37_000  # what a preset's parameters are counted with: that of Vaswani et al. 2017
@@ -83,7 +84,7 @@ def describe(name: str | None) -> dict[str, Any]:
         says = served.says
         what = ", ".join(says.labels) or says.answer
         facts |= {"task": "classify", "answers": what, "vocabulary": served.tokenizer.size}
-    elif isinstance(served, ImageClassifier | Detector):
+    elif isinstance(served, ImageClassifier | Detector | Segmenter):
         labels = served.says.labels
         answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
         facts |= {"task": served.about["task"], "answers": answers, "pictures": _pictures(served.says.preparation)}

@@ -16,6 +16,7 @@ from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
 from heedful.tasks.parse import Parser
+from heedful.tasks.segment import Segmenter
 from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
 
@@ -33,6 +34,7 @@ SERVED: dict[str, Any] = {
     "match": Matcher,
     "tag": Tagger,
     "answer": Answerer,
+    "segment": Segmenter,
 }
 
 

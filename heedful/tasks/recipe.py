@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
-from heedful.models.vision_presets import DETECTORS, PAIRS, VISION_TRANSFORMERS
+from heedful.models.vision_presets import DETECTORS, PAIRS, SEGMENTERS, VISION_TRANSFORMERS
 
 Task = Literal[
     "translate",
@@ -30,6 +30,7 @@ Task = Literal[
     "answer",
     "classify-images",
     "detect",
+    "segment",
     "match",
 ]
 
@@ -152,6 +153,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "parse": {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)},  # two vocabularies
     "classify-images": VISION_TRANSFORMERS,
     "detect": DETECTORS,
+    "segment": SEGMENTERS,
     "match": PAIRS,
     "tag": ENCODERS,
     "answer": ENCODERS,
@@ -171,6 +173,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
     "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
+    "segment": {"preset": "segformer-micro", "train": {"lr": 1e-3, "warmup": 100}, "images": {"batch": 16}},
     "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
     "tag": {"preset": "encoder-tiny", "train": {"lr": 5e-4, "warmup": 100}},
     "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},

@@ -35,6 +35,7 @@ from heedful.tasks.match_job import MatchJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.tasks.segment_job import SegmentJob
 from heedful.tasks.tag_job import TagJob
 from heedful.tasks.translation_job import TranslationJob
 from heedful.train.loop import NON_FINITE_FIX, Budget, Skipped, State, Step, fit
@@ -58,6 +59,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "match": MatchJob,
     "tag": TagJob,
     "answer": AnswerJob,
+    "segment": SegmentJob,
 }
 AGAIN = "the same command goes on from there"
 

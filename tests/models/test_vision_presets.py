@@ -136,6 +136,7 @@ def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
 
 SEGFORMER = {
     "segformer-nano": 781_269,
+    "segformer-micro": 1_113_557,
     "segformer-b0": 3_752_694,  # the paper, with 150 classes: 3.8 million
     "segformer-b1": 13_715_798,  # 13.7
     "segformer-b2": 27_461_974,  # 27.5

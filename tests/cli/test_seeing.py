@@ -1,0 +1,88 @@
+"""`heed detect` and `heed segment`: from pictures in files to boxes and masks, as a person and a program use them."""
+
+import json
+import sys
+
+import numpy
+import pytest
+from PIL import Image
+
+from heedful import cli
+from heedful.data import shapes
+
+SIZES = {"detect": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}}
+SIZES["segment"] = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2]}
+SIZES["segment"] |= {"shorten": [2, 1], "d_head": 16}
+
+
+def heed(*words):
+    """The exit code of a command."""
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+@pytest.fixture(scope="module", params=["detect", "segment"])
+def run(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("seeing")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shapes, "VALID", 2)
+        patch.setattr(shapes, "TEST", 3)
+        plan = {"train.steps": 1, "train.precision": "fp32", "images.size": 32, "images.batch": 4}
+        words = [f"--set={key}={value}" for key, value in plan.items()]
+        words += [f"--set=model.{key}={json.dumps(value)}" for key, value in SIZES[request.param].items()]
+        assert heed("train", request.param, "--data", "shapes:20", "--out", folder / "run", *words) == 0
+    for i in range(2):
+        Image.fromarray(shapes.scene("test", i).pixels).resize((80, 48)).save(folder / f"{i}.png")
+    return request.param, folder
+
+
+def test_pictures_in_answers_out(run, capsys, tmp_path):
+    task, folder = run
+    pictures = [folder / "0.png", folder / "1.png"]
+    more = ["--threshold", 0] if task == "detect" else ["--overlay"]
+    assert heed(task, folder / "run", *pictures, "--out", tmp_path / "made", "--json", *more) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["input"] for one in answers] == [str(file) for file in pictures]
+    for one, file in zip(answers, pictures, strict=True):
+        with Image.open(tmp_path / "made" / file.name) as made:
+            if task == "detect":
+                assert all(len(each["box"]) == 4 for each in one["boxes"])
+                assert one["boxes"][0].keys() == {"label", "score", "box"}
+                assert made.size == (480, 288)
+            else:
+                assert one["mask"] == str(tmp_path / "made" / file.name)
+                assert (made.mode, made.size) == ("P", (80, 48))
+                said = numpy.asarray(made)
+                assert {each["value"]: each["share"] for each in one["labels"]} == pytest.approx(
+                    {int(value): float((said == value).mean()) for value in numpy.unique(said)}, abs=1e-3
+                )
+                with Image.open(tmp_path / "made" / f"{file.stem}.overlay.png") as over:
+                    assert (over.mode, over.size) == ("RGB", (80, 48))
+
+
+def test_eval_info_and_check(run, capsys, monkeypatch):
+    task, folder = run
+    monkeypatch.setattr(shapes, "TEST", 3)
+    assert heed("eval", folder / "run", "--data", "shapes", "--json") == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found.keys() >= ({"loss", "map", "map50"} if task == "detect" else {"loss", "miou", "iou", "pixel_accuracy"})
+    assert heed("info", folder / "run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["task"] == task
+    assert heed("check", folder / "run") == 0
+
+
+def test_what_cannot_be_done_is_one_line(run, capsys, tmp_path):
+    task, folder = run
+    (tmp_path / "x.png").write_bytes(b"x")
+    other = {"detect": "segment", "segment": "detect"}[task]
+    assert heed(task, folder / "run", tmp_path / "x.png", "--out", tmp_path) == 2
+    assert heed(task, folder / "run", tmp_path / "y.png", "--out", tmp_path) == 3
+    assert heed(other, folder / "run", folder / "0.png") == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(told) == 3
+    assert f"a model for '{task}'" in told[-1]
+    if task == "detect":
+        assert heed("detect", folder / "run", folder / "0.png", "--out", tmp_path / "x.txt") == 2
+        assert heed("detect", folder / "run", folder / "0.png", folder / "1.png", "--out", tmp_path / "one.png") == 2

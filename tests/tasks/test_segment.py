@@ -1,0 +1,117 @@
+"""A segmenter from its masks to what it says of pixels; and how that is counted."""
+
+import pytest
+import torch
+from PIL import Image
+
+import heedful
+from heedful.data import shapes
+from heedful.data.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
+from heedful.errors import InputError
+from heedful.tasks.recipe import Recipe, build, override
+from heedful.tasks.run import Finished, Trained, train
+from heedful.tasks.segment import confusion, enlarged, overlaps, pixel_loss
+from heedful.tasks.segment_job import SegmentJob
+
+SMALL = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
+SMALL |= {"d_head": 16}
+
+
+def part(name, count):
+    scenes = shapes.scenes(name, count)
+    pixels = torch.stack([torch.from_numpy(one.pixels).permute(2, 0, 1) for one in scenes])
+    masks = torch.stack([torch.from_numpy(one.mask)[None] for one in scenes])
+    return MaskedPart(pixels, masks, [str(i) for i in range(count)])
+
+
+def corpus(classes=SHAPES):
+    return MaskedImages(part("train", 10), part("valid", 4), {"test": part("test", 5)}, classes, "made", 3, (64, 64))
+
+
+def recipe(**changes):
+    base = {
+        "task": "segment",
+        "model": SMALL,
+        "images": {"size": 32, "batch": 4},
+        "train": {"steps": 4, "eval_every": 4, "precision": "fp32"},
+    }
+    return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
+
+
+def finished(events):
+    last = list(events)[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("segment") / "run"
+    return out, finished(train(recipe(), out, corpus=corpus()))
+
+
+def test_a_run_says_what_pixels_belong_to(run, tmp_path):
+    out, done = run
+    model = heedful.load(out)
+    scores = model.evaluate(corpus().tests["test"])
+    assert scores == pytest.approx(done.scores["test"], abs=1e-5)
+    assert {"loss", "miou", "pixel_accuracy", "iou ground"} <= scores.keys()
+    sizes = [(64, 64), (50, 30)]
+    for i, size in enumerate(sizes):
+        Image.new("RGB", size, (200, 30 * i, 30)).save(tmp_path / f"{i}.png")
+    found = model.segment([tmp_path / "0.png", tmp_path / "1.png"])
+    assert [tuple(one.shape) for one in found] == [(64, 64), (30, 50)]
+    assert torch.equal(model.segment([tmp_path / "1.png"])[0], found[1])
+    assert "every pixel" in (out / "README.md").read_text()
+
+
+def test_going_on_is_as_if_nothing_had_happened(tmp_path):
+    plan = recipe(**{"train.steps": 4, "train.save_every": 2, "images.augment": "strong"})
+    whole = finished(train(plan, tmp_path / "whole", corpus=corpus()))
+    events = train(plan, tmp_path / "cut", corpus=corpus())
+    assert any(isinstance(event, Trained) and event.step.step == 3 for event in events)
+    events.close()
+    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole.scores
+
+
+def test_another_training_begins_with_it(run):
+    named = corpus(Classes(("a", "b", "c", "d"), (0, 1, 2, 3)))
+    plan = override(Recipe(task="segment", start_from=str(run[0])), ["train.steps=1"])
+    job, before = SegmentJob(plan, named), heedful.load(run[0]).model
+    model = heedful.models.make_model(job.config)
+    job.begin(model)
+    assert torch.equal(model.head.fuse.weight, before.head.fuse.weight)
+    assert not torch.equal(model.head.out.weight, before.head.out.weight)
+    same = SegmentJob(plan, corpus())
+    same.begin(model)
+    assert torch.equal(model.head.out.weight, before.head.out.weight)
+
+
+def test_pixels_that_say_nothing_count_nothing():
+    logits, mask = torch.randn(2, 3, 4, 4), torch.randint(0, 3, (2, 8, 8), dtype=torch.uint8)
+    mask[0, :, 2:] = IGNORE
+    loss = pixel_loss(logits, mask)
+    assert loss.count == 16 + 64
+    chances = enlarged(logits, (8, 8)).log_softmax(1)
+    by_hand = -sum(
+        float(chances[b, int(mask[b, y, x]), y, x])
+        for b in range(2)
+        for y in range(8)
+        for x in range(8)
+        if mask[b, y, x] != IGNORE
+    )
+    assert float(loss.total) == pytest.approx(by_hand, rel=1e-5)
+    other = logits.clone()
+    other[0, :, :, 2:] = 9.0  # enlarged, this reaches the columns from 3 on alone
+    torch.testing.assert_close(pixel_loss(other, mask).total, loss.total)
+
+
+def test_overlaps_by_hand():
+    mask = torch.tensor([[0, 0, 1, 1], [1, 255, 0, 0]], dtype=torch.uint8)
+    said = torch.tensor([[0, 1, 1, 1], [0, 2, 0, 0]])
+    counts = confusion(said, mask, 4)
+    assert counts[:2, :2].tolist() == [[3, 1], [1, 2]]
+    found = overlaps(counts, ("a", "b", "c", "d"))
+    assert found == pytest.approx({"iou a": 3 / 5, "iou b": 2 / 4, "miou": 0.55, "pixel_accuracy": 5 / 7})
+    with pytest.raises(InputError, match="no pixel"):
+        overlaps(torch.zeros(2, 2, dtype=torch.int64), ("a", "b"))
