@@ -16,8 +16,8 @@ from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
 from heedful.models.classifier import ClassifierConfig
-from heedful.models.encoder import EncoderConfig
 from heedful.models.clip import CLIPConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
