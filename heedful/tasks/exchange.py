@@ -289,7 +289,8 @@ def _to_hub(run: Path, out: Path, served: Any) -> Exported:
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
         names = tuple(sorted(path.name for path in growing.iterdir()))
-    reads = "AutoImageProcessor" if "preprocessor_config.json" in names else "AutoTokenizer"
+    sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
+    reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
     return Exported(family.name, "hf", str(out), names, loads)
 
