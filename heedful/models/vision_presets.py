@@ -96,7 +96,6 @@ class TwoTowers:
     text_layers: int
     text_heads: int
     size: int = 224
-    stem: tuple[int, ...] = ()
     vocab_size: int = 49408
     context: int = 77
 
@@ -169,9 +168,7 @@ def two_towers(
     places = PlacesConfig(kind="learned", size=context or row.context)
     image = ViTConfig(
         d_model=row.image_width,
-        patches=PatchesConfig(
-            size=size or (row.size, row.size), patch=row.patch, channels=channels, bias=False, stem=row.stem
-        ),
+        patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, channels=channels, bias=False),
         stack=stack(row.image_layers, row.image_heads, row.image_width),
         n_classes=0,
         input_norm=True,

@@ -62,6 +62,8 @@ class MatchJob:
             self.notes.append(
                 f"{self.layout.cut:,} texts are longer than {self.layout.context - 2} tokens, and lose their end"
             )
+        if recipe.train.accumulate > 1:
+            self.notes.append(f"pictures are told from the others of their batch of {recipe.images.batch} alone")
         self.fingerprint = hashlib.sha256(repr((found.fingerprint, corpus.train.captions)).encode()).hexdigest()
         self.tokenizer_hash = self.tokenizer.fingerprint
         self.score_names: tuple[str, ...] = MEASURED
