@@ -23,10 +23,13 @@ def look(
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
     layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
     head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
+    shown: Annotated[
+        list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw who looked at whom while a sentence was translated, or read to be filled, encoded or classified; or what was
-    looked at in a picture.
+    looked at in a picture, or where in it a text is near.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
@@ -45,7 +48,19 @@ def look(
         raise InputError(f"a model for {task!r}", where=str(run), fix=f"look at one for {', '.join(LOOKS)}")
     if target is not None and task != "translate":
         raise InputError("--target says nothing to a model that does not translate", where=str(run), fix="leave it out")
-    options = {"kind": kind, "target": target, "layers": layer or "*", "chosen": layer is not None, "head": head}
+    if (shown is not None) != (task == "match"):
+        what, fix = "--text says nothing to a model that does not match pictures and texts", "leave it out"
+        if shown is None:
+            what, fix = "which texts are to be looked for in the picture?", "give --text"
+        raise InputError(what, where=str(run), fix=fix)
+    options = {
+        "texts": shown,
+        "kind": kind,
+        "target": target,
+        "layers": layer or "*",
+        "chosen": layer is not None,
+        "head": head,
+    }
     picture, told, facts = LOOKS[task](load_model(run), text, options)
     files.write_bytes(out, picture)
     say(f"{told}\n{out}")
@@ -83,10 +98,22 @@ def _image(served: Any, file: str, options: Options) -> Looked:
     return draw(seen, options["kind"], head=options["head"]), f"{file}\n  -> {label} {chance:.3f}", facts
 
 
+def _match(served: Any, file: str, options: Options) -> Looked:
+    from heedful.tasks.look_match import draw, look
+
+    if options["kind"] == "html" or options["chosen"] or options["head"] is not None:
+        raise InputError("one picture for each text is all there is", fix="--out x.png or x.svg, no --layer, no --head")
+    looked = look(served, file, options["texts"])
+    told = [f"  {text}: {own.min():.3f} to {own.max():.3f}" for text, own in looked.cosines.items()]
+    texts = [{"text": text, "cosines": own.tolist()} for text, own in looked.cosines.items()]
+    return draw(looked, options["kind"]), "\n".join([file, *told]), {"input": file, "texts": texts}
+
+
 LOOKS: dict[str, Callable[[Any, str, Options], Looked]] = {
     "translate": _translation,
     "fill": _reading,
     "encode": _reading,
     "classify": _reading,
     "classify-images": _image,
+    "match": _match,
 }

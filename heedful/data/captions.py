@@ -1,10 +1,14 @@
 """Pictures with texts that belong to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
 
+import numpy
+import torch
+
+from heedful.data import shapes
 from heedful.data.documents import kind_of, part_of
 from heedful.data.images import ImageFile, ImageFiles, Images, image_header, is_image, members
 from heedful.data.labelled_images import IMAGE_COLUMNS, Finder
@@ -53,11 +57,16 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     A .csv or .tsv file whose first line names the columns "image" (or "file", "path", "file_name") and "text" (or
     "caption"), and perhaps "split" (train, valid or test); a .jsonl file of objects with the same keys; or a folder of
     such files, named train*, valid* (val, dev) and test*. Lines of the same picture are its several texts. Pictures are
-    found as those of `read_labelled_images`: from where the table is, in a zip file beside it too.
+    found as those of `read_labelled_images`: from where the table is, in a zip file beside it too. "shapes" or
+    "shapes:N" are so many pictures of coloured shapes, made on the spot.
 
     `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of the pictures
     is held out, chosen by a hash of their names. Raises InputError or MissingError.
     """
+    count = shapes.asked(str(path))
+    if count is not None:
+        train, valid, test = map(_drawn, shapes.parts(count).values())
+        return CaptionedImages(train, valid, {"test": test}, str(path), 3, (shapes.SIZE, shapes.SIZE))
     path = Path(path)
     files, rows = _rows(path)
     parts = {"train": _Grouped(), "valid": _Grouped()}
@@ -76,13 +85,15 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     headers = [image_header(file) for file in parts["train"]]
     channels = channels or max(header[0] for header in headers)
     middle = sorted(header[1:] for header in headers)[len(headers) // 2]
-    train, valid = (_captioned(parts[name], channels) for name in ("train", "valid"))
+    train, valid = (_captioned(part, channels) for part in parts.values())
     tested = {name: _captioned(part, channels) for name, part in tests.items()}
     return CaptionedImages(train, valid, tested, str(path), channels, middle, files, notes)
 
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
     """The test sets of what `read_captioned` reads, by name, or all of it where no part is so called."""
+    if shapes.asked(str(path)) is not None:
+        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     _, rows = _rows(Path(path))
     tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
     return {name: _captioned(part, channels) for name, part in tests.items()}
@@ -107,6 +118,11 @@ def same_pictures(images: Images) -> list[int]:
         first.setdefault(sha256(repr(tuple(images[i].shape)).encode() + images[i].numpy().tobytes()).hexdigest(), i)
         for i in range(len(images))
     ]
+
+
+def _drawn(scenes: Sequence[shapes.Scene]) -> Captioned:
+    pixels = numpy.stack([scene.pixels for scene in scenes])
+    return Captioned(torch.from_numpy(pixels).permute(0, 3, 1, 2), [[scene.caption] for scene in scenes])
 
 
 def _captioned(part: _Grouped, channels: int) -> Captioned:

@@ -78,6 +78,20 @@ def sheet(maps: Maps, *, title: str) -> Figure:
     return figure
 
 
+def over_each(picture: UInt8[Tensor, "N h w"], maps: Mapping[str, Float[Tensor, "R C"]], *, title: str) -> Figure:
+    """The picture, and each map over it under its name, from its own least to its own most."""
+    with matplotlib.rc_context({"font.size": 8}):
+        figure = Figure(figsize=(0.4 + 1.8 * (len(maps) + 1), 2.6), layout="constrained")
+        grid = figure.subplots(1, len(maps) + 1, squeeze=False)[0]
+        for axes in grid:
+            axes.axis("off")
+        _show(grid[0], picture.expand(3, -1, -1), "picture")
+        for axes, (name, weights) in zip(grid[1:], maps.items(), strict=True):
+            _show(axes, overlay(picture, weights - weights.min()), name)
+        figure.suptitle(title, parse_math=False, x=0.01, ha="left")
+    return figure
+
+
 def _show(axes: matplotlib.axes.Axes, pixels: Tensor, title: str) -> None:
     axes.imshow(pixels.permute(1, 2, 0).numpy(), interpolation="nearest")
     axes.set_title(title, fontsize=7, loc="left", parse_math=False)

@@ -16,19 +16,21 @@ from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
 from heedful.models.classifier import ClassifierConfig
+from heedful.models.clip import CLIPConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, bert, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
+from heedful.store.hf import bart, bert, clip, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks import ct2
 from heedful.tasks.folder import parameters, to_be
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.hub_images import read_image_classifier, write_image_classifier
+from heedful.tasks.hub_pairs import read_matcher, write_matcher
 from heedful.tasks.hub_text import (
     Files,
     Written,
@@ -166,6 +168,17 @@ FAMILIES: dict[str, Family] = {
     ),
     "vit": VIT,
     "deit": VIT,
+    "clip": Family(
+        name="CLIP",
+        config=CLIPConfig,
+        loads=lambda config: "CLIPModel",
+        config_from_hf=lambda theirs, names, where: clip.config_from_hf(theirs, where=where),
+        config_to_hf=clip.config_to_hf,
+        rules=clip.rules,
+        tokens={},
+        read=read_matcher,
+        write=write_matcher,
+    ),
 }
 
 
@@ -276,7 +289,8 @@ def _to_hub(run: Path, out: Path, served: Any) -> Exported:
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
         names = tuple(sorted(path.name for path in growing.iterdir()))
-    reads = "AutoImageProcessor" if "preprocessor_config.json" in names else "AutoTokenizer"
+    sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
+    reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
     return Exported(family.name, "hf", str(out), names, loads)
 
@@ -319,5 +333,7 @@ def _vocab_size(config: Any) -> int | None:
             return config.target.vocab_size
         case ClassifierConfig():
             return config.body.embed.vocab_size
+        case CLIPConfig():
+            return config.text.embed.vocab_size
         case _:
             return None

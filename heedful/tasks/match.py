@@ -207,14 +207,14 @@ class Matcher:
     def sample(self, part: Captioned, shown: int) -> str:
         """The nearest of all texts to each of the first pictures, a line each, behind a text of its own."""
         texts = list(dict.fromkeys(text for own in part.captions for text in own))
-        cosines = self._images(part.images, most=shown) @ self.embed_texts(texts).mT
+        cosines = self.image_vectors(part.images, most=shown) @ self.embed_texts(texts).mT
         best = [texts[i] for i in cosines.argmax(1).tolist()]
         return "".join(f"{own[0]}: {found}\n" for own, found in zip(part.captions, best, strict=False))
 
     def embed_images(self, files: Sequence[Picture]) -> Float[Tensor, "I D"]:
         """Of length 1. Raises MissingError or InputError."""
         given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in files]
-        return self._images(ImageFiles(given, channels=self.says.preparation.channels, most=0))
+        return self.image_vectors(ImageFiles(given, channels=self.says.preparation.channels, most=0))
 
     def embed_prompts(self, texts: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "B D"]:
         """The mean of each text in every template, brought to length 1."""
@@ -233,7 +233,8 @@ class Matcher:
         return _finite(torch.cat(made))
 
     @torch.inference_mode()
-    def _images(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
+    def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
+        """`embed_images`, of pictures that are read already: of the first `most`."""
         device, made = self.model.log_scale.device, []
         count = len(images) if most is None else min(most, len(images))
         for first in range(0, count, READ):
@@ -252,29 +253,28 @@ class Matcher:
         belonging = torch.zeros(len(rows), len(numbers), dtype=torch.bool)
         for twin, texts in zip(twins, own, strict=True):
             belonging[rows[twin], texts] = True
-        images, vectors = self._images(part.images)[[*rows]], self.embed_texts([*numbers])
+        images, vectors = self.image_vectors(part.images)[[*rows]], self.embed_texts([*numbers])
         first = [own[picture][0] for picture in rows]
         scale = self.model.log_scale.detach().exp().cpu()
         loss = contrastive(scale * images @ vectors[first].mT, belonging[:, first])
         found = {"loss": float(loss.total) / loss.count}
-        for name, ranks in (
-            ("image_to_text", _ranks(images, vectors, belonging)),
-            ("text_to_image", _ranks(vectors, images, belonging.mT)),
-        ):
-            found |= {f"{name}_recall_{most}": float((ranks < most).float().mean()) for most in RECALLS}
-        return found
+        found |= {f"image_to_text_{name}": share for name, share in recalls(images, vectors, belonging).items()}
+        return found | {
+            f"text_to_image_{name}": share for name, share in recalls(vectors, images, belonging.mT).items()
+        }
 
 
-def _ranks(
+def recalls(
     queries: Float[Tensor, "Q D"], keys: Float[Tensor, "K D"], belonging: Bool[Tensor, "Q K"]
-) -> Int[Tensor, "Q"]:
-    """How many keys that do not belong to a query are as near to it as the nearest that does, or nearer."""
-    made = []
+) -> dict[str, float]:
+    """recall_1, recall_5 and recall_10: for how many queries a key that belongs to them is among so many nearest, all
+    keys that do not belong and are as near counted as nearer."""
+    ranks = []
     for first in range(0, len(queries), RANKED):
         cosines, own = queries[first : first + RANKED] @ keys.mT, belonging[first : first + RANKED]
         best = cosines.masked_fill(~own, -torch.inf).amax(1, keepdim=True)
-        made.append(((cosines >= best) & ~own).sum(1))
-    return torch.cat(made)
+        ranks.append(((cosines >= best) & ~own).sum(1))
+    return {f"recall_{most}": float((torch.cat(ranks) < most).float().mean()) for most in RECALLS}
 
 
 def _finite(vectors: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:

@@ -16,12 +16,10 @@ from heedful.errors import InputError
 from heedful.models.clip import CLIPConfig
 from heedful.models.vision_presets import PAIRS, TwoTowers, two_towers
 from heedful.store import files
-from heedful.store.checkpoint import read_model
-from heedful.tasks.card import model_card
-from heedful.tasks.folder import load_weights, parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.load import load_model, task_of
 from heedful.tasks.match import LARGEST_SCALE, About, Layout, Matcher, MatchTask, lowered
+from heedful.tasks.picture_job import begin_from, picture_card, read_start
 from heedful.tasks.recipe import Recipe
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
@@ -38,8 +36,8 @@ class MatchJob:
         self.recipe, data = recipe, recipe.data
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a .csv with the columns image,text, or a folder")
-        self.start = _read_start(recipe, begun)
-        channels = recipe.images.channels if self.start is None else self.start[1].preparation.channels
+        self.start = read_start(recipe, begun, CLIPConfig, About)
+        channels = recipe.images.channels if self.start is None else self.start.about.preparation.channels
         self.corpus = corpus = corpus or read_captioned(data.path, channels=channels)
         if len(corpus.train) < 2:
             raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
@@ -47,13 +45,16 @@ class MatchJob:
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         texts = [text for own in corpus.train.captions for text in own]
+        known = Path(recipe.start_from) if begun is None and recipe.start_from else begun
+        tokenizers = None if known is None else read_tokenizers(known)
+        self.tokenizer = _learnt(recipe, texts) if tokenizers is None else tokenizers[0]
         if self.start is None:
-            known = None if begun is None else read_tokenizers(begun)
-            self.tokenizer = _learnt(recipe, texts) if known is None else known[0]
             seen = Preparation(channels=corpus.channels, mean=found.mean, std=found.std)
             self.config, self.about = _made_for(corpus, recipe, seen, self.tokenizer)
         else:
-            self.config, self.about, self.tokenizer = self.start
+            self.config, self.about = self.start
+            if recipe.images.size not in (None, self.about.preparation.size[0]):
+                raise InputError("images.size cannot be chosen: the model is that of another run", fix="leave it out")
         self.layout = _layout(self.tokenizer, self.about, self.config)
         self.layout.encode(texts)
         self.notes = list(corpus.notes)
@@ -61,6 +62,8 @@ class MatchJob:
             self.notes.append(
                 f"{self.layout.cut:,} texts are longer than {self.layout.context - 2} tokens, and lose their end"
             )
+        if recipe.train.accumulate > 1:
+            self.notes.append(f"pictures are told from the others of their batch of {recipe.images.batch} alone")
         self.fingerprint = hashlib.sha256(repr((found.fingerprint, corpus.train.captions)).encode()).hexdigest()
         self.tokenizer_hash = self.tokenizer.fingerprint
         self.score_names: tuple[str, ...] = MEASURED
@@ -84,12 +87,11 @@ class MatchJob:
             "vocabulary": self.tokenizer.size,
             "fingerprint": self.fingerprint,
             "notes": self.notes,
-        } | ({} if self.start is None else {"start": [to_json(each) for each in self.start[:2]]})
+        } | ({} if self.start is None else self.start.facts())
 
     def begin(self, model: Any) -> None:
         if self.start is not None:
-            _, tensors = read_model(Path(self.recipe.start_from))
-            load_weights(model, tensors, where=f"{self.recipe.start_from}/model.safetensors")
+            begin_from(self.recipe.start_from, model)
 
     def task(self, model: Any) -> MatchTask:
         augment = AUGMENTS[self.recipe.images.augment]
@@ -115,24 +117,19 @@ class MatchJob:
         return {name: best.evaluate(part) for name, part in sets.items()}
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        names = list(next(iter(scores.values())))
-        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
-        header = f"| pictures | {' | '.join(name.replace('_', ' ') for name in names)} |"
-        origin = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
-        size = " x ".join(map(str, self.about.preparation.size))
-        return model_card(
+        return picture_card(
             folder,
-            what=f"Says which texts belong to a picture, and which pictures to a text. Trained {origin} by heedful: "
-            f"{self.describe()}, from `{self.corpus.name}`.",
-            table=[header, "|---|" + "---|" * len(names), *rows],
-            how=f"Recall at k: how often one that belongs to it is among the best k, of {self._sizes()}. Pictures are "
-            f"resized to {size} pixels.",
+            self.recipe,
+            scores,
+            what="Says which texts belong to a picture, and which pictures to a text. Recall at k: how often one that "
+            f"belongs to it is among the best k, of {self._sizes()}. Its probabilities are not calibrated, and say "
+            "nothing of texts that were not asked for.",
+            trained=f"{self.describe()}, from `{self.corpus.name}`",
+            preparation=self.about.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures by the sum of all recalls (text to image "
             f"recall 10: {best[MEASURED[0]]:.4f})",
             minutes=minutes,
             use=[f'heed match {folder} PICTURE.png --text "one thing" --text "another"'],
-            limits="It has seen only the pictures and texts above: on others expect worse than the table says. Its "
-            "probabilities are not calibrated, and say nothing of texts that were not asked for.",
             notes=self.notes,
         )
 
@@ -142,31 +139,6 @@ class MatchJob:
 
     def _task(self) -> dict[str, object]:
         return {"task": "match", **to_json(self.about)}
-
-
-Start = tuple[CLIPConfig, About, Tokenizer]
-
-
-def _read_start(recipe: Recipe, begun: Path | None) -> Start | None:
-    """The model of `recipe.start_from`, what it says, and its tokenizer; a run that has begun knows them by itself."""
-    if not recipe.start_from:
-        return None
-    if begun is not None:
-        config, about = files.read_json(begun / "data.json")["start"]
-        tokenizers = read_tokenizers(begun)
-        assert tokenizers is not None
-        return from_json(CLIPConfig, config), from_json(About, about), tokenizers[0]
-    folder = Path(recipe.start_from)
-    if task_of(folder) != "match":
-        raise InputError("not a model of heed train match", where=str(folder), fix="start from another run")
-    if recipe.model:
-        key = next(iter(recipe.model))
-        what = f"model.{key} cannot be chosen: the model is that of {folder}"
-        raise InputError(what, fix=f"leave out model.{key}, or start_from")
-    served = load_model(folder)
-    if recipe.images.size not in (None, served.says.preparation.size[0]):
-        raise InputError("images.size cannot be chosen: the model is that of another run", fix="leave it out")
-    return served.model.config, served.says, served.tokenizer
 
 
 def _learnt(recipe: Recipe, texts: list[str]) -> Tokenizer:

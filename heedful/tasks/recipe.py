@@ -174,7 +174,11 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
     "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
     "segment": {"preset": "segformer-micro", "train": {"lr": 1e-3, "warmup": 100}, "images": {"batch": 16}},
-    "match": {"preset": "clip-nano32", "train": {"optimizer": "muon", "warmup": 100}, "images": {"flip": False}},
+    "match": {
+        "preset": "clip-nano32",
+        "train": {"optimizer": "muon", "warmup": 100},
+        "images": {"augment": "strong", "flip": False},
+    },
     "tag": {"preset": "encoder-tiny", "train": {"lr": 5e-4, "warmup": 100}},
     "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},
 }

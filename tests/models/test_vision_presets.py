@@ -96,6 +96,7 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         n_classes=9,
         readout="mean",
         places="sinusoidal",
+        stem=(8,),
         teacher=True,
         dropout=0.2,
     )

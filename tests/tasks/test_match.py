@@ -7,10 +7,11 @@ import torch
 
 import heedful
 from heedful.data.captions import Captioned, CaptionedImages
-from heedful.data.images import to_image
+from heedful.data.images import read_image, to_image
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.tasks.check import check
+from heedful.tasks.look_match import draw, look
 from heedful.tasks.match import About, Batch, Matcher
 from heedful.tasks.match_job import MatchJob
 from heedful.tasks.recipe import build, override
@@ -190,6 +191,25 @@ def test_it_begins_with_another_run(run, tmp_path):
     assert finished(train(going_on, tmp_path / "run", corpus=corpus())).steps == 2
     with pytest.raises(InputError, match=r"images\.size cannot be chosen"):
         MatchJob(build(base | {"images": {"size": 32}}, where="test"), corpus())
+
+
+def test_looking_tells_where_a_text_is_near(run, files):
+    """With no attention a patch says what its own pixels say, and it stands where they stand."""
+    matcher = heedful.load(run[0])
+    for name, parameter in matcher.model.image.named_parameters():
+        if "attention.out" in name:
+            torch.nn.init.zeros_(parameter)
+    before = look(matcher, files[0], ["picture", "other"])
+    changed = read_image(files[0])
+    changed[:, 8:, :8] = 255 - changed[:, 8:, :8]
+    to_image(changed).save(files[0].with_name("changed.bmp"))
+    after = look(matcher, files[0].with_name("changed.bmp"), ["picture", "other"])
+    for text, cosines in before.cosines.items():
+        differs = (cosines - after.cosines[text]).abs() > 1e-4
+        assert differs.tolist() == [[False, False], [True, False]]
+        assert cosines.abs().max() <= 1 + 1e-5
+    assert draw(before, "png")[:4] == b"\x89PNG"
+    assert b"<svg" in draw(before, "svg")
 
 
 def test_it_reads_texts_in_lower_case(run):

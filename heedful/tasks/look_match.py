@@ -1,0 +1,45 @@
+"""Looking inside a model of pictures and texts: where in a picture a text is near."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from heedful.data.images import read_image
+from heedful.look.draw import to_bytes
+from heedful.look.overlay import over_each
+from heedful.tasks.match import Matcher
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A picture as the model sees it, h x w pixels of N channels in R rows and C columns of patches, and of each text
+    the cosine between it and each patch."""
+
+    file: str
+    picture: UInt8[Tensor, "N h w"]
+    cosines: dict[str, Float[Tensor, "R C"]]
+
+
+def look(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> Looked:
+    """Each patch goes the way of the token that stands for the picture, through the last norm and into the space of the
+    texts. Nothing has trained it to lie near them there: where it does, it has learnt it beside. Raises InputError or
+    MissingError."""
+    prepared, model = matcher.says.preparation, matcher.model
+    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.image_out.weight.device)
+    rows, columns = (edge // model.image.patches.patch for edge in picture.shape[1:])
+    with torch.inference_mode():
+        patches = F.normalize(model.image_out(model.image.hidden(pixels)[0, -rows * columns :]), dim=-1).float().cpu()
+    cosines = matcher.embed_texts(texts) @ patches.mT
+    return Looked(str(file), picture, dict(zip(texts, cosines.unflatten(1, (rows, columns)), strict=True)))
+
+
+def draw(looked: Looked, kind: str) -> bytes:
+    """The picture, and over it each text, as a .png or .svg file: from its lowest cosine, left grey, to its highest."""
+    maps = {f"{text}\n{cosines.min():.2f} to {cosines.max():.2f}": cosines for text, cosines in looked.cosines.items()}
+    return to_bytes(over_each(looked.picture, maps, title=looked.file), "png" if kind == "png" else "svg")
