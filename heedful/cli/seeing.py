@@ -1,4 +1,4 @@
-"""Models that say where in a picture something is: `heed detect` and `heed segment`."""
+"""Models that see: `heed detect`, `segment` and `match`."""
 
 import io
 import json
@@ -90,6 +90,56 @@ def segment(
             else:
                 listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
                 print(f"{place}\t{listed}\t{file}", flush=True)
+
+
+@app.command()
+def match(
+    run: Run,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of pictures; with --images, texts. Without any, lines of standard input."),
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(help="What a picture may show; give it twice or more.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Find the pictures in this folder that belong to a text.")] = None,
+    template: Annotated[
+        list[str] | None, typer.Option(help='Say each text as in "a picture of {}"; of several, the mean.')
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="With --images, how many pictures.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Say which of some texts belongs to a picture, with probabilities; or find pictures for a text.
+
+    Example: heed match runs/match cat.png --text "a cat" --text "a dog"
+    """
+    from heedful.data.captions import pictures_in
+    from heedful.tasks.match import TEMPLATE, Matcher
+
+    if (images is None) == (text is None):
+        raise InputError("which texts, for which pictures?", fix="give --text for pictures, or --images for texts")
+    matcher, templates = Matcher.load(run), template or [TEMPLATE]
+    if images is not None:
+        pictures = pictures_in(images)
+        vectors = matcher.embed_images(pictures)
+        for texts in [inputs] if inputs else input_lines():
+            found = matcher.search(texts, pictures, vectors=vectors, top=top, templates=templates)
+            for own, best in zip(texts, found, strict=True):
+                _tell_found(own, best, as_json=as_json)
+        return
+    for files in [inputs] if inputs else input_lines():
+        for file, scores in zip(files, matcher.match(files, text or [], templates=templates), strict=True):
+            if as_json:
+                listed = [{"text": each, "score": score} for each, score in scores]
+                print(json.dumps({"input": file, "texts": listed}, ensure_ascii=False), flush=True)
+            else:
+                print(f"{scores[0][0]}\t{scores[0][1]:.3f}\t{file}", flush=True)
+
+
+def _tell_found(text: str, found: list[Any], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"text": text, "images": [each._asdict() for each in found]}, ensure_ascii=False), flush=True)
+    else:
+        for each in found:
+            print(f"{each.score:.3f}\t{each.input}\t{text}", flush=True)
 
 
 def _groups(pictures: Sequence[str] | None) -> Iterator[list[str]]:
