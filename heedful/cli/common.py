@@ -106,5 +106,5 @@ class Progress:
         left = int(now.seconds_left)
         return (
             f"step {now.step.step:,}  loss {now.step.loss:.3f}  lr {now.lr:.1e}  "
-            f"{now.tokens_per_second:,.0f} tokens/s  {left // 60}:{left % 60:02} left  {self.score}"
+            f"{now.rate:,.0f} {now.counted}/s  {left // 60}:{left % 60:02} left  {self.score}"
         )

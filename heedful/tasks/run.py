@@ -61,6 +61,16 @@ JOBS: dict[str, Callable[..., Job]] = {
     "answer": AnswerJob,
     "segment": SegmentJob,
 }
+# What a loss is a mean over, where it is no tokens.
+COUNTED = {
+    "classify": "examples",
+    "tag": "words",
+    "answer": "questions",
+    "classify-images": "pictures",
+    "detect": "things",
+    "segment": "pixels",
+    "match": "pairs",
+}
 AGAIN = "the same command goes on from there"
 
 
@@ -77,7 +87,8 @@ class Trained:
 
     step: Step
     lr: float
-    tokens_per_second: float
+    rate: float  # a second, of what its loss is a mean over
+    counted: str  # what that is
     seconds_left: float
 
 
@@ -215,7 +226,8 @@ class _Run:
             before = step.seconds
             progress.loss, progress.count = progress.loss + step.loss * step.count, progress.count + step.count
             left = step.seconds * (1 / max(step.progress, 1e-6) - 1)
-            yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), left)
+            counted = COUNTED.get(self.recipe.task, "tokens")
+            yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), counted, left)
             if step.step % LOG_EVERY == 0:
                 self._log(step)
             if progress.measures(step, plan.eval_every):
