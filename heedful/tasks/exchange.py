@@ -19,17 +19,23 @@ from heedful.models.classifier import ClassifierConfig
 from heedful.models.clip import CLIPConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
+from heedful.models.pyramid import PyramidConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, bert, clip, gpt2, llama, marian, roberta, sequence_classifier, t5, vit
+from heedful.store.hf import bart, bert, clip, gpt2, llama, marian, roberta, segformer, sequence_classifier, t5, vit
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks import ct2
 from heedful.tasks.folder import parameters, to_be
 from heedful.tasks.generate import LanguageModel
-from heedful.tasks.hub_images import read_image_classifier, write_image_classifier
+from heedful.tasks.hub_images import (
+    read_image_classifier,
+    read_segmenter,
+    write_image_classifier,
+    write_segmenter,
+)
 from heedful.tasks.hub_pairs import read_matcher, write_matcher
 from heedful.tasks.hub_text import (
     Files,
@@ -178,6 +184,17 @@ FAMILIES: dict[str, Family] = {
         tokens={},
         read=read_matcher,
         write=write_matcher,
+    ),
+    "segformer": Family(
+        name="SegFormer",
+        config=PyramidConfig,
+        loads=lambda config: "AutoModelForSemanticSegmentation",
+        config_from_hf=lambda theirs, names, where: segformer.config_from_hf(theirs, where=where),
+        config_to_hf=segformer.config_to_hf,
+        rules=segformer.rules,
+        tokens={},
+        read=read_segmenter,
+        write=write_segmenter,
     ),
 }
 

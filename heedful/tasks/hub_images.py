@@ -6,11 +6,14 @@ from typing import Any
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.data.images import RESAMPLE, Preparation
+from heedful.data.masks import IGNORE, Classes
 from heedful.errors import InputError
+from heedful.models.pyramid import PyramidConfig
 from heedful.models.vit import ViTConfig
 from heedful.store.hf.folder import read_object
 from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.hub_text import Files, Written
+from heedful.tasks.segment import Segmenter
 
 PREPROCESSOR = "preprocessor_config.json"
 
@@ -31,6 +34,12 @@ PROCESSORS: dict[str, dict[str, Any]] = {
         "edge": "shortest_edge",
     },
 }
+PROCESSORS["Segformer"] = PROCESSORS["ViT"] | {
+    "size": 512,
+    "image_mean": [0.485, 0.456, 0.406],
+    "image_std": [0.229, 0.224, 0.225],
+    "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 says nothing
+}
 # What library wrote it, and how its tensors are laid out.
 IRRELEVANT = {
     "_processor_class",
@@ -43,6 +52,7 @@ IRRELEVANT = {
     "image_processor_type",
     "input_data_format",
     "processor_class",
+    "reduce_labels",  # of old files: `read_segmenter` looks at it
     "return_tensors",
 }
 
@@ -112,13 +122,18 @@ def preprocessor(made: Preparation) -> dict[str, Any]:
     }
 
 
-def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConfig) -> Files:
-    """`said`: their config.json. Classes of one name get their numbers behind it."""
-    names = said.get("id2label") or {str(i): f"LABEL_{i}" for i in range(config.n_classes)}
+def _labels(said: Mapping[str, Any], n_classes: int) -> list[str]:
+    names = said.get("id2label") or {str(i): f"LABEL_{i}" for i in range(n_classes)}
     labels = [str(names[key]) for key in sorted(names, key=int)]
     if len({*labels}) < len(labels):
         # ImageNet has two kinds of crane, and two of maillot.
         labels = [f"{label} ({i})" if labels.count(label) > 1 else label for i, label in enumerate(labels)]
+    return labels
+
+
+def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConfig) -> Files:
+    """`said`: their config.json. Classes of one name get their numbers behind it."""
+    labels = _labels(said, config.n_classes)
     prepared = read_preparation(folder, channels=config.patches.channels)
     if min(prepared.size) < config.patches.patch:
         what = f"pictures of {prepared.size} pixels, smaller than a patch"
@@ -130,3 +145,25 @@ def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConf
 def write_image_classifier(run: Path, classifier: ImageClassifier) -> Written:
     says = classifier.says
     return Written({PREPROCESSOR: preprocessor(says.preparation)}, {"labels": says.labels})
+
+
+def read_segmenter(folder: Path, said: Mapping[str, Any], config: PyramidConfig) -> Files:
+    """`said`: their config.json."""
+    labels, theirs = _labels(said, config.n_classes), read_object(folder / PREPROCESSOR)
+    prepared = read_preparation(folder, channels=config.channels)
+    if prepared.crop:
+        raise InputError("pictures are cropped, but every pixel has a class", where=str(folder / PREPROCESSOR))
+    if len(labels) >= IGNORE:
+        raise InputError(f"{len(labels)} classes, but masks have fewer numbers", where=str(folder))
+    first = 1 if theirs.get("do_reduce_labels", theirs.get("reduce_labels")) else 0
+    classes = Classes(tuple(labels), tuple(range(first, first + len(labels))))
+    about = {"task": "segment", "classes": to_json(classes), "preparation": to_json(prepared)}
+    return {"task.json": about}
+
+
+def write_segmenter(run: Path, segmenter: Segmenter) -> Written:
+    says = segmenter.says
+    theirs = preprocessor(says.preparation) | {"image_processor_type": "SegformerImageProcessor"}
+    theirs["do_reduce_labels"] = says.classes.values[0] == 1
+    del theirs["do_center_crop"]
+    return Written({PREPROCESSOR: theirs}, {"labels": says.labels})
