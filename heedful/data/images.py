@@ -15,7 +15,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Integer, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
@@ -103,15 +103,16 @@ def image_header(file: ImageFile) -> tuple[int, int, int]:
         return (1 if grey else 3, *((width, height) if turned else (height, width)))
 
 
-def read_numbers(file: ImageFile) -> Int[Tensor, "H W"]:
-    """The numbers in a picture of one channel, of a palette its indices. Raises as `read_image`, and for colours."""
+def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
+    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
+    `read_image`, and for colours."""
     with _opened(file) as image:
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
             raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
-        numbers = numpy.asarray(image).astype(numpy.int64)
+        numbers = numpy.asarray(image).astype(numpy.int32)
         if numbers.min(initial=0) < 0 or numbers.max(initial=0) > 65535:
             raise InputError("numbers that are not from 0 to 65,535")
-        return torch.from_numpy(numbers)
+        return torch.from_numpy(numbers if image.mode.startswith("I") else numbers.astype(numpy.uint8))
 
 
 class _opened:

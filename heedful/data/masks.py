@@ -47,7 +47,7 @@ class Classes:
     things: bool = False  # masks number things from 1, all of class 1: 0 is ground
 
     def of(self, file: ImageFile) -> UInt8[Tensor, "1 H W"]:
-        numbers = read_numbers(file)
+        numbers = read_numbers(file).long()
         if self.things:
             return (numbers > 0).to(torch.uint8)[None]
         table = torch.full((65536,), 254, dtype=torch.uint8)
@@ -203,11 +203,12 @@ def _rows(path: Path, folders: Mapping[str, Path]) -> list[_Row]:
 
 def _classes(path: Path, rows: Sequence[_Row]) -> Classes:
     """By the masks to learn from, all of which are read."""
-    found: set[int] = set()
+    found, deep = set[int](), False
     for row in rows:
-        found |= set(read_numbers(row.mask).unique().tolist())
+        numbers = read_numbers(row.mask)
+        found, deep = found | set(numbers.unique().tolist()), deep or numbers.dtype != torch.uint8
     names = _names(path)
-    if max(found) > IGNORE:
+    if deep:
         labels = tuple(names.values()) if len(names) == 2 else ("ground", "thing")
         return Classes(labels, (0, 1), things=True)
     if found != {0, IGNORE}:

@@ -67,7 +67,7 @@ def test_black_and_white(tmp_path):
 
 
 def test_numbered_things(tmp_path):
-    pairs(tmp_path, [0, 300, 2], [0, 1, 900], mode="I;16")
+    pairs(tmp_path, [0, 3, 2], [0, 1, 90], mode="I;16")
     read = read_masked_images(tmp_path)
     assert read.classes.labels == ("ground", "thing")
     masks = torch.stack([read.train.masks[0], read.valid.masks[0]]).flatten(1)
