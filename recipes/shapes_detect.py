@@ -1,6 +1,9 @@
 """Coloured shapes, made on the spot: a small DETR, from nothing.
 
 heed train recipes/shapes_detect.py --out runs/shapes
+
+Of its own ten minutes nobody has measured the end yet. On 1,500 scenes (--data shapes:1500), 1,007 steps in about three
+minutes of one busy core: mAP@0.5 0.208, mAP 0.101 on the test scenes, and rising. One run.
 """
 
 from heedful.tasks.recipe import DataRecipe, ImagesRecipe, Recipe, TrainRecipe
