@@ -14,7 +14,7 @@ from heedful.tasks.recipe import ImagesRecipe, Recipe, TrainRecipe
 recipe = Recipe(
     task="classify-images",
     preset="vit-nano28",
-    model={"d_model": 128, "stem": [32, 64]},
+    model={"patch": 7, "d_model": 128, "stem": [32, 32]},
     images=ImagesRecipe(batch=128, augment="light"),
     train=TrainRecipe(minutes=10, optimizer="muon", lr=2e-3, muon_lr=0.02, warmup=100, average=0.99, eval_every=1500),
 )

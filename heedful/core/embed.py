@@ -165,6 +165,12 @@ class Embed(nn.Module):
         return self.dropout(self.norm(x))
 
 
+def group_norm(channels: int) -> nn.GroupNorm:
+    """Of a map (B, C, h, w), in groups of about 16 channels (Wu and He 2018, section 4.1). A channel that were a group
+    by itself would forget how bright, or how red, a picture is."""
+    return nn.GroupNorm(math.gcd(channels, max(1, channels // 16)), channels)
+
+
 class Patches(nn.Module):
     """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), perhaps
     behind a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that fill no square
@@ -178,7 +184,7 @@ class Patches(nn.Module):
         for i, width in enumerate(config.stem):
             stride = 2 if i >= len(config.stem) - halvings else 1
             layers += [nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)]
-            layers += [nn.GroupNorm(math.gcd(32, width), width), nn.ReLU()]
+            layers += [group_norm(width), nn.ReLU()]
             inputs = width
         self.stem = nn.Sequential(*layers)
         # One linear map of a square's pixels; a convolution that steps by its own width is that.

@@ -3,7 +3,6 @@
 B batch, H x W pixels of N channels, h x w places of the map that comes out, C its channels.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.core.embed import group_norm
 from heedful.core.init import he
 from heedful.errors import InputError
 
@@ -51,8 +51,8 @@ class BatchNorm(nn.Module):
 
 
 def make_map_norm(kind: Literal["batch", "group"], channels: int, *, learned: bool) -> nn.Module:
-    """Of a map (B, C, h, w): by fixed statistics, or in groups of channels (Wu and He 2018), 32 if it divides."""
-    return BatchNorm(channels, learned=learned) if kind == "batch" else nn.GroupNorm(math.gcd(32, channels), channels)
+    """Of a map (B, C, h, w): by fixed statistics, or in groups of channels."""
+    return BatchNorm(channels, learned=learned) if kind == "batch" else group_norm(channels)
 
 
 class ConvNorm(nn.Module):

@@ -29,8 +29,8 @@ def test_what_of_a_norm_learns(learned: bool, names: set[str]) -> None:
     assert set(norm.state_dict()) == {"weight", "bias", "mean", "variance"}
 
 
-def test_groups_divide_the_channels() -> None:
-    assert [make_map_norm("group", C, learned=True).num_groups for C in (64, 48, 10)] == [32, 16, 2]
+def test_groups_are_of_many_channels_and_divide_them() -> None:
+    assert [make_map_norm("group", C, learned=True).num_groups for C in (64, 48, 40, 50, 10)] == [4, 3, 2, 1, 1]
 
 
 @pytest.mark.parametrize("kind", ["basic", "bottleneck"])
