@@ -197,7 +197,7 @@ def test_an_encoder_without_a_head(tmp_path: Path, make: Any, kind: Any) -> None
         torch.testing.assert_close(
             ours.embed([text], pool="first")[0], hidden[0], rtol=0, atol=1e-5 * float(hidden.abs().max())
         )
-    assert export_model(tmp_path / "run", tmp_path / "back").loads == "AutoModel"
+    assert export_model(tmp_path / "run", tmp_path / "back").loads.startswith("transformers.AutoModel.")
     back = AutoModel.from_pretrained(tmp_path / "back")
     assert type(back) is kind
     assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in back.state_dict().items())
@@ -227,7 +227,7 @@ def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None
         scores = logits.softmax(0) if problem.startswith("single") else logits.sigmoid()
         assert dict(found) == pytest.approx(dict(zip(names, scores.tolist(), strict=True)), abs=1e-5)
     made = export_model(tmp_path / "run", tmp_path / "back")
-    assert made.loads == "AutoModelForSequenceClassification"
+    assert made.loads.startswith("transformers.AutoModelForSequenceClassification.")
     back = AutoModelForSequenceClassification.from_pretrained(tmp_path / "back")
     assert type(back) is kind
     assert back.state_dict().keys() == theirs.state_dict().keys()
@@ -258,7 +258,8 @@ def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
     write_run(tmp_path / "run", net.eval(), parameters(net), tokenizer, tokenizer, {"task": "fill"})
     ours = heedful.load(tmp_path / "run")
     made = export_model(tmp_path / "run", tmp_path / "hub")
-    assert (made.family, made.loads) == ("BERT", "AutoModelForMaskedLM")
+    assert made.family == "BERT"
+    assert made.loads.startswith("transformers.AutoModelForMaskedLM.")
     theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "hub").eval()
     reader = AutoTokenizer.from_pretrained(tmp_path / "hub")
     texts = [*TEXTS, *MASKED]

@@ -92,5 +92,5 @@ def test_a_run_of_an_encoder_alone(tmp_path):
         heedful.load(tmp_path / "run").embed(TEXTS), TextEncoder(model, TOKENIZER, {}).embed(TEXTS)
     )
     laws = list(check(tmp_path / "run"))
-    assert len(laws) == 6
+    assert sum("CTranslate2" not in law.name for law in laws) == 6
     assert [law for law in laws if not law.holds] == []
