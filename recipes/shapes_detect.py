@@ -14,5 +14,5 @@ recipe = Recipe(
     model={"encoder_layers": 2, "decoder_layers": 2, "n_queries": 8},
     data=DataRecipe(path="shapes"),
     images=ImagesRecipe(batch=32, augment="light"),
-    train=TrainRecipe(minutes=10, lr=1e-3, warmup=100, average=0.99, eval_every=500),
+    train=TrainRecipe(minutes=10, optimizer="muon", lr=1e-3, muon_lr=0.01, warmup=100, average=0.99, eval_every=500),
 )
