@@ -172,7 +172,11 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "fill": {"preset": "encoder-tiny"},
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
-    "detect": {"preset": "detr-nano", "train": {"lr": 5e-4, "weight_decay": 1e-4}, "images": {"batch": 32}},
+    "detect": {
+        "preset": "detr-nano",
+        "train": {"optimizer": "muon", "lr": 1e-3, "muon_lr": 0.01},
+        "images": {"batch": 32},
+    },
     "segment": {"preset": "segformer-micro", "train": {"lr": 1e-3, "warmup": 100}, "images": {"batch": 16}},
     "match": {
         "preset": "clip-nano32",
