@@ -53,7 +53,7 @@ def test_a_run_says_what_it_has_learnt(run):
 
 def test_its_laws_hold(run):
     laws = list(check(run[0]))
-    assert len(laws) == 6
+    assert sum("CTranslate2" not in law.name for law in laws) == 6
     assert [law for law in laws if not law.holds] == []
 
 
