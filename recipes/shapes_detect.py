@@ -2,8 +2,8 @@
 
 heed train recipes/shapes_detect.py --out runs/shapes
 
-Of its own ten minutes nobody has measured the end yet. On 1,500 scenes (--data shapes:1500), 1,007 steps in about three
-minutes of one busy core: mAP@0.5 0.208, mAP 0.101 on the test scenes, and rising. One run.
+After ten minutes on one core (4,263 steps): mAP@0.5 0.992 and mAP 0.882 on the 500 test scenes, in one run; mAP@0.5
+was 0.98 after four of them. Adam, at 3e-4, had come to 0.175 in three minutes in which Muon came to 0.798.
 """
 
 from heedful.tasks.recipe import DataRecipe, ImagesRecipe, Recipe, TrainRecipe
