@@ -40,6 +40,9 @@ def classify(
     from heedful.tasks.load import load_model, task_of
 
     if task_of(run) == "classify-images":
+        if pair or choice:
+            option = "--pair" if pair else "--choice"
+            raise InputError(f"{option} says nothing to a model of pictures", where=str(run), fix="leave it out")
         pictures: ImageClassifier = load_model(run)
         for files in [inputs] if inputs else input_lines():
             for file, found in zip(files, pictures.classify(files), strict=True):

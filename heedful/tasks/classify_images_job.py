@@ -17,11 +17,11 @@ from heedful.models.vision_presets import VISION_TRANSFORMERS, Vision, vision_tr
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import read_model
-from heedful.tasks.card import model_card
+from heedful.tasks.card import model_card, origin, score_table
 from heedful.tasks.classify_images import About, ClassifyImagesTask, ImageClassifier, targets_of
 from heedful.tasks.folder import load_weights, parameters, write_model
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.load import load_model, task_of
+from heedful.tasks.picture_job import read_start
 from heedful.tasks.recipe import Recipe
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
@@ -36,8 +36,8 @@ class ClassifyImagesJob:
         self.recipe, data = recipe, recipe.data
         if corpus is None and not data.path:
             raise InputError("no data was given", fix="--data PATH: a folder with a folder of pictures for each label")
-        self.start = _read_start(recipe, begun)
-        channels = recipe.images.channels if self.start is None else self.start[1].preparation.channels
+        self.start = read_start(recipe, begun, ViTConfig, About)
+        channels = recipe.images.channels if self.start is None else self.start.about.preparation.channels
         self.corpus = corpus = corpus or read_labelled_images(data.path, channels=channels)
         labels = label_names([corpus.train])
         if len(labels) < 2:
@@ -77,7 +77,7 @@ class ClassifyImagesJob:
             "preparation": to_json(self.about.preparation),
             "fingerprint": self.fingerprint,
             "notes": self.notes,
-        } | ({} if self.start is None else {"start": [to_json(each) for each in self.start]})
+        } | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         """The weights that are started from, places between where the size is another. The heads stay as they are,
@@ -113,16 +113,12 @@ class ClassifyImagesJob:
         return {name: best.evaluate(part) for name, part in sets.items()}
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        names = list(next(iter(scores.values())))
-        rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
-        header = f"| pictures | {' | '.join(name.replace('_', ' ') for name in names)} |"
-        origin = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         size = " x ".join(map(str, self.about.preparation.size))
         return model_card(
             folder,
-            what=f"Says what a picture shows. Trained {origin} by heedful on {len(self.corpus.train):,} pictures, from "
-            f"`{self.corpus.name}`. Labels: {', '.join(self.about.labels)}.",
-            table=[header, "|---|" + "---|" * len(names), *rows],
+            what=f"Says what a picture shows. Trained {origin(self.recipe.start_from)} by heedful on "
+            f"{len(self.corpus.train):,} pictures, from `{self.corpus.name}`. Labels: {', '.join(self.about.labels)}.",
+            table=score_table("pictures", scores),
             how=f"Pictures are resized to {size} pixels{', grey' if self.about.preparation.channels == 1 else ''}.",
             kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
             minutes=minutes,
@@ -134,27 +130,6 @@ class ClassifyImagesJob:
 
     def _task(self) -> dict[str, object]:
         return {"task": "classify-images", **to_json(self.about)}
-
-
-Start = tuple[ViTConfig, About]
-
-
-def _read_start(recipe: Recipe, begun: Path | None) -> Start | None:
-    """The model of `recipe.start_from` and what it says; a run that has begun knows it by itself."""
-    if not recipe.start_from:
-        return None
-    if begun is not None:
-        config, about = files.read_json(begun / "data.json")["start"]
-        return from_json(ViTConfig, config), from_json(About, about)
-    folder = Path(recipe.start_from)
-    if task_of(folder) != "classify-images":
-        raise InputError("not a model of heed train classify-images", where=str(folder), fix="start from another run")
-    if recipe.model:
-        key = next(iter(recipe.model))
-        what = f"model.{key} cannot be chosen: the model is that of {folder}"
-        raise InputError(what, fix=f"leave out model.{key}, or start_from")
-    served = load_model(folder)
-    return served.model.config, served.says
 
 
 def _made_for(

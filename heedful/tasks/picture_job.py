@@ -11,7 +11,7 @@ from heedful.data.views import VIEWS
 from heedful.errors import InputError
 from heedful.store import files
 from heedful.store.checkpoint import read_model
-from heedful.tasks.card import model_card
+from heedful.tasks.card import model_card, origin, score_table
 from heedful.tasks.folder import load_weights, parameters
 from heedful.tasks.job import Scores
 from heedful.tasks.load import load_model, task_of
@@ -89,16 +89,10 @@ def picture_card(
     notes: Sequence[str],
 ) -> str:
     """README.md of a run's folder."""
-    names = list(next(iter(scores.values())))
-    origin = f"from the model in `{recipe.start_from}`" if recipe.start_from else "from scratch"
     return model_card(
         folder,
-        what=f"{what} Trained {origin} by heedful on {trained}.",
-        table=[
-            f"| pictures | {' | '.join(name.replace('_', ' ') for name in names)} |",
-            "|---|" + "---|" * len(names),
-            *(f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()),
-        ],
+        what=f"{what} Trained {origin(recipe.start_from)} by heedful on {trained}.",
+        table=score_table("pictures", scores),
         how=f"Pictures are resized to {' x '.join(map(str, preparation.size))} pixels.",
         kept=kept,
         minutes=minutes,

@@ -219,6 +219,10 @@ def test_by_hand_on_the_command_line(tmp_path, capsys):
     assert [row["labels"][0]["label"] for row in found] == ["black", "white"]
     assert [one["label"] for one in found[0]["labels"]] == ["black", "white"]
     assert heed(capsys, "classify", tmp_path / "run", files[0])[0].startswith("black\t0.")
+    sys.argv = ["heed", "classify", str(tmp_path / "run"), str(files[0]), "--choice", "a", "--choice", "b"]
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert "--choice says nothing to a model of pictures" in capsys.readouterr().err
     (line,) = heed(capsys, "eval", tmp_path / "run", "--data", tmp_path / "data", "--json")
     assert json.loads(line)["accuracy"] == 1
     (line,) = heed(capsys, "info", tmp_path / "run", "--json")
