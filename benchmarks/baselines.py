@@ -3,25 +3,32 @@
     pip install scikit-learn
     python -m benchmarks.baselines --data PATH/TO/data
 
-The folder holds sst, trec, sick, mrpc, copa, mctest, or some of them, as `benchmarks/datasets.py` describes each. Words
-and pairs of neighbours, weighted by TF-IDF, go into logistic regression (ridge regression for scores) whose
-regularisation is chosen by cross-validation on the training examples. Of two texts it sees each, what they share, and
-what only one has; of two choices, in what they differ: their words, and each word of the text beside each of theirs.
-For MCTest it is the baseline of its authors, which learns nothing: a window over the story.
+The folder holds sst, trec, sick, mrpc, copa, mctest, ud_english_atis, xquad, or some of them, as
+`benchmarks/datasets.py` describes each. Words and pairs of neighbours, weighted by TF-IDF, go into logistic regression
+(ridge regression for scores) whose regularisation is chosen by cross-validation on the training examples. Of two texts
+it sees each, what they share, and what only one has; of two choices, in what they differ: their words, and each word of
+the text beside each of theirs. For MCTest it is the baseline of its authors, which learns nothing: a window over the
+story. A word is tagged as it most often was; a question is answered with the sentence that shares most with it, by the
+same weights, or with the first.
 """
 
 import argparse
 import math
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from benchmarks.datasets import FOLDS, copa, mctest, mrpc, sick, sst2, trec
+from benchmarks.datasets import FOLDS, copa, mctest, mrpc, sick, sst2, trec, write_by_article
 from heedful.data.labelled import Example, Labelled
+from heedful.data.noise import sentences_of
+from heedful.data.questions import Question, read_questions
+from heedful.data.tagged import Sentence, read_tagged
 from heedful.errors import HeedError, MissingError
+from heedful.tasks.answer import overlap
 from heedful.tasks.metrics import accuracy, pearson, spearman
 
 WORD, MARK = r"[\w']+", r"[^\w\s]"
@@ -66,6 +73,14 @@ def table(data: Path) -> Iterator[Row]:
     if (data / "mctest").is_dir():
         yield _right(mctest(data / "mctest", 160), windows)
         yield _right(mctest(data / "mctest", 500), windows)
+    if (data / "ud_english_atis").is_dir():
+        tagged = read_tagged(data / "ud_english_atis")
+        yield of_tags(tagged.train, next(iter(tagged.tests.values())))
+    if (data / "xquad").is_dir():
+        with tempfile.TemporaryDirectory() as folder:
+            write_by_article(data / "xquad", Path(folder))
+            asked = read_questions(folder)
+        yield of_questions(asked.train, asked.tests["test"])
 
 
 def _right(data: Labelled, answers: Callable[[Labelled], Sequence[Any]]) -> Row:
@@ -169,6 +184,33 @@ def window(example: Example, stop: Set[str]) -> int:
         nearest = min((abs(i - j) for i in asked for j in said), default=len(story) - 1)
         scores.append(densest - nearest / (len(story) - 1))
     return scores.index(max(scores))
+
+
+def of_tags(known: Sequence[Sentence], asked: Sequence[Sentence]) -> Row:
+    counts: dict[str, Counter[str]] = {}
+    for one in known:
+        for word, label in zip(one.words, one.labels, strict=True):
+            counts.setdefault(word, Counter())[label] += 1
+    most = sum(counts.values(), Counter[str]()).most_common(1)[0][0]
+    usual = {word: own.most_common(1)[0][0] for word, own in counts.items()}
+    right = [label for one in asked for label in one.labels]
+    found = [usual.get(word, most) for one in asked for word in one.words]
+    return Row(
+        "ATIS, parts of speech", len(right), "accuracy", accuracy([most] * len(right), right), accuracy(found, right)
+    )
+
+
+def of_questions(known: Sequence[Question], asked: Sequence[Question]) -> Row:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    bags = TfidfVectorizer(token_pattern=WORD).fit([one.context for one in known])
+    first, nearest = [], []
+    for one in asked:
+        told = sentences_of(one.context)
+        alike = (bags.transform([one.question]) @ bags.transform(told).T).toarray()[0]
+        for scores, said in ((first, told[0]), (nearest, told[int(alike.argmax())])):
+            scores.append(max(overlap(said, answer.text) for answer in one.answers))
+    return Row("XQuAD, English", len(asked), "F1", fmean(first), fmean(nearest))
 
 
 def words(text: str) -> list[str]:

@@ -117,6 +117,16 @@ def mctest(folder: Path, stories: Literal[160, 500], *, scored: Literal["dev", "
     return Labelled("choice", read("train"), [], {"test": read(scored)}, f"MCTest-{stories}")
 
 
+def write_by_article(folder: Path, out: Path) -> None:
+    """xquad.en.json (Artetxe et al. 2020) in parts as SQuAD's, the questions of an article in the same: every sixth is
+    tested on, and the one after it validated on."""
+    articles = json.loads((folder / "xquad.en.json").read_text(encoding="utf-8"))["data"]
+    files.make_folder(out)
+    for name, places in {"train": (2, 3, 4, 5), "valid": (1,), "test": (0,)}.items():
+        own = [one for i, one in enumerate(articles) if i % 6 in places]
+        files.write_text(out / f"{name}.json", json.dumps({"data": own}, ensure_ascii=False))
+
+
 def write(folder: Path, data: Labelled) -> None:
     """train.jsonl, and valid.jsonl and a file for each test, where there is something in them: `--data` of `heed`."""
     files.make_folder(folder)

@@ -105,7 +105,7 @@ class Decoder:
 class Bidirectional:
     """An encoder's size. `vocab_size` and `context` are the published ones; data and recipe replace them."""
 
-    style: Literal["bert", "roberta"] = "bert"
+    style: Literal["bert", "roberta", "modern"] = "bert"
     n_layers: int
     d_model: int
     n_heads: int
@@ -405,9 +405,16 @@ def language_model(row: Decoder, *, vocab_size: int | None = None, context: int 
     )
 
 
+def modern(n_layers: int, d_model: int, n_heads: int, d_ff: int) -> Bidirectional:
+    sizes = {"n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "d_ff": d_ff}
+    return Bidirectional(style="modern", order="pre", vocab_size=8000, context=256, dropout=0.0, **sizes)
+
+
 ENCODERS: dict[str, Bidirectional] = {
     "encoder-tiny": Bidirectional(n_layers=4, d_model=128, n_heads=4, vocab_size=8000, context=128),
     "encoder-small": Bidirectional(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256),
+    "modern-tiny": modern(4, 192, 6, 512),
+    "modern-small": modern(6, 384, 6, 1024),
     "bert-base": Bidirectional(n_layers=12, d_model=768, n_heads=12),
     "bert-large": Bidirectional(n_layers=24, d_model=1024, n_heads=16),
     "roberta-base": Bidirectional(style="roberta", n_layers=12, d_model=768, n_heads=12, vocab_size=50265),
@@ -427,23 +434,27 @@ def encoder(
     """The configuration of an encoder of this size, with these heads.
 
     "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are no
-    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one.
+    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary places, a
+    gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much sooner.
     """
-    roberta = row.style == "roberta"
-    eps = 1e-5 if roberta else 1e-12
+    modern = row.style == "modern"
+    eps = 1e-12 if row.style == "bert" else 1e-5
+    position = PositionConfig(kind="rotary" if modern else "none")
     block = BlockConfig(
-        attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
+        attention=AttentionConfig(n_heads=row.n_heads, bias=not modern, dropout=row.dropout, position=position),
         d_ff=row.d_ff or 4 * row.d_model,
         order=row.order,
         norm_eps=eps,
         activation="gelu",
+        gated=modern,
+        bias=not modern,
         dropout=row.dropout,
     )
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
         scaled=False,
-        places=PlacesConfig(kind="learned", size=context or row.context),
-        types=1 if roberta else 2,
+        places=PlacesConfig(kind="none" if modern else "learned", size=context or row.context),
+        types=1 if row.style == "roberta" else 2,
         norm_eps=eps,
         dropout=row.dropout,
     )

@@ -169,7 +169,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "data": {"scores": "rouge", "cut": True, "longest": 512},
         "decode": {"longest": 120},
     },
-    "fill": {"preset": "encoder-tiny"},
+    "fill": {"preset": "modern-tiny", "train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}},
     "parse": {"preset": "transformer-tiny", "data": {"longest": 500}, "train": {"row": 128}},
     "classify-images": {"preset": "vit-nano28", "train": {"optimizer": "muon", "warmup": 200}},
     "detect": {

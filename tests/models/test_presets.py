@@ -351,7 +351,7 @@ BERT = {  # width, layers, vocabulary, places, types; parameters with the head f
 }
 
 
-@pytest.mark.parametrize("name", sorted(ENCODERS))
+@pytest.mark.parametrize("name", sorted(BERT))
 def test_encoders(name: str) -> None:
     d, layers, vocabulary, places, types, wordy, pooled = BERT[name]
     parts = of_encoder(d=d, layers=layers, vocabulary=vocabulary, places=places, types=types)
@@ -365,6 +365,19 @@ def test_encoders(name: str) -> None:
             model = make_model(encoder(ENCODERS[name], **flags))
         assert sum(weight.numel() for weight in model.parameters()) == expected
         assert parts["trunk"] + sum(parts[head] for head in heads) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "layers", "inner"), [("modern-tiny", 192, 4, 512), ("modern-small", 384, 6, 1024)]
+)
+def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None:
+    """No biases but those of norms and heads, no table of places; and no other encoder is without a test."""
+    assert ENCODERS.keys() == BERT.keys() | {"modern-tiny", "modern-small"}
+    with torch.device("meta"):
+        model = make_model(encoder(ENCODERS[name], words=False))
+    layer = 4 * width**2 + 3 * width * inner + 4 * width
+    expected = (8000 + 2) * width + 2 * width + layers * layer + 2 * width
+    assert sum(weight.numel() for weight in model.parameters()) == expected
 
 
 def test_what_a_row_of_an_encoder_says_arrives() -> None:
