@@ -49,6 +49,17 @@ def tally(pytestconfig: pytest.Config) -> Callable[[str, int], None]:
     return add
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the tests
+        session.config.workeroutput["faults"] = dict(session.config.stash.get(FAULTS, Counter()))  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    if error is None:
+        node.config.stash.setdefault(FAULTS, Counter()).update(node.workeroutput["faults"])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     counts = config.stash.get(FAULTS, Counter())
     if counts:
