@@ -122,20 +122,19 @@ class Places(nn.Module):
 
     def forward(self, positions: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         """Raises InputError for a place beyond those that a learned table has."""
+        if self.config.kind == "none":
+            return torch.zeros(*positions.shape, self.d_model, device=positions.device)
         if self.table is not None:
             size = self.table.num_embeddings
-            if positions.numel() and int(positions.max()) >= size:
+            # Looking at numbers would part a compiled graph in two.
+            if not torch.compiler.is_compiling() and positions.numel() and int(positions.max()) >= size:
                 raise InputError(f"{int(positions.max()) + 1} tokens, but the model has {size} places")
             return self.table(positions)
         # Made for places up to the furthest, then looked up: rows share places, and double-precision sines are slow.
         places = torch.arange(int(positions.max()) + 1 if positions.numel() else 1, device=positions.device)
-        match self.config.kind:
-            case "sinusoidal":
-                return sinusoidal(places, self.d_model, halves=self.config.halves)[positions]
-            case "binary":
-                return binary(places, self.d_model)[positions]
-            case _:
-                return torch.zeros(*positions.shape, self.d_model, device=positions.device)
+        if self.config.kind == "binary":
+            return binary(places, self.d_model)[positions]
+        return sinusoidal(places, self.d_model, halves=self.config.halves)[positions]
 
 
 class Embed(nn.Module):
