@@ -215,6 +215,8 @@ def test_what_they_leave_out_is_their_default() -> None:
         DetrConfig(use_timm_backbone=False, backbone_config=ResNetConfig()).to_dict()
     )
     assert config_from_hf({"model_type": "detr"}) == config_from_hf(plain)
+    old = {"model_type": "resnet", "add_cross_attention": False, "bad_words_ids": None, "pruned_heads": {}, "top_k": 50}
+    assert config_from_hf(plain | {"backbone_config": old}) == config_from_hf(plain)
 
 
 OLD = {  # what the Hub's file of the authors' weights says
