@@ -16,7 +16,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Make a run of a model of the Hugging Face Hub, from safetensors: GPT-2, LLaMA, Marian, BART, T5, BERT, RoBERTa,
-    ViT, DeiT, CLIP or SegFormer.
+    ViT, DeiT, CLIP, SegFormer or DETR.
 
     Example: heed import gpt2 --out runs/gpt2
     """

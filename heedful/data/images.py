@@ -231,6 +231,7 @@ class Preparation:
 
     channels: int = 3
     resize: tuple[int, ...] = ()  # rows and columns; or one number, the shorter edge; or none: as it is
+    longest: int | None = None  # the most that the longer edge may become where the shorter is told
     crop: tuple[int, ...] = ()  # rows and columns of the middle; or none: all of it
     resample: Resample = "bilinear"
     factor: float = 1 / 255
@@ -240,6 +241,8 @@ class Preparation:
     def __post_init__(self) -> None:
         if len(self.resize) > 2 or len(self.crop) not in (0, 2) or min((1, *self.resize, *self.crop)) < 1:
             raise InputError(f"pictures resized to {self.resize} and cut to {self.crop}", fix="give rows and columns")
+        if self.longest is not None and (len(self.resize) != 1 or self.longest < 1):
+            raise InputError(f"a longer edge of {self.longest}, and pictures resized to {self.resize}")
         if any(len(each) not in (0, self.channels) for each in (self.mean, self.std)):
             raise InputError(f"a mean {self.mean} and a deviation {self.std} for {self.channels} channels")
 
@@ -257,8 +260,7 @@ class Preparation:
         if len(self.resize) == 2:
             H, W = self.resize
         elif self.resize:
-            edge, shorter = self.resize[0], min(H, W)
-            H, W = int(edge * H / shorter), int(edge * W / shorter)
+            H, W = self._by_edge(H, W)
         pixels = resize(pixels, (H, W), resample=self.resample)
         if not self.crop:
             return pixels
@@ -267,6 +269,18 @@ class Preparation:
             raise InputError(f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out")
         top, left = (H - rows) // 2, (W - columns) // 2
         return pixels[:, top : top + rows, left : left + columns]
+
+    def _by_edge(self, H: int, W: int) -> tuple[int, int]:
+        """Of about the picture's shape, and left as it is where the shorter edge is right to the pixel: so the sizes
+        come out as by torchvision and the authors of DETR."""
+        shorter, longer = min(H, W), max(H, W)
+        edge = float(self.resize[0])
+        if self.longest is not None and longer / shorter * edge > self.longest:
+            edge = self.longest * shorter / longer
+        if round(edge) == shorter:
+            return H, W
+        short, long = max(1, round(edge)), max(1, int(edge * longer / shorter))
+        return (short, long) if H <= W else (long, short)
 
     def scaled(self, pixels: UInt8[Tensor, "B N H W"]) -> Float[Tensor, "B N H W"]:
         return pixels.float() * self.factor

@@ -54,7 +54,7 @@ class DetectJob:
         else:
             self.config, seen = replace(self.start.config, n_classes=len(labels)), self.start.about.preparation
             if recipe.images.size is not None or len(seen.resize) != 2:
-                seen = replace(seen, resize=size)
+                seen = replace(seen, resize=size, longest=None)
         if most > self.config.n_queries:
             self.notes.append(f"a picture has {most} things, but {self.config.n_queries} queries find no more")
         self.about = About(labels=labels, preparation=seen)

@@ -17,6 +17,7 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_of, make_model
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.clip import CLIPConfig
+from heedful.models.detr import DETRConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.pyramid import PyramidConfig
@@ -24,15 +25,30 @@ from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import save_model
-from heedful.store.hf import bart, bert, clip, gpt2, llama, marian, roberta, segformer, sequence_classifier, t5, vit
+from heedful.store.hf import (
+    bart,
+    bert,
+    clip,
+    detr,
+    gpt2,
+    llama,
+    marian,
+    roberta,
+    segformer,
+    sequence_classifier,
+    t5,
+    vit,
+)
 from heedful.store.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.store.hf.rules import Rule, to_ours, to_theirs
 from heedful.tasks import ct2
 from heedful.tasks.folder import parameters, to_be
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.hub_images import (
+    read_detector,
     read_image_classifier,
     read_segmenter,
+    write_detector,
     write_image_classifier,
     write_segmenter,
 )
@@ -195,6 +211,17 @@ FAMILIES: dict[str, Family] = {
         tokens={},
         read=read_segmenter,
         write=write_segmenter,
+    ),
+    "detr": Family(
+        name="DETR",
+        config=DETRConfig,
+        loads=lambda config: "AutoModelForObjectDetection",
+        config_from_hf=lambda theirs, names, where: detr.config_from_hf(theirs, where=where),
+        config_to_hf=detr.config_to_hf,
+        rules=detr.rules,
+        tokens={},
+        read=read_detector,
+        write=write_detector,
     ),
 }
 

@@ -1,6 +1,7 @@
 """What stands beside the weights of a model that sees: how pictures are prepared for it, and what it calls things."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,19 @@ from heedful.core.config import from_json, to_json, unknown_key
 from heedful.data.images import RESAMPLE, Preparation
 from heedful.data.masks import IGNORE, Classes
 from heedful.errors import InputError
+from heedful.models.detr import DETRConfig
 from heedful.models.pyramid import PyramidConfig
 from heedful.models.vit import ViTConfig
 from heedful.store.hf.folder import read_object
 from heedful.tasks.classify_images import ImageClassifier
+from heedful.tasks.detect import Detector
 from heedful.tasks.hub_text import Files, Written
 from heedful.tasks.segment import Segmenter
 
 PREPROCESSOR = "preprocessor_config.json"
 
 _HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+_IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _EVERY = {"do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "crop_size": None}
 # What a file leaves out is what these say, by the kind of processor. A size that is one number is an `edge`.
 PROCESSORS: dict[str, dict[str, Any]] = {
@@ -34,12 +38,28 @@ PROCESSORS: dict[str, dict[str, Any]] = {
         "edge": "shortest_edge",
     },
 }
-PROCESSORS["Segformer"] = PROCESSORS["ViT"] | {
-    "size": 512,
-    "image_mean": [0.485, 0.456, 0.406],
-    "image_std": [0.229, 0.224, 0.225],
-    "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 says nothing
-}
+PROCESSORS["Segformer"] = (
+    PROCESSORS["ViT"]
+    | _IMAGENET
+    | {
+        "size": 512,
+        "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 says nothing
+    }
+)
+PROCESSORS["Detr"] = (
+    PROCESSORS["ViT"]
+    | _IMAGENET
+    | {
+        "size": 800,
+        "max_size": 1333,  # of the longer edge, where `size` is one number
+        "edge": "shortest_edge",
+        # of several pictures together, and of boxes to learn from: each picture is seen alone here
+        "do_convert_annotations": True,
+        "do_pad": True,
+        "format": "coco_detection",
+        "pad_and_return_pixel_mask": True,
+    }
+)
 # What library wrote it, and how its tensors are laid out.
 IRRELEVANT = {
     "_processor_class",
@@ -74,10 +94,15 @@ def read_preparation(folder: Path, *, channels: int) -> Preparation:
     resample = next((name for name, number in RESAMPLE.items() if number == got["resample"]), None)
     if resample is None:
         raise InputError(f"resample is {got['resample']!r}, expected a number from 0 to 5", where=str(path))
+    size, crop = dict[str, Any](), list[Any]()
+    if got["do_resize"]:
+        size = _size(got["size"], own["edge"], longest=got.get("max_size"), where=f"{path}: size")
+    if got["do_center_crop"]:
+        crop = _size(got["crop_size"], "height", where=f"{path}: crop_size")["resize"]
     ours = {
         "channels": channels,
-        "resize": _size(got["size"], own["edge"], where=f"{path}: size") if got["do_resize"] else [],
-        "crop": _size(got["crop_size"], "height", where=f"{path}: crop_size") if got["do_center_crop"] else [],
+        **size,
+        "crop": crop,
         "resample": resample,
         "factor": got["rescale_factor"] if got["do_rescale"] else 1.0,
         "mean": got["image_mean"] if got["do_normalize"] else [],
@@ -89,14 +114,16 @@ def read_preparation(folder: Path, *, channels: int) -> Preparation:
     return made
 
 
-def _size(value: Any, edge: str, *, where: str) -> list[Any]:
+def _size(value: Any, edge: str, *, longest: Any = None, where: str) -> dict[str, Any]:
+    """`edge` and `longest`: what one number means."""
     if isinstance(value, int):
-        value = {"shortest_edge": value} if edge == "shortest_edge" else {"height": value, "width": value}
+        edges = {"shortest_edge": value, "longest_edge": longest}
+        value = edges if edge == "shortest_edge" else {"height": value, "width": value}
     match value:
         case {"height": rows, "width": columns, **rest} if not rest:
-            return [rows, columns]
-        case {"shortest_edge": shorter, **rest} if not rest:
-            return [shorter]
+            return {"resize": [rows, columns]}
+        case {"shortest_edge": shorter, **rest} if rest.keys() <= {"longest_edge"}:
+            return {"resize": [shorter], "longest": rest.get("longest_edge")}
     raise InputError(f"{value!r} is no size, expected height and width, or shortest_edge", where=where)
 
 
@@ -105,6 +132,8 @@ def preprocessor(made: Preparation) -> dict[str, Any]:
     kind = "ViT" if not made.crop else "CLIP" if len(made.resize) == 1 else "DeiT"
     whole = len(made.resize) == 2
     size = {"height": made.resize[0], "width": made.resize[1]} if whole else {"shortest_edge": sum(made.resize)}
+    if made.longest is not None:
+        size["longest_edge"] = made.longest
     crop = {"height": made.crop[0], "width": made.crop[1]} if made.crop else None
     return {
         "image_processor_type": f"{kind}ImageProcessor",
@@ -124,11 +153,19 @@ def preprocessor(made: Preparation) -> dict[str, Any]:
 
 def _labels(said: Mapping[str, Any], n_classes: int) -> list[str]:
     names = said.get("id2label") or {str(i): f"LABEL_{i}" for i in range(n_classes)}
-    labels = [str(names[key]) for key in sorted(names, key=int)]
-    if len({*labels}) < len(labels):
-        # ImageNet has two kinds of crane, and two of maillot.
-        labels = [f"{label} ({i})" if labels.count(label) > 1 else label for i, label in enumerate(labels)]
-    return labels
+    return _numbered([str(names[key]) for key in sorted(names, key=int)])
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """ImageNet has two kinds of crane; of COCO's numbers, each that is no class is called N/A."""
+    times = Counter(names)
+    return [f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names)]
+
+
+def _unnumbered(labels: Sequence[str]) -> list[str]:
+    """What `_numbered` makes these from."""
+    names = [label.removesuffix(f" ({i})") for i, label in enumerate(labels)]
+    return names if _numbered(names) == [*labels] else [*labels]
 
 
 def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConfig) -> Files:
@@ -144,7 +181,7 @@ def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConf
 
 def write_image_classifier(run: Path, classifier: ImageClassifier) -> Written:
     says = classifier.says
-    return Written({PREPROCESSOR: preprocessor(says.preparation)}, {"labels": says.labels})
+    return Written({PREPROCESSOR: preprocessor(says.preparation)}, {"labels": _unnumbered(says.labels)})
 
 
 def read_segmenter(folder: Path, said: Mapping[str, Any], config: PyramidConfig) -> Files:
@@ -163,7 +200,28 @@ def read_segmenter(folder: Path, said: Mapping[str, Any], config: PyramidConfig)
 
 def write_segmenter(run: Path, segmenter: Segmenter) -> Written:
     says = segmenter.says
-    theirs = preprocessor(says.preparation) | {"image_processor_type": "SegformerImageProcessor"}
-    theirs["do_reduce_labels"] = says.classes.values[0] == 1
+    theirs = _uncropped(says.preparation, "Segformer") | {"do_reduce_labels": says.classes.values[0] == 1}
+    return Written({PREPROCESSOR: theirs}, {"labels": _unnumbered(says.labels)})
+
+
+def read_detector(folder: Path, said: Mapping[str, Any], config: DETRConfig) -> Files:
+    """`said`: their config.json."""
+    prepared, where = read_preparation(folder, channels=config.backbone.channels), str(folder / PREPROCESSOR)
+    if prepared.crop:
+        raise InputError("pictures are cropped, but boxes may be anywhere in them", where=where)
+    if len(prepared.resize) == 1 and prepared.longest is None:
+        raise InputError("size has a shortest_edge without the longest_edge that DETR's pictures have", where=where)
+    about = {"task": "detect", "labels": _labels(said, config.n_classes), "preparation": to_json(prepared)}
+    return {"task.json": about}
+
+
+def write_detector(run: Path, detector: Detector) -> Written:
+    says = detector.says
+    return Written({PREPROCESSOR: _uncropped(says.preparation, "Detr")}, {"labels": _unnumbered(says.labels)})
+
+
+def _uncropped(made: Preparation, kind: str) -> dict[str, Any]:
+    """Of a kind of processor that cuts nothing out."""
+    theirs = preprocessor(made) | {"image_processor_type": f"{kind}ImageProcessor"}
     del theirs["do_center_crop"]
-    return Written({PREPROCESSOR: theirs}, {"labels": says.labels})
+    return theirs

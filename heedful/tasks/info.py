@@ -103,6 +103,8 @@ def describe(name: str | None) -> dict[str, Any]:
 
 def _pictures(seen: Preparation) -> str:
     size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
+    if seen.longest is not None and not seen.crop:
+        size = f"edges of {size} to {seen.longest}"
     return f"{size} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
 
 

@@ -58,7 +58,7 @@ def prepared(
     images: Images, preparation: Preparation, *, most: int
 ) -> Iterator[tuple[Float[Tensor, "B N h w"], list[tuple[int, int]]]]:
     """Pictures as a model is used on them, in order, at most so many together, each with its own rows and columns;
-    one by one where they come out in different sizes."""
+    one by one where they come out in different sizes: what pads a picture, convolutions see at its edges."""
     step = most if len(preparation.crop or preparation.resize) == 2 else 1
     for first in range(0, len(images), step):
         pictures = [images[i] for i in range(first, min(first + step, len(images)))]

@@ -50,7 +50,7 @@ class SegmentJob:
                 self.start.about.preparation,
             )
             if recipe.images.size is not None or len(seen.resize) != 2:
-                seen = replace(seen, resize=size)
+                seen = replace(seen, resize=size, longest=None)
         self.about = About(classes=classes, preparation=seen)
         self.viewer = make_viewer(corpus.train.images, seen, recipe)
         self.notes = list(corpus.notes)

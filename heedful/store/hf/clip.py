@@ -10,7 +10,15 @@ from heedful.core.block import StackConfig
 from heedful.core.config import from_json
 from heedful.errors import InputError
 from heedful.models.clip import CLIPConfig
-from heedful.store.hf.keys import EVERYWHERE, activation, activation_to_hf, nothing_lost, understood
+from heedful.store.hf.keys import (
+    EVERYWHERE,
+    FIXED_INSIDE,
+    INSIDE,
+    activation,
+    activation_to_hf,
+    nothing_lost,
+    understood,
+)
 from heedful.store.hf.rules import Rule
 
 MEANS_HIGHEST = 2
@@ -51,58 +59,12 @@ USED_VISION: dict[str, Any] = {
 
 # Another value would make another model, or another training.
 FIXED: dict[str, Any] = {"chunk_size_feed_forward": 0, "is_encoder_decoder": False, "model_type": "clip"}
-FIXED_TOWER: dict[str, Any] = {
-    "add_cross_attention": False,
-    "chunk_size_feed_forward": 0,
-    "dropout": 0.0,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "pruned_heads": {},
-    "use_bfloat16": False,
-}
+FIXED_TOWER = FIXED_INSIDE | {"dropout": 0.0}
 FIXED_TEXT = FIXED_TOWER | {"model_type": "clip_text_model"}
 FIXED_VISION = FIXED_TOWER | {"model_type": "clip_vision_model"}
 
 IRRELEVANT = EVERYWHERE | {"initializer_factor"}
-# How to search, which old files repeat for towers that write nothing; and the width of what only CLIP projects.
-IRRELEVANT_TOWER = EVERYWHERE | {
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "cross_attention_hidden_size",
-    "diversity_penalty",
-    "do_sample",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "initializer_factor",
-    "initializer_range",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_return_sequences",
-    "output_scores",
-    "prefix",
-    "projection_dim",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tie_word_embeddings",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torchscript",
-    "typical_p",
-}
+IRRELEVANT_TOWER = INSIDE | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
 
 _BLOCK = {
     "self_attn.q_proj": "self_attention.query",

@@ -1,5 +1,5 @@
 """DETR (Carion et al. 2020) that finds things, as the Hub holds it: with a residual network under Hugging Face's own
-names or, in the files of the authors' weights, under those of timm."""
+names, which are written, or, in the files of the authors' weights, under those of timm."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +10,8 @@ from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
 from heedful.store.hf.keys import (
     EVERYWHERE,
+    FIXED_INSIDE,
+    INSIDE,
     activation,
     activation_to_hf,
     labels_to_hf,
@@ -66,17 +68,13 @@ FIXED: dict[str, Any] = {
     "scale_embedding": False,
 }
 FIXED_RESNET: dict[str, Any] = {
-    "chunk_size_feed_forward": 0,
     "downsample_in_bottleneck": False,
     "downsample_in_first_stage": False,
     "hidden_act": "relu",
-    "is_encoder_decoder": False,
     "model_type": "resnet",
 }
 FIXED_TIMM: dict[str, Any] = {
-    "chunk_size_feed_forward": 0,
     "features_only": True,
-    "is_encoder_decoder": False,
     "model_type": "timm_backbone",
     "out_indices": [1, 2, 3, 4],
     "output_stride": None,
@@ -100,8 +98,8 @@ IRRELEVANT = EVERYWHERE | {
     "num_hidden_layers",
     "use_pretrained_backbone",
 }
-IRRELEVANT_RESNET = EVERYWHERE | {"stage_names"}
-IRRELEVANT_TIMM = EVERYWHERE | {"freeze_batch_norm_2d", "initializer_range", "out_features", "use_pretrained_backbone"}
+IRRELEVANT_RESNET = INSIDE | {"stage_names"}
+IRRELEVANT_TIMM = INSIDE | {"freeze_batch_norm_2d", "out_features", "use_pretrained_backbone"}
 
 TIMM: dict[str, dict[str, Any]] = {
     "resnet18": {"kind": "basic", "widths": [64, 128, 256, 512], "depths": [2, 2, 2, 2]},
@@ -148,18 +146,22 @@ _NORM = {
 }
 
 
-def rules(config: DETRConfig, *, timm: bool = False) -> tuple[Rule, ...]:
-    """The table for a model of this configuration, with the residual network's names by timm or by Hugging Face."""
+def rules(config: DETRConfig) -> tuple[Rule, ...]:
+    """The table for a model of this configuration."""
     here = "model.backbone.conv_encoder.model"
     return (
         *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in _MAPS.items() for kind in ("weight", "bias")),
         Rule("model.query_position_embeddings.weight", "queries.weight"),
         *(
             rule
+            for timm in (False, True)
             for conv, norm, ours in _resnet_names(config.backbone, timm=timm)
             for rule in (
-                Rule(f"{here}.{conv}.weight", f"backbone.{ours}.conv.weight"),
-                *(Rule(f"{here}.{norm}.{kind}", own and f"backbone.{ours}.norm.{own}") for kind, own in _NORM.items()),
+                Rule(f"{here}.{conv}.weight", f"backbone.{ours}.conv.weight", written=not timm),
+                *(
+                    Rule(f"{here}.{norm}.{kind}", own and f"backbone.{ours}.norm.{own}", written=not timm)
+                    for kind, own in _NORM.items()
+                ),
             )
         ),
     )
@@ -184,8 +186,8 @@ def _resnet_names(config: ResNetConfig, *, timm: bool) -> Iterator[tuple[str, st
             yield f"{theirs}.{names[0]}", f"{theirs}.{names[1]}", f"{ours}.shortcut"
 
 
-def named_by_timm(theirs: Mapping[str, Any]) -> bool:
-    """Whether the weights beside this configuration have timm's names."""
+def _named_by_timm(theirs: Mapping[str, Any]) -> bool:
+    """Whether the residual network is told by timm's name of it."""
     backbone = theirs.get("backbone_config")
     return theirs.get("use_timm_backbone", True) if backbone is None else backbone["model_type"] == "timm_backbone"
 
@@ -226,7 +228,7 @@ def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
     if own is not None and (not isinstance(own, dict) or "model_type" not in own):
         raise InputError(f"backbone_config is {own!r}", where=where)
     inside = f"{where}: backbone_config"
-    if named_by_timm(got):
+    if _named_by_timm(got):
         if own is None:
             if not isinstance(options, dict) or not options.keys() <= {"in_chans", "num_channels", "out_indices"}:
                 raise InputError(
@@ -235,12 +237,14 @@ def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
             own = {"model_type": "timm_backbone", "backbone": got["backbone"]}
             own["num_channels"] = options.get("in_chans", options.get("num_channels", got["num_channels"]))
             own["out_indices"] = options.get("out_indices", FIXED_TIMM["out_indices"])
-        timm = understood(own, used=USED_TIMM, fixed=FIXED_TIMM, irrelevant=IRRELEVANT_TIMM, where=inside)
+        fixed = FIXED_INSIDE | FIXED_TIMM
+        timm = understood(own, used=USED_TIMM, fixed=fixed, irrelevant=IRRELEVANT_TIMM, where=inside)
         if timm["backbone"] not in TIMM:
             raise InputError(f"backbone {timm['backbone']!r} is not one of {', '.join(TIMM)}", where=where)
         return TIMM[timm["backbone"]] | {"channels": timm["num_channels"]}
     own = {"model_type": "resnet"} if own is None else own
-    resnet = understood(own, used=USED_RESNET, fixed=FIXED_RESNET, irrelevant=IRRELEVANT_RESNET, where=inside)
+    fixed = FIXED_INSIDE | FIXED_RESNET
+    resnet = understood(own, used=USED_RESNET, fixed=fixed, irrelevant=IRRELEVANT_RESNET, where=inside)
     depths = resnet["depths"]
     if not isinstance(depths, list | tuple) or not isinstance(resnet["hidden_sizes"], list | tuple):
         raise InputError(f"depths {depths!r} and hidden_sizes {resnet['hidden_sizes']!r}", where=inside)
@@ -260,6 +264,9 @@ def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]
     """What `config_from_hf` makes this configuration from, with Hugging Face's own residual network; `labels` are the
     names of the classes. Raises InputError for what DETR has no words for."""
     encoder, decoder, resnet = config.encoder.block, config.decoder.block, config.backbone
+    if resnet.norm != "batch":
+        what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"
+        raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still")
     backbone = FIXED_RESNET | {
         "depths": list(resnet.depths),
         "embedding_size": resnet.stem,

@@ -41,6 +41,53 @@ EVERYWHERE = {
     "use_cache",
 }
 
+# What old files repeat of every configuration that is inside another: of what it is not, in one value each, and of how
+# to search, to models that write nothing.
+FIXED_INSIDE: dict[str, Any] = {
+    "add_cross_attention": False,
+    "chunk_size_feed_forward": 0,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+    "use_bfloat16": False,
+}
+INSIDE = EVERYWHERE | {
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "cross_attention_hidden_size",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "initializer_range",
+    "length_penalty",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_return_sequences",
+    "output_scores",
+    "prefix",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tie_word_embeddings",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torchscript",
+    "typical_p",
+}
+
 
 def understood(
     theirs: Mapping[str, Any],
