@@ -28,7 +28,8 @@ class Contestant:
     def start(self, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        context.Process(target=_serve, args=(other, self.make, self.arguments, threads), daemon=True).start()
+        self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads), daemon=True)
+        self._process.start()
         self._pipe.recv()
 
     def turn(self, asked: Any) -> tuple[Any, float]:
@@ -38,6 +39,7 @@ class Contestant:
 
     def stop(self) -> None:
         self._pipe.send(None)
+        self._process.join()
 
     @property
     def rate(self) -> float:
