@@ -29,7 +29,7 @@ def look(
     as_json: Json = False,
 ) -> None:
     """Draw who looked at whom while a sentence was translated, or read to be filled, encoded or classified; or what was
-    looked at in a picture, or where in it a text is near.
+    looked at in a picture, for what was found in it, or where in it a text is near.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
@@ -98,11 +98,26 @@ def _image(served: Any, file: str, options: Options) -> Looked:
     return draw(seen, options["kind"], head=options["head"]), f"{file}\n  -> {label} {chance:.3f}", facts
 
 
+def _detect(served: Any, file: str, options: Options) -> Looked:
+    from heedful.tasks.look_detect import draw, look
+
+    _refuse_choices(options, "thing that was found")
+    looked = look(served, file)
+    told = [f"  {one.label} {one.score:.3f}" for one in looked.found]
+    boxes = [one._asdict() for one in looked.found]
+    return draw(looked, options["kind"]), "\n".join([file, *told]), {"input": file, "boxes": boxes}
+
+
+def _refuse_choices(options: Options, each: str) -> None:
+    if options["kind"] == "html" or options["chosen"] or options["head"] is not None:
+        what = f"one picture for each {each} is all there is"
+        raise InputError(what, fix="--out x.png or x.svg, no --layer, no --head")
+
+
 def _match(served: Any, file: str, options: Options) -> Looked:
     from heedful.tasks.look_match import draw, look
 
-    if options["kind"] == "html" or options["chosen"] or options["head"] is not None:
-        raise InputError("one picture for each text is all there is", fix="--out x.png or x.svg, no --layer, no --head")
+    _refuse_choices(options, "text")
     looked = look(served, file, options["texts"])
     told = [f"  {text}: {own.min():.3f} to {own.max():.3f}" for text, own in looked.cosines.items()]
     texts = [{"text": text, "cosines": own.tolist()} for text, own in looked.cosines.items()]
@@ -116,4 +131,5 @@ LOOKS: dict[str, Callable[[Any, str, Options], Looked]] = {
     "classify": _reading,
     "classify-images": _image,
     "match": _match,
+    "detect": _detect,
 }

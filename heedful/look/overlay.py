@@ -46,9 +46,14 @@ def rollout(weights: Sequence[Float[Tensor, "_ T T"]]) -> Float[Tensor, "T T"]:
     return whole
 
 
+def enlarged(picture: UInt8[Tensor, "N h w"]) -> int:
+    """So many times as wide and high a picture is drawn."""
+    return max(1, EDGE // max(picture.shape[1:]))
+
+
 def overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
     """The map over the picture, grey, its largest weight in full colour; small pictures are enlarged."""
-    times = max(1, EDGE // max(picture.shape[1:]))
+    times = enlarged(picture)
     grey = picture.float().mean(0) / 255
     grey = grey.repeat_interleave(times, 0).repeat_interleave(times, 1)
     size = (grey.shape[0], grey.shape[1])

@@ -117,13 +117,16 @@ class Detector:
             found += self._found(logits, sizes)
         return {"loss": total / count, **average_precision(found, part.things)}
 
+    def found(self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]) -> list[Found]:
+        """What each query says of one picture with so many rows and columns of pixels."""
+        scores, classes = logits.softmax(-1)[:, :-1].max(-1)
+        pixels = corners(boxes).clamp(0, 1) * torch.tensor([*reversed(size)] * 2)
+        listed = zip(classes.tolist(), scores.tolist(), pixels.tolist(), strict=True)
+        return [Found(self.says.labels[number], score, tuple(box)) for number, score, box in listed]
+
     def _found(self, logits: Logits, sizes: Sequence[tuple[int, int]]) -> Iterator[list[Found]]:
-        scores, classes = logits.logits[-1].softmax(-1)[..., :-1].max(-1)
-        for own, numbers, boxes, (H, W) in zip(scores, classes, corners(logits.boxes[-1]), sizes, strict=True):
-            pixels = (boxes.clamp(0, 1) * torch.tensor([W, H, W, H])).tolist()
-            listed = zip(numbers.tolist(), own.tolist(), pixels, strict=True)
-            made = [Found(self.says.labels[number], score, tuple(box)) for number, score, box in listed]
-            yield sorted(made, key=lambda one: -one.score)
+        for own, boxes, size in zip(logits.logits[-1], logits.boxes[-1], sizes, strict=True):
+            yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
 
     def _logits(self, images: Images) -> Iterator[tuple[Logits, list[tuple[int, int]]]]:
         weight = self.model.class_head.weight

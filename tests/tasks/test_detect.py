@@ -8,10 +8,12 @@ import torch
 from PIL import Image
 
 import heedful
+from heedful.cli import main
 from heedful.data import shapes
 from heedful.data.boxes import BoxedImages, BoxedPart, Thing, read_boxed_images
 from heedful.data.views import whole
 from heedful.errors import InputError
+from heedful.tasks import look_detect
 from heedful.tasks.average_precision import Found, average_precision
 from heedful.tasks.detect import target_of
 from heedful.tasks.detect_job import DetectJob
@@ -182,3 +184,28 @@ def test_shapes_are_data(monkeypatch):
     scene = shapes.scene("train", 2)
     assert numpy.array_equal(read.train.images[2].permute(1, 2, 0).numpy(), scene.pixels)
     assert [one.box for one in read.train.things[2]] == [one.box for one in scene.shapes]
+
+
+def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
+    """The boxes are those of `detect`, in the pixels that the model sees; a map has all that its query looked at."""
+    model = heedful.load(run[0])
+    Image.fromarray(corpus().valid.images[0].permute(1, 2, 0).numpy()).save(tmp_path / "scene.png")
+    looked = look_detect.look(model, tmp_path / "scene.png", threshold=0.0)
+    (found,) = model.detect([tmp_path / "scene.png"], threshold=0.0)
+    assert len(looked.found) == min(look_detect.MOST, len(found))
+    for ours, theirs in zip(looked.found, found, strict=False):
+        assert (ours.label, ours.score) == (theirs.label, pytest.approx(theirs.score))
+        assert ours.box == pytest.approx([edge / 2 for edge in theirs.box], abs=1e-4)  # 64 pixels are seen as 32
+    for one in looked.maps:
+        assert one.shape == (8, 8)
+        assert float(one.sum()) == pytest.approx(1)
+    assert not torch.equal(looked.maps[0], looked.maps[1])
+    assert len(look_detect.look(model, tmp_path / "scene.png", threshold=2.0).found) == 1
+    assert look_detect.draw(looked, "png").startswith(b"\x89PNG")
+    for name, code in {"look.html": 2, "look.svg": 0}.items():
+        words = ["heed", "look", run[0], tmp_path / "scene.png", "--out", tmp_path / name]
+        monkeypatch.setattr("sys.argv", [str(word) for word in words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == code
+    assert "1: " in (tmp_path / "look.svg").read_text()

@@ -1,0 +1,56 @@
+"""Looking inside a detector: where the query of each thing that was found looked (Carion et al. 2020, figure 6)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, UInt8
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from heedful.data.images import read_image
+from heedful.look.draw import to_bytes
+from heedful.look.overlay import enlarged, over_each
+from heedful.look.record import record
+from heedful.tasks.average_precision import Found
+from heedful.tasks.detect import Detector
+
+MOST = 8  # queries, the surest first
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A picture as the model sees it, h x w pixels of N channels; what was found in it, boxes in those pixels; and, for
+    each, what its query looked at in the last layer, the mean over heads, in R rows and C columns of features."""
+
+    file: str
+    picture: UInt8[Tensor, "N h w"]
+    found: list[Found]
+    maps: list[Float[Tensor, "R C"]]
+
+
+def look(detector: Detector, file: str | Path, *, threshold: float = 0.5) -> Looked:
+    """Of what is found with at least this probability, else of what is likeliest. Raises InputError or MissingError."""
+    prepared, model = detector.says.preparation, detector.model
+    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.class_head.weight)
+    name = f"decoder.blocks.{len(model.decoder.blocks) - 1}.cross_attention"
+    with torch.inference_mode(), record(model, name) as recording:
+        logits, boxes = (part.float().cpu() for part in model(pixels))
+        rows, columns = model.backbone(pixels).shape[-2:]
+    weights = recording.weights(name)[0].mean(0).unflatten(-1, (rows, columns))
+    listed = detector.found(logits[-1, 0], boxes[-1, 0], (picture.shape[1], picture.shape[2]))
+    order = sorted(range(len(listed)), key=lambda query: -listed[query].score)
+    sure = [query for query in order if listed[query].score >= threshold][:MOST] or order[:1]
+    return Looked(str(file), picture, [listed[query] for query in sure], [weights[query] for query in sure])
+
+
+def draw(looked: Looked, kind: str) -> bytes:
+    """The picture, and over it the map and the box of each thing, as a .png or .svg file."""
+    names = [f"{i}: {one.label} {one.score:.2f}" for i, one in enumerate(looked.found, 1)]
+    named = dict(zip(names, looked.maps, strict=True))
+    figure, times = over_each(looked.picture, named, title=looked.file), enlarged(looked.picture)
+    for axes, one in zip(figure.axes[1:], looked.found, strict=True):
+        left, top, right, bottom = (times * edge - 0.5 for edge in one.box)
+        axes.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, color="cyan", linewidth=1))
+    return to_bytes(figure, "png" if kind == "png" else "svg")
