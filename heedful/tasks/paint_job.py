@@ -2,7 +2,6 @@
 configuration of a language model over it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import sha256
 from math import isqrt
 from pathlib import Path
@@ -21,7 +20,7 @@ from heedful.store import files
 from heedful.tasks.folder import parameters, write_model
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.paint import About, Painter, PaintTask
-from heedful.tasks.picture_job import begin_from, picture_card, read_start
+from heedful.tasks.picture_job import augment_of, begin_from, picture_card, read_start
 from heedful.tasks.recipe import Recipe
 
 GREYS, COLOURS = 16, 512
@@ -55,10 +54,7 @@ class PaintJob:
             raise InputError(what, fix="leave them out, or start_from")
         else:
             self.config, self.about = self.start
-        if plan.mixup:
-            raise InputError("images.mixup: pictures are mixed where they have one label each", fix="leave it out")
-        augment = AUGMENTS[plan.augment]
-        self.augment = replace(augment, flip=augment.flip and plan.flip)
+        self.augment = augment_of(plan, AUGMENTS)
         self.notes = list(corpus.notes)
         self.fingerprint = found.fingerprint
         self.tokenizer_hash = sha256(repr(self.about.palette).encode()).hexdigest()

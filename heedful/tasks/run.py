@@ -403,8 +403,11 @@ def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision,
 def _write_measured(out: Path, step: int, found: Result) -> None:
     log(out, {"step": step, "valid_loss": found.loss, **found.scores})
     files.make_folder(out / "samples")
-    sample = found.sample if isinstance(found.sample, bytes) else found.sample.encode()
-    files.write_bytes(out / "samples" / f"step-{step}.{'png' if sample is found.sample else 'txt'}", sample)
+    place = out / "samples" / f"step-{step}"
+    if isinstance(found.sample, str):
+        files.write_text(place.with_suffix(".txt"), found.sample)
+    else:
+        files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
 def _finish(job: Job, out: Path, state: State, progress: Progress) -> Finished:
