@@ -169,13 +169,14 @@ def paint(
     )
     if whole:
         _write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
-    for name, file, own in zip(pictures or [None], files, made, strict=True):
+    for name, file, own in zip(names, files, made, strict=True):
         for number, picture in enumerate(own, 1):
             place = file if whole else file.with_stem(f"{file.stem}-{number}")
             if not whole:
                 _write_png(place, to_image(picture))
             if as_json:
-                print(json.dumps({"input": name, "sample": number, "picture": str(place)}, ensure_ascii=False))
+                record = {"input": name if pictures else None, "sample": number, "picture": str(place)}
+                print(json.dumps(record, ensure_ascii=False))
 
 
 def _tell_found(text: str, found: list[Any], *, as_json: bool) -> None:
