@@ -37,8 +37,8 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text by its likelihood, answers by
-    accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
+    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
+    likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.
@@ -196,6 +196,13 @@ def _segmenter(model: Any, options: Options) -> Found:
     return found
 
 
+def _painter(model: Any, options: Options) -> Found:
+    from heedful.data.labelled_images import read_test_images
+
+    tests = read_test_images(options["data"], channels=model.says.preparation.channels, labelled=False)
+    return _told({name: {**model.evaluate(part.images), "pictures": len(part)} for name, part in tests.items()})
+
+
 def _told(found: Found) -> Found:
     for name, scores in found.items():
         say(f"{name}: " + ", ".join(told(key, value) for key, value in scores.items()))
@@ -225,4 +232,5 @@ EVALUATORS = {
     "tag": Evaluator(_tagger),
     "answer": Evaluator(_answerer),
     "segment": Evaluator(_segmenter),
+    "paint": Evaluator(_painter),
 }

@@ -1,6 +1,5 @@
-"""Models that see: `heed detect`, `segment` and `match`."""
+"""Models that see: `heed detect`, `segment`, `match` and `paint`."""
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -134,6 +133,52 @@ def match(
                 print(f"{scores[0][0]}\t{scores[0][1]:.3f}\t{file}", flush=True)
 
 
+@app.command()
+def paint(
+    run: Run,
+    pictures: Annotated[
+        list[str] | None, typer.Argument(help="Files of pictures to complete; without any, from nothing.")
+    ] = None,
+    keep: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of a picture's rows that stay.")] = 0.5,
+    samples: Annotated[int | None, typer.Option(min=1, help="How many of each.", show_default="1; new, 16")] = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the most probable colours.")] = 1.0,
+    top_k: Annotated[int, typer.Option(min=0)] = 0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="How many pictures are made at a time.")] = 32,
+    out: Annotated[
+        Path, typer.Option(help="A .png file for all side by side, or a folder: NAME-1.png and so on of each picture.")
+    ] = Path("painted"),
+    as_json: Json = False,
+) -> None:
+    """Make new pictures, or complete the upper part of given ones, pixel by pixel.
+
+    Example: heed paint runs/paint digit.png --keep 0.5 --samples 4 --out completed.png
+    """
+    from heedful.data.images import to_image
+    from heedful.look.sheet import contact_sheet
+    from heedful.tasks.paint import Painter
+
+    painter = Painter.load(run)
+    whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
+    names = pictures or ["new"]
+    files = [out] * len(names) if whole else list(map(_places(names, out, folder=True), names))
+    begun = painter.begin(pictures, keep=keep) if pictures else None
+    made = painter.paint(
+        begun, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, batch=batch
+    )
+    if whole:
+        _write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
+    for name, file, own in zip(names, files, made, strict=True):
+        for number, picture in enumerate(own, 1):
+            place = file if whole else file.with_stem(f"{file.stem}-{number}")
+            if not whole:
+                _write_png(place, to_image(picture))
+            if as_json:
+                record = {"input": name if pictures else None, "sample": number, "picture": str(place)}
+                print(json.dumps(record, ensure_ascii=False))
+
+
 def _tell_found(text: str, found: list[Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"text": text, "images": [each._asdict() for each in found]}, ensure_ascii=False), flush=True)
@@ -175,10 +220,9 @@ class _places:
 
 
 def _write_png(place: Path, image: Any) -> None:
+    from heedful.look.sheet import png
     from heedful.store import files
 
-    data = io.BytesIO()
-    image.save(data, "png")
     files.make_folder(place.parent)
-    files.write_bytes(place, data.getvalue())
+    files.write_bytes(place, png(image))
     say(str(place))

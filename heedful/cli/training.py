@@ -52,7 +52,7 @@ def train(
         str,
         typer.Argument(
             help="translate, summarise, generate, classify, tag, answer, fill, denoise, parse, classify-images, "
-            "detect, segment, match, or a recipe file (.py, .yaml)."
+            "detect, segment, match, paint, or a recipe file (.py, .yaml)."
         ),
     ] = "translate",
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,

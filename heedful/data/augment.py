@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from heedful.data.images import Preparation, resize
+from heedful.data.images import Images, Preparation, resize
 from heedful.data.noise import drawing
 
 RATIO = 4 / 3  # the widest of what is cut out at random (Szegedy et al. 2015, section 6)
@@ -62,6 +62,15 @@ def cut_out(
     top, left = draw.uniform(0, H - height), draw.uniform(0, W - width)
     box = (left, top, left + width, top + height)
     return resize(pixels, preparation.size, resample=preparation.resample, box=box)
+
+
+def seen(
+    images: Images, pictures: Sequence[int], preparation: Preparation, augment: Augment, *key: object
+) -> Float[Tensor, "B N S1 S2"]:
+    """The pictures of these numbers as a model that learns from them sees them under this key."""
+    own = draws(pictures, *key)
+    cut = [cut_out(images[i], draw, preparation, augment) for i, draw in zip(pictures, own, strict=True)]
+    return preparation.normalised(augmented(preparation.scaled(torch.stack(cut)), own, augment))
 
 
 def augmented(

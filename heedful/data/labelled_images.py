@@ -46,7 +46,7 @@ class LabelledImages:
     notes: tuple[str, ...] = field(default=())
 
 
-def read_labelled_images(path: str | Path, *, channels: int | None = None) -> LabelledImages:
+def read_labelled_images(path: str | Path, *, channels: int | None = None, labelled: bool = True) -> LabelledImages:
     """Reads what labels are to be learnt from; of pictures in files only the headers, the pixels when they are needed.
 
     - a folder with a folder of pictures for each label; or three such, train*, valid* (val, dev) and test*; where a
@@ -57,21 +57,22 @@ def read_labelled_images(path: str | Path, *, channels: int | None = None) -> La
       "images"; "t10k" is the test.
 
     `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of each label is
-    held out, chosen by a hash of the names; of idx files the last sixth. Raises InputError or MissingError.
+    held out, chosen by a hash of the names; of idx files the last sixth. Where they need not be `labelled`, no
+    folder, column or file of labels is needed, and each label is "". Raises InputError or MissingError.
     """
     path = Path(path)
     idx = _idx_images(path)
-    return _from_idx(path, idx) if idx is not None else _from_files(path, channels)
+    return _from_idx(path, idx, labelled) if idx is not None else _from_files(path, channels, labelled)
 
 
-def read_test_images(path: str | Path, *, channels: int) -> dict[str, Part]:
+def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) -> dict[str, Part]:
     """The test sets of what `read_labelled_images` reads, by name, or all of it where no part is so called."""
     path = Path(path)
     idx = _idx_images(path)
     if idx is not None:
         test = _test_beside(idx) if path.is_dir() else None
-        return {idx.name: _read_idx(idx)} if test is None else {"test": _read_idx(test)}
-    rows = {name: part for name, part in _rows(path).items() if part}
+        return {idx.name: _read_idx(idx, labelled)} if test is None else {"test": _read_idx(test, labelled)}
+    rows = {name: part for name, part in _rows(path, labelled).items() if part}
     tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
     return {name: _part(part, channels) for name, part in tests.items()}
 
@@ -81,10 +82,10 @@ def read_test_images(path: str | Path, *, channels: int) -> dict[str, Part]:
 Row = tuple[ImageFile, str]  # a picture and its label
 
 
-def _from_files(path: Path, channels: int | None) -> LabelledImages:
+def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledImages:
     parts = {"train": list[Row](), "valid": list[Row]()}
     tests = {}
-    for name, rows in _rows(path).items():
+    for name, rows in _rows(path, labelled).items():
         if part_of(Path(name)) == "test":
             tests[name] = rows
         else:
@@ -107,19 +108,19 @@ def _part(rows: Sequence[Row], channels: int) -> Part:
     return Part(ImageFiles([file for file, _ in rows], channels=channels), [label for _, label in rows])
 
 
-def _rows(path: Path) -> dict[str, list[Row]]:
+def _rows(path: Path, labelled: bool) -> dict[str, list[Row]]:
     """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"."""
     if not path.is_dir():
         if kind_of(path) in (".csv", ".tsv"):
-            return {"train": _table(path)}
+            return {"train": _table(path, labelled)}
         if path.suffix == ".zip":
-            return _by_folder(_inside(members(path), str(path)))
+            return _by_folder(_inside(members(path), str(path)), labelled)
         read_bytes(path)  # says so where it is not there
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
     entries = _entries(path)
     tables = [file for file in entries if file.is_file() and kind_of(file) in (".csv", ".tsv")]
     if tables:
-        return {file.name: _table(file) for file in tables}
+        return {file.name: _table(file, labelled) for file in tables}
     named: list[tuple[tuple[str, ...], ImageFile]] = []
     for entry in entries:
         if entry.is_dir():
@@ -127,7 +128,9 @@ def _rows(path: Path) -> dict[str, list[Row]]:
         elif entry.suffix == ".zip":
             inside = _inside(members(entry), str(entry))
             named += [((entry.stem, *words), file) for words, file in inside]
-    return _by_folder(named)
+        elif not labelled and is_image(entry.name):
+            named.append(((entry.name,), ImageFile(entry)))
+    return _by_folder(named, labelled)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -160,27 +163,28 @@ def _inside(files: Sequence[ImageFile], where: str) -> list[tuple[tuple[str, ...
     return [(words[1:] if whole and len(words) > 2 else words, file) for words, file in named]
 
 
-def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]]) -> dict[str, list[Row]]:
+def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: bool) -> dict[str, list[Row]]:
     """The first folder is the part where all are called as parts are, and the label is the next."""
     first = {words[0] for words, _ in named if len(words) > 1}
     split = bool(first) and all(part_of(Path(name)) != "train" or name.startswith("train") for name in first)
     rows: dict[str, list[Row]] = {}
     for words, file in named:
-        if len(words) < (3 if split else 2):
+        folders = list(words[:-1])
+        part = folders.pop(0) if split and folders else "train"
+        if labelled and not folders:
             raise InputError("a picture that is in no label's folder", where=str(file), fix=EXAMPLE)
-        part, label = (words[0], words[1]) if split else ("train", words[0])
-        rows.setdefault(part, []).append((file, label))
+        rows.setdefault(part, []).append((file, folders[0] if labelled else ""))
     return rows
 
 
-def _table(path: Path) -> list[Row]:
+def _table(path: Path, labelled: bool) -> list[Row]:
     lines = read_lines(path)
     cells = csv_cells(path, lines) if kind_of(path) == ".csv" else tsv_cells(lines)
     rows = [(number, row) for number, row in cells if row]
     header = [cell.strip().lower() for cell in rows[0][1]]
     column = next((name for name in IMAGE_COLUMNS if name in header), None)
-    if column is None or "label" not in header:
-        what = f"columns {', '.join(header)[:80]}, expected image (or file, path) and label"
+    if column is None or (labelled and "label" not in header):
+        what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
         raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
     find = Finder(path.parent)
     found = []
@@ -189,9 +193,9 @@ def _table(path: Path) -> list[Row]:
         if len(row) != len(header):
             raise InputError(f"{len(row)} columns, expected {len(header)}", where=where)
         one = dict(zip(header, row, strict=True))
-        if not one["label"]:
+        if labelled and not one["label"]:
             raise InputError("no label", where=where)
-        found.append((find(one[column], where=where), one["label"]))
+        found.append((find(one[column], where=where), one["label"] if labelled else ""))
     if not found:
         raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
     return found
@@ -246,25 +250,29 @@ def _idx_images(path: Path) -> Path | None:
     return path if "idx3" in path.name else None
 
 
-def _from_idx(path: Path, file: Path) -> LabelledImages:
-    whole = _read_idx(file)
+def _from_idx(path: Path, file: Path, labelled: bool) -> LabelledImages:
+    whole = _read_idx(file, labelled)
     cut = len(whole) - len(whole) // IDX_SHARE
     if cut == len(whole):
         raise InputError(f"{len(whole)} pictures are too few to hold any out", where=str(file))
     assert isinstance(whole.images, Tensor)
     train, valid = (Part(whole.images[rows], whole.labels[rows]) for rows in (slice(cut), slice(cut, None)))
-    files, tests = [file, _labels_of(file)], {}
+    files, tests = [file], {}
     test = _test_beside(file)
     if test is not None:
-        tests["test"] = _read_idx(test)
-        files += [test, _labels_of(test)]
+        tests["test"] = _read_idx(test, labelled)
+        files.append(test)
+    files += [_labels_of(each) for each in files if labelled]
     notes = (f"{file}: the last {len(valid):,} pictures held out for validation",)
     _, N, H, W = whole.images.shape
     return LabelledImages(train, valid, tests, str(path), N, (H, W), tuple(files), notes)
 
 
-def _read_idx(file: Path) -> Part:
-    images, labels = _idx(file, axes=3), _idx(_labels_of(file), axes=1)
+def _read_idx(file: Path, labelled: bool) -> Part:
+    images = _idx(file, axes=3)
+    if not labelled:
+        return Part(images[:, None], [""] * len(images))
+    labels = _idx(_labels_of(file), axes=1)
     if len(images) != len(labels):
         raise InputError(f"{len(images):,} pictures, and {len(labels):,} labels beside them", where=str(file))
     return Part(images[:, None], [str(label) for label in labels.tolist()])

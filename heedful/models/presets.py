@@ -369,6 +369,15 @@ LANGUAGE_MODELS: dict[str, Decoder] = {
     ),
 }
 
+# Language models of pixels: 28 x 28 in 16 greys, and those of Chen et al. 2020, section 3.3, 32 x 32 in 512 colours; a
+# token more begins a picture.
+PAINTERS: dict[str, Decoder] = {
+    "image-gpt-nano": Decoder(n_layers=4, d_model=128, n_heads=4, vocab_size=17, context=784),
+    "image-gpt-s": Decoder(n_layers=24, d_model=512, n_heads=8, vocab_size=513),
+    "image-gpt-m": Decoder(n_layers=36, d_model=1024, n_heads=8, vocab_size=513),
+    "image-gpt-l": Decoder(n_layers=48, d_model=1536, n_heads=16, vocab_size=513),
+}
+
 
 def language_model(row: Decoder, *, vocab_size: int | None = None, context: int | None = None) -> LMConfig:
     """The configuration of a language model of this size.

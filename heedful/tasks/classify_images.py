@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.core.config import from_json
-from heedful.data.augment import Augment, augmented, cut_out, draws, mixed
+from heedful.data.augment import Augment, draws, mixed, seen
 from heedful.data.batches import shuffled
 from heedful.data.images import ImageFile, ImageFiles, Preparation
 from heedful.data.labelled_images import Part
@@ -87,12 +87,7 @@ class ClassifyImagesTask:
 
     def pixels(self, pictures: Sequence[int], epoch: int) -> Float[Tensor, "B N H W"]:
         """The pictures as this epoch sees them."""
-        own, prepared = draws(pictures, self.seed, epoch), self.about.preparation
-        cut = [
-            cut_out(self.part.images[index], draw, prepared, self.augment)
-            for index, draw in zip(pictures, own, strict=True)
-        ]
-        return prepared.normalised(augmented(prepared.scaled(torch.stack(cut)), own, self.augment))
+        return seen(self.part.images, pictures, self.about.preparation, self.augment, self.seed, epoch)
 
     def _cross_entropy(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
         """Summed, in float32, of targets that count by their shares."""

@@ -21,7 +21,7 @@ from heedful.tasks.card import model_card, origin, score_table
 from heedful.tasks.classify_images import About, ClassifyImagesTask, ImageClassifier, targets_of
 from heedful.tasks.folder import load_weights, parameters, write_model
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.picture_job import read_start
+from heedful.tasks.picture_job import augment_of, read_start
 from heedful.tasks.recipe import Recipe
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
@@ -51,8 +51,7 @@ class ClassifyImagesJob:
         else:
             self.config, preparation = _resumed(*self.start, recipe, n_classes=len(labels))
         self.about = About(labels=labels, preparation=preparation)
-        augment = AUGMENTS[recipe.images.augment]
-        self.augment = replace(augment, flip=augment.flip and recipe.images.flip)
+        self.augment = augment_of(recipe.images, AUGMENTS, mixes=True)
         self.notes = list(corpus.notes)
         self.fingerprint = hashlib.sha256(repr((found.fingerprint, corpus.train.labels)).encode()).hexdigest()
         self.tokenizer_hash = ""

@@ -66,6 +66,7 @@ from heedful.tasks.hub_text import (
     write_translator,
 )
 from heedful.tasks.load import load_model, task_of
+from heedful.tasks.paint import Painter
 
 TARGETS = ("hf", "ctranslate2")
 
@@ -323,6 +324,9 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
 
 
 def _to_hub(run: Path, out: Path, served: Any) -> Exported:
+    if isinstance(served, Painter):
+        what = "the Hub's ImageGPT has other norms, and its GPT-2 reads no pictures"
+        raise InputError(what, where=str(run), fix="use it here")
     config, own = served.model.config, parameters(served.model)
     family, theirs, beside = _family_of(config, run, served)
     tensors = to_theirs(family.rules(config), own, where=str(run))

@@ -10,7 +10,7 @@ import torch
 from heedful.core.config import unknown_key
 from heedful.data.images import Preparation
 from heedful.models import make_model
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, encoder, language_model, translator
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, PAINTERS, TRANSLATORS, encoder, language_model, translator
 from heedful.models.vision_presets import (
     DETECTORS,
     PAIRS,
@@ -27,6 +27,7 @@ from heedful.tasks.classify_images import ImageClassifier
 from heedful.tasks.detect import Detector
 from heedful.tasks.load import load_model
 from heedful.tasks.match import Matcher
+from heedful.tasks.paint import Painter
 from heedful.tasks.segment import Segmenter
 from heedful.tasks.translate import Translator
 
@@ -44,12 +45,14 @@ SCORES = (
     "f1",
     "map50",
     "miou",
+    "bits_per_pixel",
     "text_to_image_recall_10",
 )
 
 # What makes a configuration of a row without knowing data.
 MAKERS: list[tuple[Mapping[str, Any], Callable[[Any], Any]]] = [
     (LANGUAGE_MODELS, language_model),
+    (PAINTERS, language_model),
     (ENCODERS, encoder),
     (VISION_TRANSFORMERS, vision_transformer),
     (DETECTORS, detector),
@@ -91,6 +94,8 @@ def describe(name: str | None) -> dict[str, Any]:
     elif isinstance(served, Matcher):
         facts |= {"task": "match", "pictures": _pictures(served.says.preparation), "vocabulary": served.tokenizer.size}
         facts |= {"context": served.layout.context, "common width": served.model.config.d_common}
+    elif isinstance(served, Painter):
+        facts |= {"task": "paint", "pictures": _pictures(served.says.preparation), "colours": len(served.says.palette)}
     else:
         facts |= {"task": served.about["task"], "vocabulary": served.tokenizer.size, "context": served.context}
     if (folder / "scores.json").is_file():

@@ -12,12 +12,13 @@ Scores = Mapping[str, Mapping[str, float | str]]  # of each test set, by name
 
 @dataclass(frozen=True)
 class Measured:
-    """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says."""
+    """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says, as text
+    or a PNG."""
 
     loss: float
     scores: dict[str, float]
     rank: float  # the larger the better: what "best" means
-    sample: str
+    sample: str | bytes
 
 
 @runtime_checkable

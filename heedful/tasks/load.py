@@ -15,6 +15,7 @@ from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
+from heedful.tasks.paint import Painter
 from heedful.tasks.parse import Parser
 from heedful.tasks.segment import Segmenter
 from heedful.tasks.tag import Tagger
@@ -35,6 +36,7 @@ SERVED: dict[str, Any] = {
     "tag": Tagger,
     "answer": Answerer,
     "segment": Segmenter,
+    "paint": Painter,
 }
 
 

@@ -16,7 +16,7 @@ from tokenizers import normalizers
 from torch import Tensor
 
 from heedful.core.config import from_json
-from heedful.data.augment import Augment, augmented, cut_out, draws
+from heedful.data.augment import Augment, seen
 from heedful.data.batches import pad, shuffled
 from heedful.data.captions import Captioned, same_pictures
 from heedful.data.images import ImageFile, ImageFiles, Images, Preparation
@@ -127,12 +127,7 @@ class MatchTask:
 
     def pixels(self, batch: Batch) -> Float[Tensor, "I N H W"]:
         """The pictures as this epoch sees them."""
-        own, prepared = draws(batch.pictures, self.seed, batch.epoch), self.about.preparation
-        cut = [
-            cut_out(self.images[index], draw, prepared, self.augment)
-            for index, draw in zip(batch.pictures, own, strict=True)
-        ]
-        return prepared.normalised(augmented(prepared.scaled(torch.stack(cut)), own, self.augment))
+        return seen(self.images, batch.pictures, self.about.preparation, self.augment, self.seed, batch.epoch)
 
     def same(self, batch: Batch) -> Bool[Tensor, "I I"]:
         """Whether the text in a column belongs to the picture in a row."""

@@ -19,7 +19,7 @@ from heedful.store import files
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.match import LARGEST_SCALE, About, Layout, Matcher, MatchTask, lowered
-from heedful.tasks.picture_job import begin_from, picture_card, read_start
+from heedful.tasks.picture_job import augment_of, begin_from, picture_card, read_start
 from heedful.tasks.recipe import Recipe
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
@@ -94,8 +94,7 @@ class MatchJob:
             begin_from(self.recipe.start_from, model)
 
     def task(self, model: Any) -> MatchTask:
-        augment = AUGMENTS[self.recipe.images.augment]
-        augment = replace(augment, flip=augment.flip and self.recipe.images.flip)
+        augment = augment_of(self.recipe.images, AUGMENTS)
         layout = _layout(self.tokenizer, self.about, self.config)
         return MatchTask(self.corpus.train, self.about, layout, augment, self.recipe)
 

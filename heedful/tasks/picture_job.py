@@ -1,11 +1,12 @@
 """What the trainings of models share that see whole pictures: views, sizes, models to begin with, model cards."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.core.config import from_json, to_json
+from heedful.data.augment import Augment
 from heedful.data.images import Images, Preparation
 from heedful.data.views import VIEWS
 from heedful.errors import InputError
@@ -16,7 +17,7 @@ from heedful.tasks.folder import load_weights, parameters
 from heedful.tasks.job import Scores
 from heedful.tasks.load import load_model, task_of
 from heedful.tasks.pictures import Viewer
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import ImagesRecipe, Recipe
 
 LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
 MULTIPLE = 8  # of pixels that edges are rounded to
@@ -25,11 +26,14 @@ MULTIPLE = 8  # of pixels that edges are rounded to
 def make_viewer(images: Images, preparation: Preparation, recipe: Recipe) -> Viewer:
     """By what the recipe says of pictures. Raises InputError for what only a classifier can do."""
     plan = recipe.images
-    if plan.mixup:
+    return Viewer(images, preparation, augment_of(plan, VIEWS), recipe.train.seed, plan.batch)
+
+
+def augment_of(plan: ImagesRecipe, known: Mapping[str, Augment], *, mixes: bool = False) -> Augment:
+    """What `images.augment` names. Raises InputError for a mixup by what mixes no pictures."""
+    if plan.mixup and not mixes:
         raise InputError("images.mixup: pictures are mixed where they have one label each", fix="leave it out")
-    augment = VIEWS[plan.augment]
-    augment = replace(augment, flip=augment.flip and plan.flip)
-    return Viewer(images, preparation, augment, recipe.train.seed, plan.batch)
+    return replace(known[plan.augment], flip=known[plan.augment].flip and plan.flip)
 
 
 def view_size(size: tuple[int, int], longest: int | None) -> tuple[int, int]:

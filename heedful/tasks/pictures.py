@@ -29,6 +29,12 @@ class Batch(NamedTuple):
         return Batch(self.epoch, self.pictures[rank::ranks])
 
 
+def batches_of(count: int, size: int, *, seed: int, epoch: int) -> list[Batch]:
+    """So many pictures in an epoch's own order."""
+    order = shuffled(count, seed, epoch)
+    return [Batch(epoch, order[i : i + size]) for i in range(0, count, size)]
+
+
 @dataclass(frozen=True)
 class Viewer:
     """Training pictures as each epoch sees them: each batch, and a view of each of its pictures."""
@@ -40,8 +46,7 @@ class Viewer:
     size: int  # of a batch
 
     def batches(self, epoch: int) -> list[Batch]:
-        order = shuffled(len(self.images), self.seed, epoch)
-        return [Batch(epoch, order[i : i + self.size]) for i in range(0, len(order), self.size)]
+        return batches_of(len(self.images), self.size, seed=self.seed, epoch=epoch)
 
     def look(self, batch: Batch) -> tuple[Float[Tensor, "B N H W"], list[View]]:
         """The pixels that a model sees, and which part of each picture they are."""

@@ -27,6 +27,7 @@ from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.match import Matcher
+from heedful.tasks.paint import Painter
 from heedful.tasks.parse import Parser
 from heedful.tasks.segment import Segmenter
 from heedful.tasks.tag import Tagger
@@ -47,9 +48,9 @@ class Law:
         return self.figure is None or self.figure <= self.limit
 
 
-def random_sentences(size: int) -> list[list[int]]:
+def random_sentences(size: int, *, least: int = 4) -> list[list[int]]:
     draw = torch.Generator().manual_seed(0)
-    return [torch.randint(4, size, (n,), generator=draw).tolist() for n in (3, 9, 5, 14)]
+    return [torch.randint(least, size, (n,), generator=draw).tolist() for n in (3, 9, 5, 14)]
 
 
 def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequence[str]) -> list[Framed]:
@@ -211,17 +212,13 @@ def parses(parser: Parser, texts: Sequence[str]) -> Translations:
     return Translations(parser.model, source, segments, pad=PAD, options=options)
 
 
-class Texts(CausalProbe):
-    def __init__(self, language_model: LanguageModel, texts: Sequence[str]) -> None:
-        model: Any = language_model.model
-        self.language_model = language_model
-        sentences = [ids for ids in language_model.tokenizer.encode_whole(list(texts)) if ids][:8]
-        sentences = sentences or random_sentences(language_model.tokenizer.size)
-        room = language_model.context - 8
-        own = language_model.tokenizer
-        self.rows = [torch.tensor([own.bos, *ids[: room - 1]]) for ids in sentences]
-        tokens = pad_sequence(self.rows, batch_first=True, padding_value=own.pad)
-        segments = pad_sequence([torch.ones_like(ids) for ids in self.rows], batch_first=True)
+class Rows(CausalProbe):
+    """Of a language model."""
+
+    def __init__(self, model: Any, rows: Sequence[Tensor], *, pad: int) -> None:
+        self.rows = rows
+        tokens = pad_sequence([*rows], batch_first=True, padding_value=pad)
+        segments = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
         super().__init__(model, (tokens, segments), tokens, segments > 0, model.embed.tokens)
 
     @torch.no_grad()
@@ -234,6 +231,20 @@ class Texts(CausalProbe):
             steps.append(logits)
         return torch.stack(steps, 1)
 
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.rows[row][None])
+
+
+class Texts(Rows):
+    def __init__(self, language_model: LanguageModel, texts: Sequence[str]) -> None:
+        self.language_model = language_model
+        sentences = [ids for ids in language_model.tokenizer.encode_whole(list(texts)) if ids][:8]
+        sentences = sentences or random_sentences(language_model.tokenizer.size)
+        room = language_model.context - 8
+        own = language_model.tokenizer
+        rows = [torch.tensor([own.bos, *ids[: room - 1]]) for ids in sentences]
+        super().__init__(language_model.model, rows, pad=own.pad)
+
     def searched(self) -> tuple[str, float]:
         """Prompts of unequal length in a batch that is too small for all, so that they come and go, and each alone."""
         prompts = [self.language_model.tokenizer.decode_whole(ids.tolist()[1:]) for ids in self.rows]
@@ -244,8 +255,22 @@ class Texts(CausalProbe):
             unequal += one.tokens != other.tokens
         return "prompts of a batch = alone (different tokens)", float(unequal)
 
-    def alone(self, row: int) -> Tensor:
-        return self.model(self.rows[row][None])
+
+class Paintings(Rows):
+    """Random pixels: the beginnings of pictures."""
+
+    def __init__(self, painter: Painter, texts: Sequence[str]) -> None:
+        self.painter, begin = painter, len(painter.says.palette)
+        rows = [torch.tensor([begin, *ids]) for ids in random_sentences(begin, least=0)]
+        super().__init__(painter.model, rows, pad=begin)
+
+    def searched(self) -> tuple[str, float]:
+        """Pictures that lack their last pixels, in batches that are too small for all, and each alone."""
+        draw, painter = torch.Generator().manual_seed(0), self.painter
+        begun = torch.randint(len(painter.says.palette), (4, painter.says.pixels - 20), generator=draw)
+        together = painter.paint(begun, temperature=0.0, batch=3)
+        alone = torch.cat([painter.paint(one[None], temperature=0.0) for one in begun])
+        return "pictures of a batch = alone (different values)", float((together != alone).sum())
 
 
 class Fillings(Probe):
@@ -380,4 +405,5 @@ PROBES: dict[type, Callable[[Any, Sequence[str]], Probe]] = {
     Tagger: Tokens,
     Answerer: Tokens,
     Segmenter: Pictures,
+    Painter: Paintings,
 }

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, DecoderOnly
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, PAINTERS, TRANSLATORS, DecoderOnly
 from heedful.models.vision_presets import DETECTORS, PAIRS, SEGMENTERS, VISION_TRANSFORMERS
 
 Task = Literal[
@@ -32,6 +32,7 @@ Task = Literal[
     "detect",
     "segment",
     "match",
+    "paint",
 ]
 
 
@@ -80,7 +81,7 @@ class TrainRecipe(Section):
     average: float = Field(0.998, ge=0, lt=1)  # decay of the weights' average; 0: none
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     eval_every: int | None = Field(None, ge=1)  # steps; None: about ten times in all
-    eval_sentences: int = Field(400, ge=1)  # how many of the validation pairs are translated each time
+    eval_sentences: int = Field(400, ge=1)  # how many validation pairs are translated each time; of pictures, read
     save_every: int | None = Field(None, ge=1)  # steps; None: as often as it measures
     keep: int = Field(2, ge=1)  # checkpoints
     # What to do where a loss or gradient is NaN or infinite: stop; leave this step out; or go back to the last
@@ -113,6 +114,7 @@ class ImagesRecipe(Section):
     batch: int = Field(128, ge=1)  # pictures in a batch
     augment: Literal["none", "light", "strong"] = "light"  # data.augment says what each of them is
     flip: bool = True  # left for right, where pictures are changed at all; not for what is written
+    colours: int | None = Field(None, ge=2, le=4096)  # that a painter has; None: 16 greys, or 512 colours
     mixup: float = Field(0.0, ge=0)  # pictures are sums of two, their shares drawn from Beta(mixup, mixup)
 
 
@@ -155,6 +157,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "detect": DETECTORS,
     "segment": SEGMENTERS,
     "match": PAIRS,
+    "paint": PAINTERS,
     "tag": ENCODERS,
     "answer": ENCODERS,
 }
@@ -182,6 +185,11 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "preset": "clip-nano32",
         "train": {"optimizer": "muon", "warmup": 100},
         "images": {"augment": "strong", "flip": False},
+    },
+    "paint": {
+        "preset": "image-gpt-nano",
+        "train": {"optimizer": "muon", "warmup": 100, "eval_sentences": 100},
+        "images": {"batch": 16, "augment": "none"},
     },
     "tag": {"preset": "encoder-tiny", "train": {"lr": 5e-4, "warmup": 100}},
     "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},

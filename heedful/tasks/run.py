@@ -32,6 +32,7 @@ from heedful.tasks.job import Job, Scores
 from heedful.tasks.job import Measured as Result
 from heedful.tasks.language_job import LanguageJob
 from heedful.tasks.match_job import MatchJob
+from heedful.tasks.paint_job import PaintJob
 from heedful.tasks.parse_job import ParseJob
 from heedful.tasks.recipe import Recipe, write
 from heedful.tasks.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
@@ -60,6 +61,7 @@ JOBS: dict[str, Callable[..., Job]] = {
     "tag": TagJob,
     "answer": AnswerJob,
     "segment": SegmentJob,
+    "paint": PaintJob,
 }
 # What a loss is a mean over, where it is no tokens.
 COUNTED = {
@@ -70,6 +72,7 @@ COUNTED = {
     "detect": "things",
     "segment": "pixels",
     "match": "pairs",
+    "paint": "pixels",
 }
 AGAIN = "the same command goes on from there"
 
@@ -400,7 +403,11 @@ def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision,
 def _write_measured(out: Path, step: int, found: Result) -> None:
     log(out, {"step": step, "valid_loss": found.loss, **found.scores})
     files.make_folder(out / "samples")
-    files.write_text(out / "samples" / f"step-{step}.txt", found.sample)
+    place = out / "samples" / f"step-{step}"
+    if isinstance(found.sample, str):
+        files.write_text(place.with_suffix(".txt"), found.sample)
+    else:
+        files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
 def _finish(job: Job, out: Path, state: State, progress: Progress) -> Finished:

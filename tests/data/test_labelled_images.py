@@ -98,6 +98,25 @@ def test_idx_files(tmp_path):
         read_labelled_images(tmp_path)
 
 
+def test_pictures_without_labels(tmp_path):
+    for shade in range(10):
+        picture(tmp_path / "flat" / f"{shade}.png", shade)
+    picture(tmp_path / "flat" / "inside" / "deep" / "x.png", 10)
+    read = read_labelled_images(tmp_path / "flat", labelled=False)
+    assert (len(read.train), len(read.valid)) == (10, 1)
+    assert sorted(told(read.train) + told(read.valid)) == [("", shade) for shade in range(11)]
+    for part in ("train", "test"):
+        picture(tmp_path / "parts" / part / "x.png", 1)
+        picture(tmp_path / "parts" / part / "y.png", 2)
+    assert told(read_labelled_images(tmp_path / "parts", labelled=False).tests["test"]) == [("", 1), ("", 2)]
+    table = tmp_path / "flat" / "own.csv"
+    table.write_text("image\n1.png\n2.png\n")
+    assert told(read_test_images(table, channels=3, labelled=False)["train"]) == [("", 1), ("", 2)]
+    idx(tmp_path / "a-images-idx3-ubyte", torch.zeros(12, 2, 2, dtype=torch.uint8))
+    read = read_labelled_images(tmp_path / "a-images-idx3-ubyte", labelled=False)
+    assert (len(read.train), read.valid.labels, len(read.files)) == (10, ["", ""], 1)
+
+
 def wrong(tmp_path, kind):
     match kind:
         case "a label without a picture":

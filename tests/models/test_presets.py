@@ -21,6 +21,7 @@ from heedful.models import make_model
 from heedful.models.presets import (
     ENCODERS,
     LANGUAGE_MODELS,
+    PAINTERS,
     TRANSLATORS,
     DecoderOnly,
     FullTransformer,
@@ -317,14 +318,18 @@ GPT = {  # width, layers, vocabulary, places, parameters
     "gpt-nano": (128, 4, 256, 64, 834_304),
     "gpt-mini": (256, 4, 8000, 256, 5273088),
     "gpt-micro": (384, 6, 8000, 256, 13_817_856),
+    "image-gpt-nano": (128, 4, 17, 784, 895_872),
+    "image-gpt-s": (512, 24, 513, 1024, 76_445_184),  # the paper: 76 million
+    "image-gpt-m": (1024, 36, 513, 1024, 455_040_000),  # 455 million
+    "image-gpt-l": (1536, 48, 513, 1024, 1_362_276_864),  # 1.4 billion
 }
 LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second as published
 
 
-@pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS))
+@pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS | PAINTERS))
 def test_language_models(name: str) -> None:
     with torch.device("meta"):
-        model = make_model(language_model(LANGUAGE_MODELS[name]))
+        model = make_model(language_model((LANGUAGE_MODELS | PAINTERS)[name]))
     total = sum(weight.numel() for weight in model.parameters())
     if name in LLAMA:
         assert total == LLAMA[name]
