@@ -117,7 +117,9 @@ class Detector:
             found += self._found(logits, sizes)
         return {"loss": total / count, **average_precision(found, part.things)}
 
-    def found(self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]) -> list[Found]:
+    def found(
+        self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]
+    ) -> list[Found]:
         """What each query says of one picture with so many rows and columns of pixels."""
         scores, classes = logits.softmax(-1)[:, :-1].max(-1)
         pixels = corners(boxes).clamp(0, 1) * torch.tensor([*reversed(size)] * 2)
