@@ -46,12 +46,13 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], seen: Tensor | None) -> Floa
     is. torch computes it in float32 whatever the dtype of the scores."""
     if seen is None:
         return scores.softmax(dim=-1)
-    weights = scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
     blind = ~seen.any(dim=-1, keepdim=True)
-    # On a CPU the look costs little and spares a pass over all weights; on an accelerator it would make the host wait.
-    if weights.device.type == "cpu" and not blind.any():
-        return weights
-    return weights.masked_fill(blind, 0.0)
+    # On a CPU the look costs little, and an added -inf spares two passes over all weights behind a filled one; on an
+    # accelerator it would make the host wait. Of whoever sees nobody only filling stops the gradient.
+    if scores.device.type == "cpu" and not blind.any():
+        hidden = torch.zeros_like(seen, dtype=scores.dtype).masked_fill_(~seen, -torch.inf)
+        return (scores + hidden).softmax(dim=-1)
+    return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
 
 
 def attend(
