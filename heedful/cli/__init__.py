@@ -5,11 +5,13 @@ from typing import NoReturn
 
 from heedful.cli import evaluating, exchange, looking, measuring, seeing, training, using  # noqa: F401  # each adds its commands
 from heedful.cli.common import app
+from heedful.cli.memory import keep_freed_memory
 from heedful.errors import HeedError, Interrupted
 
 
 def main() -> None:
     """Runs a command; what is wrong with the input is one line and an exit code, never a traceback."""
+    keep_freed_memory()
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:

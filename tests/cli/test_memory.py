@@ -1,0 +1,41 @@
+"""Memory that a step gives back is there for the next one."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from heedful.cli.memory import SETTINGS
+
+FAULTS = """
+import ctypes, resource, sys
+import torch
+from heedful.cli.memory import keep_freed_memory
+
+torch.set_num_threads(1)
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: pages of 4 KiB alone
+if sys.argv[1] == "kept":
+    keep_freed_memory()
+def step():
+    blocks = [torch.zeros(1 << 24) for _ in range(2)]  # 64 MiB each: more than glibc would ever learn to keep
+step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc")
+def test_no_page_is_faulted_in_again(tmp_path):
+    bare = {key: value for key, value in os.environ.items() if key not in SETTINGS}
+
+    def faults(how: str, **settings: str) -> int:
+        words = [sys.executable, "-c", FAULTS, how]
+        done = subprocess.run(words, env=bare | settings, capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert faults("given back") > 100_000, "5 steps of 128 MiB, 4 KiB at a time"
+    assert faults("kept") < 20_000
+    assert faults("kept", **dict.fromkeys(SETTINGS, "65536")) > 100_000, "what the environment says goes first"
