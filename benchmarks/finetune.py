@@ -5,7 +5,7 @@
 `--start` is a run of `heed train generate`, such as that of recipes/wikitext2.py, which is given classifiers by GPT-1's
 transformations, or of `heed train fill`, which is given tags and answers to questions as well. For each set in the
 folder (see `benchmarks/datasets.py`) the same architecture is trained with new weights and a tokenizer of its own, and
-with weights and tokenizer of the run: as many epochs, each at the better of two learning rates on the validation part.
+with weights and tokenizer of the run: as many epochs, each at the best of three learning rates on the validation part.
 Baselines: `benchmarks/baselines.py`.
 """
 
@@ -22,7 +22,7 @@ from heedful.tasks.recipe import Recipe, build
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Finished, Measured, train
 
-RATES = (1e-3, 3e-4)
+RATES = (2e-3, 1e-3, 3e-4)
 
 
 class Set(NamedTuple):
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--start", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--lr", type=float, help="the one learning rate, in place of the better of two")
+    parser.add_argument("--lr", type=float, help="the one learning rate, in place of the best of three")
     parser.add_argument("--quick", action="store_true", help="half the epochs, one seed, one learning rate")
     parser.add_argument("--only", action="append", choices=SETS, help="may be given again")
     chosen = parser.parse_args()
