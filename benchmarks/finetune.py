@@ -22,7 +22,7 @@ from heedful.tasks.recipe import Recipe, build
 from heedful.tasks.resume import saved_recipe
 from heedful.tasks.run import Finished, Measured, train
 
-RATES = (2e-3, 1e-3, 3e-4)
+RATES = (1e-3, 2e-3, 3e-4)
 
 
 class Set(NamedTuple):
