@@ -238,7 +238,8 @@ def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
 def filler(data):
     rows = [json.dumps({"text": f"{a} {b} {c} ."}) + "\n" for a in WORDS for b in WORDS for c in WORDS]
     (data / "rows.jsonl").write_text("".join(rows))
-    small = ["--set=model.d_model=16", "--set=model.n_layers=1", "--set=model.context=32", "--set=data.vocab_size=300"]
+    size = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1, "model.context": 32, "data.vocab_size": 300}
+    small = [f"--set={key}={value}" for key, value in size.items()]
     words = ["train", "fill", "--data", data / "rows.jsonl", "--out", data / "fill", *small, "--set=train.steps=2"]
     assert heed(*words) == 0
     return data / "fill"

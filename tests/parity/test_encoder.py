@@ -302,7 +302,7 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
         roberta.config_to_hf(encoder(ENCODERS["roberta-base"], pooler=True, pairs=True), pad=1, start=0, end=2)
 
 
-@pytest.mark.parametrize("name", sorted(ENCODERS))
+@pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])
 def test_presets_have_as_many_numbers_there(name: str) -> None:
     """With the head for words, with all heads, and with the pooler alone."""
     row = ENCODERS[name]
