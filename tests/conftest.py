@@ -51,7 +51,7 @@ def tally(pytestconfig: pytest.Config) -> Callable[[str, int], None]:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the tests
-        session.config.workeroutput["faults"] = dict(session.config.stash.get(FAULTS, Counter()))  # type: ignore[attr-defined]
+        session.config.workeroutput["faults"] = dict(session.config.stash.get(FAULTS, Counter()))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -27,8 +27,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc")
-def test_no_page_is_faulted_in_again(tmp_path):
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mallopt is glibc's, and elsewhere nothing is done")
+def test_no_page_is_faulted_in_again():
     bare = {key: value for key, value in os.environ.items() if key not in SETTINGS}
 
     def faults(how: str, **settings: str) -> int:
