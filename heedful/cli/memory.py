@@ -16,7 +16,8 @@ SETTINGS = {
 
 def keep_freed_memory() -> None:
     """glibc hands large freed blocks to the system, which clears them and maps them in again, a page fault for each
-    4 KiB, in every step of a training again. From here on it keeps up to half a gigabyte. What the environment says goes first; elsewhere than with glibc nothing happens."""
+    4 KiB, in every step of a training again. From here on it keeps up to half a gigabyte. What the environment says
+    goes first; elsewhere than with glibc nothing happens."""
     if not sys.platform.startswith("linux"):
         return
     with suppress(AttributeError, OSError):
