@@ -124,7 +124,8 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
     from made import made_corpus, made_recipe
 
     os.close(0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)  # what comes when training has ended changes nothing
     log = os.open(f"{job['out']}.{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
     def tell(*words: Any) -> None:
@@ -163,8 +164,6 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
     except HeedError as error:
         tell("error", str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
     except BaseException as error:
         tell("bug", repr(error))
         return 99

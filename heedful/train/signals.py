@@ -36,12 +36,20 @@ class Signals:
 
     @contextmanager
     def giving_up(self) -> Iterator[None]:
-        """In this block a signal raises Leave at once; so does one that came before."""
+        """In this block a signal raises Leave at once; so does one that came before.
+
+        Whatever else the block raises after a signal becomes Leave as well: a library that is broken off in the midst
+        of its work may have made another error of it. Only a KeyboardInterrupt stays.
+        """
         if self.number:
             raise Leave
-        self._giving_up = True
         try:
+            self._giving_up = True
             yield
+        except Exception as error:
+            if not self.number:
+                raise
+            raise Leave from error
         finally:
             self._giving_up = False
 

@@ -73,7 +73,7 @@ def test_a_signal_saves_and_leaves(count: int, tmp_path: Path, trainer: Trainer,
             (code,) = trainer.wait(pids)
             if code == 0:
                 break
-            assert code == 128 + number
+            assert code == 128 + number, told(out)[-1]
             assert time.monotonic() - asked < 5
             last = [words[1] for words in told(out) if words[0] == "step"][-1]
             assert newest(out) == last
