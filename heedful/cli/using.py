@@ -4,6 +4,7 @@
 import itertools
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -228,8 +229,13 @@ def answer(
 @app.command()
 def embed(
     run: Run,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
-    pool: Annotated[str, typer.Option(help="mean (of a text's hidden states), or first (the first of them).")] = "mean",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or files of pictures for a model of both; without any, lines of standard input."),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="mean (of a text's hidden states), or first of them.", show_default="mean")
+    ] = None,
     near: Annotated[Path | None, typer.Option(help="A file, of which the nearest lines are shown.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many of them.")] = 5,
     as_json: Json = False,
@@ -239,28 +245,47 @@ def embed(
     Example: heed embed runs/fill "A fine film." --near reviews.txt --top 3
     """
     from heedful.data.text import read_lines, sanitise
-    from heedful.tasks.embed import TextEncoder, nearest
+    from heedful.tasks.embed import nearest
 
-    encoder = TextEncoder.load(run)
-    others = None if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
-    theirs = None if others is None else encoder.embed(others, pool=pool)
-    for lines in [texts] if texts else input_lines():
+    vectors = _embedding(run, pool)
+    others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
+    theirs = vectors(others) if others else None
+    for lines in [inputs] if inputs else input_lines():
         lines = [sanitise(line) for line in lines]
-        ours, cut = encoder.embed(lines, pool=pool), encoder.encode(lines)[1]
-        for text, vector, beyond in zip(lines, ours, cut, strict=True):
-            if beyond:
-                say(f"too long: the last {beyond:,} tokens of this text were not read")
-            record: dict[str, Any] = {"text": text}
-            if others is None or theirs is None:
+        for given, vector in zip(lines, vectors(lines), strict=True):
+            record: dict[str, Any] = {"text": given}
+            if theirs is None:
                 record["vector"] = vector.tolist()
             else:
                 record["near"] = [{"text": others[i], "score": score} for i, score in nearest(vector, theirs, top=top)]
             if as_json:
                 print(json.dumps(record, ensure_ascii=False), flush=True)
-            elif others is None:
+            elif theirs is None:
                 print(" ".join(f"{value:.6g}" for value in record["vector"]), flush=True)
             else:
                 print("\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), flush=True)
+
+
+def _embedding(run: Path, pool: str | None) -> Callable[[Sequence[str]], Any]:
+    """From texts to vectors, and a line about each that is too long to be read as a whole."""
+    from heedful.tasks.embed import TextEncoder
+    from heedful.tasks.load import task_of
+    from heedful.tasks.match import Matcher
+
+    if task_of(run) == "match":
+        if pool is not None:
+            raise InputError("this model has one vector of a text or a picture", where=str(run), fix="leave out --pool")
+        matcher = Matcher.load(run)
+        return matcher.embed
+    encoder = TextEncoder.load(run)
+
+    def vectors(texts: Sequence[str]) -> Any:
+        for text, beyond in zip(texts, encoder.encode(texts)[1], strict=True):
+            if beyond:
+                say(f"too long: the last {beyond:,} tokens of {text[:20]!r}... were not read")
+        return encoder.embed(texts, pool=pool or "mean")
+
+    return vectors
 
 
 @app.command()

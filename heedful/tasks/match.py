@@ -227,6 +227,16 @@ class Matcher:
         made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
         return _finite(torch.cat(made))
 
+    def embed(self, inputs: Sequence[str]) -> Float[Tensor, "B D"]:
+        """Of length 1: of a picture where it is a file's path, else of a text. Raises InputError."""
+        shown = [Path(given).is_file() for given in inputs]
+        made = torch.empty(len(inputs), self.model.config.d_common)
+        for each, chosen in ((self.embed_images, shown), (self.embed_texts, [not own for own in shown])):
+            own = [given for given, is_own in zip(inputs, chosen, strict=True) if is_own]
+            if own:
+                made[torch.tensor(chosen)] = each(own)
+        return made
+
     @torch.inference_mode()
     def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
         """`embed_images`, of pictures that are read already: of the first `most`."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import heedful
+from heedful import cli
 from heedful.data.captions import Captioned, CaptionedImages
 from heedful.data.images import read_image, to_image
 from heedful.errors import InputError
@@ -88,6 +89,30 @@ def test_matching_and_searching_agree_with_the_vectors(run, files):
         best = column.argsort(descending=True)[:4].tolist()
         assert [one.input for one in found] == [str(files[i]) for i in best]
         assert [one.score for one in found] == pytest.approx(column[best].tolist(), abs=1e-6)
+
+
+def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys, monkeypatch, tmp_path):
+    matcher = heedful.load(run[0])
+    mixed = matcher.embed(["picture 1", str(files[0]), "B seen", str(files[3])])
+    torch.testing.assert_close(mixed[[0, 2]], matcher.embed_texts(["picture 1", "B seen"]))
+    torch.testing.assert_close(mixed[[1, 3]], matcher.embed_images([files[0], files[3]]))
+    (tmp_path / "lines.txt").write_text("picture 1\nB seen\n")
+    words = [str(files[0]), "--near", str(tmp_path / "lines.txt"), "--json"]
+    assert heed(monkeypatch, "embed", str(run[0]), *words) == 0
+    (said,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {one["text"]: one["score"] for one in said["near"]} == pytest.approx(
+        dict(zip(["picture 1", "B seen"], (mixed[[0, 2]] @ mixed[1]).tolist(), strict=True)), abs=1e-5
+    )
+    assert heed(monkeypatch, "embed", str(run[0]), "a", "--pool", "first") == 2
+    assert "leave out --pool" in capsys.readouterr().err
+
+
+def heed(monkeypatch, *words):
+    """The exit code of a command."""
+    monkeypatch.setattr("sys.argv", ["heed", *words])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
 
 
 def test_a_vector_does_not_depend_on_its_neighbours(run, files):
