@@ -73,12 +73,12 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--start", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--lr", type=float, help="the one learning rate, in place of the best of three")
+    parser.add_argument("--lr", type=float, action="append", help="try this one in place of three; may be given again")
     parser.add_argument("--quick", action="store_true", help="half the epochs, one seed, one learning rate")
     parser.add_argument("--only", action="append", choices=SETS, help="may be given again")
     chosen = parser.parse_args()
     rates, seeds, share = (RATES[:1], 1, 2) if chosen.quick else (RATES, chosen.seeds, 1)
-    rates = (chosen.lr,) if chosen.lr else rates
+    rates = tuple(chosen.lr) if chosen.lr else rates
     reads = saved_recipe(chosen.start).task == "fill"
     print("| set | measure | from scratch | from the model |\n|---|---|---|---|")
     for name in chosen.only or [name for name, one in SETS.items() if reads or one.task == "classify"]:

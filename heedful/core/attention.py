@@ -38,20 +38,24 @@ def attention_weights(
     scores = (q * scale) @ _for_each_query_head(k, q.shape[1]).mT
     if bias is not None:
         scores = scores + bias
-    return masked_softmax(scores, mask.dense(q.shape[2], k.shape[2], q.device))
+    T, S = scores.shape[2:]
+    return masked_softmax(scores, mask.dense(T, S, q.device), mask.added(T, S, q.device, scores.dtype))
 
 
-def masked_softmax(scores: Float[Tensor, "*B T S"], seen: Tensor | None) -> Float[Tensor, "*B T S"]:
+def masked_softmax(
+    scores: Float[Tensor, "*B T S"], seen: Tensor | None, added: Tensor | None = None
+) -> Float[Tensor, "*B T S"]:
     """The project's one softmax of scores: over the last axis, where `seen` (bool, broadcasting); zeros where nobody
-    is. torch computes it in float32 whatever the dtype of the scores."""
+    is. torch computes it in float32 whatever the dtype of the scores.
+
+    `added`: the same as `heedful.core.mask.hiding` has it. Adding spares two passes over all weights that filling
+    costs; but of whoever sees nobody only filling stops the gradient.
+    """
     if seen is None:
         return scores.softmax(dim=-1)
+    if added is not None:
+        return (scores + added).softmax(dim=-1)
     blind = ~seen.any(dim=-1, keepdim=True)
-    # On a CPU the look costs little, and an added -inf spares two passes over all weights behind a filled one; on an
-    # accelerator it would make the host wait. Of whoever sees nobody only filling stops the gradient.
-    if scores.device.type == "cpu" and not blind.any():
-        hidden = torch.zeros_like(seen, dtype=scores.dtype).masked_fill_(~seen, -torch.inf)
-        return (scores + hidden).softmax(dim=-1)
     return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
 
 

@@ -9,7 +9,7 @@ B batch, T queries, S keys.
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -28,15 +28,21 @@ class Mask:
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
     allowed: Bool[Tensor, "*B T S"] | None = None  # any other pattern, (T, S) or (B, T, S)
     start: int | None = None  # the place of the first query, where keys are a fixed buffer
-    _made: dict[tuple[int, int, torch.device], Bool[Tensor, "B 1 T S"] | None] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
         """The mask as a tensor, with B = 1 where all rows of the batch agree; None when everyone sees everyone."""
         key = (T, S, device)
         if key not in self._made:
             self._made[key] = self._dense(T, S, device)
+        return self._made[key]
+
+    def added(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> Float[Tensor, "B 1 T S"] | None:
+        """`dense` as what is to be added to scores (`hiding`)."""
+        key = (T, S, device, dtype)
+        if key not in self._made:
+            seen = self.dense(T, S, device)
+            self._made[key] = None if seen is None else hiding(seen, dtype)
         return self._made[key]
 
     def is_plain_causal(self, T: int, S: int) -> bool:
@@ -66,6 +72,14 @@ class Mask:
         if self.allowed is not None:
             seen = _both(seen, self.allowed if self.allowed.dim() == 3 else self.allowed[None])
         return None if seen is None else seen[:, None]
+
+
+def hiding(seen: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Float[Tensor, "*B T S"] | None:
+    """0 where seen, else -inf; None where somebody sees nobody, whose scores would all be -inf, and away from a CPU,
+    where looking for such makes the host wait."""
+    if seen.device.type != "cpu" or not seen.any(dim=-1).all():
+        return None
+    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
 
 
 def _both(one: Tensor | None, other: Tensor) -> Tensor:

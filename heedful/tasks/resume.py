@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json
+from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
@@ -95,6 +95,7 @@ def save(out: Path, state: State, progress: Progress, job: Job, *, precision: st
         "precision": precision,
         "data": job.fingerprint,
         "tokenizers": job.tokenizer_hash,
+        "model": to_json(job.config),
         "position": {key: getattr(state, key) for key in POSITION},
         "progress": asdict(progress),
     }
@@ -102,8 +103,18 @@ def save(out: Path, state: State, progress: Progress, job: Job, *, precision: st
 
 
 def restore(state: State, checkpoint: Checkpoint, job: Job, out: Path) -> Progress:
-    """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on."""
+    """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
+    for a preset that has come to mean another model since."""
     facts = checkpoint.json("state.json")
+    if "model" in facts:
+        begun = to_json(from_json(type(job.config), facts["model"], where=f"{checkpoint.path}/state.json: model"))
+        old, new = flat(begun), flat(to_json(job.config))
+        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        if changed:
+            key = changed[0]
+            what = f"this run was begun with {key} = {old.get(key)!r}, and its preset now has {new.get(key)!r}"
+            fix = "go on with the heedful of its environment.json, or choose another --out"
+            raise InputError(what, where=str(out), fix=fix)
     for key, found, what in (
         ("data", job.fingerprint, "the training data is not the data"),
         ("tokenizers", job.tokenizer_hash, "the tokenizer is not the one"),

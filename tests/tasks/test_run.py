@@ -1,5 +1,6 @@
 """A whole run: what it leaves behind, that it goes on with the same numbers, and what it refuses."""
 
+import dataclasses
 import json
 import random
 import shutil
@@ -11,6 +12,7 @@ import torch
 
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
+from heedful.models.presets import TRANSLATORS
 from heedful.tasks.check import check
 from heedful.tasks.recipe import build, override
 from heedful.tasks.resume import saved_recipe
@@ -76,6 +78,13 @@ def test_going_on_with_another_training_is_refused(finished, corpus):
     other = heedful.data.text.Corpus(corpus.valid, corpus.valid, corpus.tests, "low", "high", (), ())
     with pytest.raises(InputError, match="the training data is not the data that"):
         list(train(made_recipe(steps=14), out, corpus=other))
+
+
+def test_a_preset_that_has_changed_is_not_gone_on_with(finished, corpus, monkeypatch):
+    row = TRANSLATORS["transformer-tiny"]
+    monkeypatch.setitem(TRANSLATORS, "transformer-tiny", dataclasses.replace(row, activation="gelu"))
+    with pytest.raises(InputError, match=r"begun with decoder\.block\.activation = 'relu'.* now has 'gelu'"):
+        list(train(made_recipe(steps=14), finished[0], corpus=corpus))
 
 
 def test_more_steps_may_be_asked_for(finished, corpus, tmp_path):
