@@ -20,6 +20,7 @@ from torch import Tensor
 
 from benchmarks.turns import Contestant, Work, ratios, table
 from heedful.models.encoder import Encoder
+from heedful.models.inference import for_inference
 from heedful.models.vit import ViT
 from heedful.store.hf import bert, vit
 from heedful.store.hf.rules import to_ours
@@ -54,7 +55,7 @@ def ours(kind: str, size: dict[str, Any]) -> Any:
     own = dict(made.named_parameters())
     for name, value in to_ours(rules, weights, own).items():
         own[name].data.copy_(value)
-    return made.eval()
+    return for_inference(made.eval())
 
 
 def reading(peer: str, kind: str, size: dict[str, Any], how: str) -> Work:

@@ -26,6 +26,7 @@ from heedful.data.questions import Question, Span
 from heedful.data.text import sanitise
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
+from heedful.models.inference import for_inference
 from heedful.models.token_classifier import TokenClassifier
 from heedful.tasks.folder import read_run
 from heedful.tasks.reading import token_logits
@@ -167,7 +168,7 @@ class Answerer:
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "answer":
             raise InputError(f"a model for {about.get('task')!r}, not for answering questions", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     @property
     def context(self) -> int:

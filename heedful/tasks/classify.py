@@ -25,6 +25,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.classifier import Classifier
 from heedful.models.encoder import EncoderConfig
+from heedful.models.inference import for_inference
 from heedful.models.lm import LMConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.metrics import accuracy, f1, pearson, spearman
@@ -216,7 +217,7 @@ class TextClassifier:
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "classify":
             raise InputError(f"a model for {about.get('task')!r}, not for classifying texts", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     def classify(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()

@@ -20,6 +20,7 @@ from heedful.data.batches import shuffled
 from heedful.data.images import ImageFile, ImageFiles, Preparation
 from heedful.data.labelled_images import Part
 from heedful.errors import InputError, NonFiniteError
+from heedful.models.inference import for_inference
 from heedful.models.vit import ViT
 from heedful.tasks.folder import read_textless_run
 from heedful.tasks.metrics import accuracy, f1
@@ -125,7 +126,7 @@ class ImageClassifier:
         model, about = read_textless_run(Path(run))
         if about.get("task") != "classify-images":
             raise InputError(f"a model for {about.get('task')!r}, not for classifying pictures", where=str(run))
-        return cls(model.to(device), about)
+        return cls(for_inference(model.to(device)), about)
 
     def classify(self, files: Sequence[str | Path]) -> list[list[tuple[str, float]]]:
         """The labels of each picture, the best first, each with its probability. Raises MissingError or InputError."""

@@ -19,6 +19,7 @@ from heedful.data.views import View, whole
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.detr import DETR
 from heedful.models.detr import Found as Logits
+from heedful.models.inference import for_inference
 from heedful.tasks.average_precision import Found, average_precision
 from heedful.tasks.folder import read_textless_run
 from heedful.tasks.pictures import Batch, Viewer, prepared
@@ -92,7 +93,7 @@ class Detector:
         model, about = read_textless_run(Path(run))
         if about.get("task") != "detect":
             raise InputError(f"a model for {about.get('task')!r}, not for detecting", where=str(run))
-        return cls(model.to(device), about)
+        return cls(for_inference(model.to(device)), about)
 
     def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[Found]]:
         """What is found in each picture with at least this probability, the surest first, boxes in its own pixels.

@@ -14,6 +14,7 @@ from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
+from heedful.models.inference import for_inference
 from heedful.tasks.folder import read_run
 from heedful.tasks.translate import cut_at, most_places
 
@@ -54,7 +55,7 @@ class TextEncoder:
     def load(cls, run: str | Path, *, device: str = "cpu") -> "TextEncoder":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Framed], list[int]]:
         """Each text as it is read, and how many tokens at its end are too many for the model. Raises InputError for an

@@ -19,6 +19,7 @@ from heedful.data.batches import by_length, pad, shuffled
 from heedful.data.tokenizer import MASK, Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.encoder import Encoder
+from heedful.models.inference import for_inference
 from heedful.tasks.blanks import SHARE, WHOLE, Blanks, Hider, Joiner, Pairs, packed, pieces
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
@@ -133,7 +134,7 @@ class Filler:
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "fill":
             raise InputError(f"a model for {about.get('task')!r}, not for filling masks", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     @property
     def context(self) -> int:

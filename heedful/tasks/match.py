@@ -24,6 +24,7 @@ from heedful.data.noise import drawing
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.clip import CLIP
+from heedful.models.inference import for_inference
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import Recipe
 from heedful.train.loss import Loss, contrastive
@@ -165,7 +166,7 @@ class Matcher:
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "match":
             raise InputError(f"a model for {about.get('task')!r}, not for matching pictures and texts", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     def match(
         self, files: Sequence[Picture], texts: Sequence[str], *, templates: Sequence[str] = (TEMPLATE,)

@@ -22,6 +22,7 @@ from heedful.data.images import ImageFile, ImageFiles, Images, Preparation
 from heedful.data.palette import Palette
 from heedful.decode.search import sample
 from heedful.errors import InputError, NonFiniteError
+from heedful.models.inference import for_inference
 from heedful.models.lm import LM
 from heedful.tasks.folder import read_textless_run
 from heedful.tasks.generate import SCORED, Block, cross_entropy
@@ -84,7 +85,7 @@ class Painter:
         model, about = read_textless_run(Path(run))
         if about.get("task") != "paint":
             raise InputError(f"a model for {about.get('task')!r}, not for painting", where=str(run))
-        return cls(model.to(device), about)
+        return cls(for_inference(model.to(device)), about)
 
     def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
         """The upper rows of pictures, this share of all, for `paint` to go on from. Raises MissingError or

@@ -16,6 +16,7 @@ from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
 from heedful.errors import InputError
 from heedful.models import TranslationModel
+from heedful.models.inference import for_inference
 from heedful.tasks.bracket_scores import SHORT, bracket_scores
 from heedful.tasks.folder import read_run
 from heedful.tasks.translate import SEARCH_TOKENS, most_places, target_nats
@@ -54,7 +55,7 @@ class Parser:
         model, tokenizer, _, about = read_run(Path(run))
         if about.pop("task", None) != "parse":
             raise InputError("not a model of heed train parse", where=str(run), fix="train one")
-        return cls(model.to(device), tokenizer, from_json(About, about, where=f"{run}/task.json"))
+        return cls(for_inference(model.to(device)), tokenizer, from_json(About, about, where=f"{run}/task.json"))
 
     def parse(self, texts: Sequence[str], *, beam: int | None = None) -> list[Tree | None]:
         """The tree of each text, a sentence whose words, punctuation too, stand apart; None where it has no word.

@@ -17,6 +17,7 @@ import torch
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
+from heedful.models.inference import for_inference
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
@@ -385,6 +386,7 @@ def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision,
         job.begin(model)
     model = model.to(device)
     average = Average(model, plan.average)
+    for_inference(average.model)  # measured, never trained
     optim = OptimConfig(
         optimizer=plan.optimizer,
         lr=plan.lr,

@@ -18,6 +18,7 @@ from heedful.core.config import from_json
 from heedful.data.images import ImageFile, ImageFiles, Images, Preparation
 from heedful.data.masks import IGNORE, Classes, MaskedPart
 from heedful.errors import InputError, NonFiniteError
+from heedful.models.inference import for_inference
 from heedful.models.pyramid import Pyramid
 from heedful.tasks.folder import read_textless_run
 from heedful.tasks.pictures import Batch, Viewer, prepared
@@ -89,7 +90,7 @@ class Segmenter:
         model, about = read_textless_run(Path(run))
         if about.get("task") != "segment":
             raise InputError(f"a model for {about.get('task')!r}, not for segmenting", where=str(run))
-        return cls(model.to(device), about)
+        return cls(for_inference(model.to(device)), about)
 
     def segment(self, files: Sequence[str | Path]) -> list[UInt8[Tensor, "H W"]]:
         """The class of each pixel of each picture, as a number of `says.labels`. Raises MissingError or InputError."""

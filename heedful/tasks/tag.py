@@ -20,6 +20,7 @@ from heedful.data.tagged import Sentence
 from heedful.data.text import sanitise
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
+from heedful.models.inference import for_inference
 from heedful.models.token_classifier import TokenClassifier
 from heedful.tasks.folder import read_run
 from heedful.tasks.metrics import accuracy, f1, has_spans, span_scores
@@ -157,7 +158,7 @@ class Tagger:
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "tag":
             raise InputError(f"a model for {about.get('task')!r}, not for tagging words", where=str(run))
-        return cls(model.to(device), tokenizer, about)
+        return cls(for_inference(model.to(device)), tokenizer, about)
 
     @property
     def context(self) -> int:

@@ -19,6 +19,7 @@ from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.errors import InputError
 from heedful.models import Transducer, TranslationModel
+from heedful.models.inference import for_inference
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
@@ -201,7 +202,7 @@ class Translator:
         model, source, target, about = read_run(Path(run))
         if about.get("task") != "translate":
             raise InputError(f"a model for {about.get('task')!r}, not for translation", where=str(run))
-        return cls(model.to(device), source, target, about)
+        return cls(for_inference(model.to(device)), source, target, about)
 
     def translate(self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Any) -> list[str]:
         """The best translation of each text. `settings` are those of `Decoding`."""
