@@ -106,8 +106,8 @@ class KV(NamedTuple):
         """The same for these rows of the batch; positions that many rows share (b = 1) stay shared."""
         positions = self.positions
         if positions is not None and len(positions) == len(self.key):
-            positions = positions[rows]
-        return KV(self.key[rows], self.value[rows], positions)
+            positions = positions.index_select(0, rows)
+        return KV(self.key.index_select(0, rows), self.value.index_select(0, rows), positions)
 
 
 @dataclass(frozen=True, kw_only=True)

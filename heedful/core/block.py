@@ -136,7 +136,13 @@ class Block(nn.Module):
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(context) if cache is None else cache.memory
-            return self.cross_attention(h, kv, mask=context.memory_mask, positions=context.positions)  # type: ignore[misc]
+            asking, places = h, context.positions
+            if len(h) > len(kv.key):  # type: ignore[union-attr]  # rows that share a memory ask it as one
+                asking = h.reshape(len(kv.key), -1, h.shape[2])  # type: ignore[union-attr]
+                if places is not None:
+                    places = places.expand(len(h), *places.shape[1:]).reshape(*asking.shape[:2], *places.shape[2:])
+            found = self.cross_attention(asking, kv, mask=context.memory_mask, positions=places)  # type: ignore[misc]
+            return found.view_as(h)
 
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:

@@ -76,10 +76,7 @@ class Past:
         lengths = None if self.lengths is None else self.lengths[rows]
         if self.buffer is None:
             return replace(self, lengths=lengths)
-        picked = _like(self.buffer, len(rows), self.buffer.key.shape[2])
-        for made, part in _pairs(_first(picked, self.length), self.kv().pick(rows)):
-            made.copy_(part)
-        return replace(self, buffer=picked, lengths=lengths)
+        return replace(self, buffer=self.buffer.pick(rows), lengths=lengths)
 
     def put(self, rows: Int[Tensor, "R"], newer: "Past") -> "Past":
         """The rows of `newer` in place of these. How long each row then is, `keep` is to be told."""
@@ -140,7 +137,8 @@ def _like(kv: KV, rows: int, size: int) -> KV:
 
 @dataclass(frozen=True)
 class BlockCache:
-    """One block's memory: its own past, and the keys and values of the encoder's output, projected once."""
+    """One block's memory: its own past, and the keys and values of the encoder's output, projected once.
+    Where those have fewer rows, the rows of the past share them, as many of them side by side as there are fewer."""
 
     past: Past
     memory: KV | None = None
@@ -148,5 +146,9 @@ class BlockCache:
     def append(self, newer: KV) -> "BlockCache":
         return replace(self, past=self.past.append(newer))
 
-    def pick(self, rows: Int[Tensor, "R"]) -> "BlockCache":
-        return BlockCache(self.past.pick(rows), None if self.memory is None else self.memory.pick(rows))
+    def pick(self, rows: Int[Tensor, "R"], memories: Int[Tensor, "M"] | None) -> "BlockCache":
+        """These rows of the past, and of the memory `memories` (None: all that there are)."""
+        memory = self.memory
+        if memory is not None and memories is not None:
+            memory = memory.pick(memories)
+        return BlockCache(self.past.pick(rows), memory)

@@ -235,7 +235,7 @@ def beam(
         over = (finished[:, -1] >= reach) | (count >= patience * beam) | (rows.limit == t + 1)
         over |= ~(total[:, 0] > NEVER)
 
-        if torch.cat((closing, over[:, None]), dim=1).any():  # the one wait for the device in a step
+        if torch.cat((closing, over[:, None]), dim=1).any():  # waits for the device
             refuse_nan(score)
             index, origin = rows.result.tolist(), parent.flatten()
             words = torch.cat((history[:, :t].index_select(0, origin), token.view(-1, 1)), dim=1)
@@ -336,7 +336,7 @@ def _run(
         history[:, t], spoken[:, t] = tokens, value
         end, stuck = tokens == eos, ~(value > NEVER)
         over = end | stuck | (rows.limit == t + 1)
-        if over.any():  # the one wait for the device in a step
+        if over.any():  # waits for the device
             refuse_nan(value)
             ends = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
             for which, length, sums, finished in (*ends, (over & ~end & ~stuck, t + 1, total, False)):

@@ -34,16 +34,28 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True)
 class Seq2SeqState:
-    """A decoding under way: what each block remembers, who may look at the memory, and the place of the next token."""
+    """A decoding under way: what each block remembers, who may look at the memory, and the place of the next token.
+
+    The rows of a beam have one memory: it is there once for `shared` rows side by side.
+    """
 
     caches: tuple[BlockCache, ...]
     memory_mask: Mask
     place: int
+    shared: int = 1
 
     def pick(self, rows: Int[Tensor, "R"]) -> "Seq2SeqState":
-        valid = self.memory_mask.valid
-        mask = self.memory_mask if valid is None else Mask(valid=valid[rows])
-        return Seq2SeqState(tuple(cache.pick(rows) for cache in self.caches), mask, self.place)
+        owners = (rows // self.shared).tolist()
+        shared = max(1, next((i for i, owner in enumerate(owners) if owner != owners[0]), len(owners)))
+        kept = owners[::shared]
+        if owners != [owner for owner in kept for _ in range(shared)]:
+            shared, kept = 1, owners
+        memory = self.caches[0].memory
+        memories, mask = None, self.memory_mask
+        if memory is not None and kept != [*range(len(memory.key))]:
+            memories = torch.tensor(kept, dtype=torch.int64, device=rows.device)
+            mask = mask if mask.valid is None else Mask(valid=mask.valid[memories])
+        return Seq2SeqState(tuple(cache.pick(rows, memories) for cache in self.caches), mask, self.place, shared)
 
 
 class Seq2Seq(nn.Module):

@@ -78,7 +78,7 @@ def test_pick_commutes_with_step(scheme: str, size: int | None) -> None:
         with torch.no_grad():
             caches = stack.start(Context(mask=Mask(), memory=memory), size)
             _, caches = stack(x[:, :3], Context(mask=Mask(causal=True), positions=part(positions, 0, 3)), caches)
-            picked = tuple(cache.pick(rows) for cache in caches)
+            picked = tuple(cache.pick(rows, rows) for cache in caches)
             for t in range(3, T, 2):
                 now = slice(t, t + 2)
                 at = part(positions, t, t + 2)
@@ -184,6 +184,6 @@ def test_the_memory_is_projected_once_and_picked_along() -> None:
     memory = kv(S)
     cache = BlockCache(Past(), memory).append(kv(1))
     assert cache.memory is memory
-    picked = cache.pick(torch.tensor([1]))
+    picked = cache.pick(torch.tensor([1]), torch.tensor([1]))
     assert torch.equal(picked.memory.key, memory.key[1:])
     assert torch.equal(picked.past.kv().key, cache.past.kv().key[1:])

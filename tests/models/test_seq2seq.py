@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.mask import Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -145,6 +146,35 @@ def test_pick_commutes_with_step(size: int | None) -> None:
                     logits, state = model.step(tokens, state)
                     those, picked = model.step(tokens[rows], picked)
                     close(those, logits[rows])
+
+
+@pytest.mark.parametrize("places", ["sinusoidal", "learned"])
+def test_the_rows_of_a_beam_share_a_memory(places: str) -> None:
+    """They say what they say each with a memory of its own, and it is copied for none of them."""
+    torch.manual_seed(0)
+    model = loud(places=places).requires_grad_(False)
+    source, segments = torch.randint(3, V, (B, S)), torch.tensor([[1] * S, [1] * 4 + [0] * 2, [1] * 2 + [0] * 4])
+    state = model.start(source, segments)
+    alone, rows = state, torch.arange(B)  # of `source`
+    picks = [[0, 0, 1, 1, 2, 2], [1, 0, 3, 3, 4, 5], [0, 1, 4, 5], [1, 1, 1, 2, 2, 3], [5, 0, 3]]
+    sizes = [(2, 3), (2, 3), (2, 2), (3, 2), (1, 3)]
+    for pick, (shared, memories) in zip(picks, sizes, strict=True):
+        tokens = torch.randint(3, V, (len(rows),))
+        logits, state = model.step(tokens, state)
+        expected, alone = model.step(tokens, alone)
+        close(logits, expected)
+        before, picked = state.caches[0].memory.key, torch.tensor(pick)
+        rows, state = rows[picked], state.pick(picked)
+        assert (state.shared, len(state.caches[0].memory.key)) == (shared, memories)
+        assert (state.caches[0].memory.key is before) == (len(before) == memories)
+        alone = dataclasses.replace(
+            alone,
+            caches=tuple(
+                dataclasses.replace(cache, past=cache.past.pick(picked), memory=own.memory.pick(rows))
+                for cache, own in zip(alone.caches, model.start(source, segments).caches, strict=True)
+            ),
+            memory_mask=Mask(valid=segments[rows] > 0),
+        )
 
 
 def test_the_memory_is_encoded_once() -> None:
