@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
+from heedful.core.config import to_json
 from heedful.core.embed import places_between
 from heedful.data.augment import AUGMENTS
 from heedful.data.images import Preparation, Survey, survey
 from heedful.data.labelled_images import LabelledImages, label_names, read_labelled_images
 from heedful.errors import InputError
-from heedful.models.vision_presets import VISION_TRANSFORMERS, Vision, vision_transformer
+from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
 from heedful.models.vit import ViTConfig
 from heedful.store import files
 from heedful.store.checkpoint import read_model
@@ -22,7 +22,7 @@ from heedful.tasks.classify_images import About, ClassifyImagesTask, ImageClassi
 from heedful.tasks.folder import load_weights, parameters, write_model
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.picture_job import augment_of, read_start
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 SHOWN = 8  # pictures of a sample
@@ -136,9 +136,8 @@ def _made_for(
 ) -> tuple[ViTConfig, Preparation]:
     """A new model for pictures of this size. Of a preset for small pictures the patches are as large as leaves about
     its grid, unless `model.patch` is given."""
-    row = VISION_TRANSFORMERS[recipe.preset]
+    row = row_of(VISION_TRANSFORMERS, recipe)
     patch = recipe.model.get("patch")
-    row = from_json(Vision, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
     size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *corpus.size))
     if patch is None and row.size <= SMALL:
         wanted = size * row.patch / row.size

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
 from heedful.data.documents import Documents, read_documents
 from heedful.data.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
@@ -17,7 +16,7 @@ from heedful.tasks.card import model_card
 from heedful.tasks.denoise import DenoisingTask, check_words, evaluate, fixed, make_noise, read_passages, restored
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 from heedful.tasks.start import copy_weights, read_start
 from heedful.tasks.translate import Translator, ends_of, most_places
 
@@ -39,8 +38,7 @@ class DenoiseJob:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
-            row = TRANSLATORS[recipe.preset]
-            row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            row = row_of(TRANSLATORS, recipe)
             known = None if begun is None else read_tokenizers(begun)
             self.tokenizer = known[0] if known else _train_tokenizer(recipe, corpus)
             size = self.tokenizer.size

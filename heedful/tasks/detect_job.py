@@ -7,19 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
+from heedful.core.config import to_json
 from heedful.data.boxes import BoxedImages, read_boxed_images, thing_labels
 from heedful.data.images import Preparation, survey
 from heedful.errors import InputError
 from heedful.models.detr import DETRConfig
 from heedful.models.vision_presets import DETECTORS, detector
-from heedful.models.vision_presets import Detector as Row
 from heedful.store import files
 from heedful.tasks.detect import About, Detector, DetectTask, check_labels, sample
 from heedful.tasks.folder import parameters, write_model
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.picture_job import begin_from, make_viewer, picture_card, read_start, view_size
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 
 SHOWN = 8  # pictures of a sample
 ROOM = 2  # queries a thing of the fullest picture, at least
@@ -45,8 +44,7 @@ class DetectJob:
         most = max(map(len, corpus.train.things))
         size = view_size(corpus.size, recipe.images.size)
         if self.start is None:
-            row = DETECTORS[recipe.preset]
-            row = from_json(Row, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            row = row_of(DETECTORS, recipe)
             queries = row.n_queries if "n_queries" in recipe.model else max(row.n_queries, ROOM * most)
             backbone = replace(row.backbone, channels=corpus.channels)
             self.config = detector(replace(row, backbone=backbone), n_classes=len(labels), n_queries=queries)

@@ -5,75 +5,37 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
-from heedful.data.documents import Documents, read_documents
-from heedful.data.tokenizer import train_tokenizer
+from heedful.data.documents import Documents
 from heedful.errors import InputError
 from heedful.models.encoder import EncoderConfig
-from heedful.models.presets import ENCODERS, Bidirectional, encoder
+from heedful.models.presets import ENCODERS, encoder
 from heedful.tasks.blanks import SHARE, Hider, Joiner
-from heedful.tasks.card import data_facts, fingerprint, model_card, origin, score_table
+from heedful.tasks.card import model_card, origin, score_table
 from heedful.tasks.fill import Filler, FillTask
-from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.tasks.folder import parameters, write_run
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.recipe import Recipe
-from heedful.tasks.start import copy_weights, read_start
+from heedful.tasks.recipe import Recipe, row_of
+from heedful.tasks.text_job import TextJob
 
 SHOWN = 5  # texts of a sample
 
 
-class FillJob:
-    """`corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizer. Raises InputError."""
-
+class FillJob(TextJob):
     score_names: tuple[str, ...] = ("accuracy",)
 
     def __init__(self, recipe: Recipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
-        self.recipe, data = recipe, recipe.data
-        if corpus is None and not data.path:
-            raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
-        self.corpus = corpus = corpus or read_documents(data.path)
-        self.start = read_start(recipe, begun, "fill")
-        if self.start:
-            self.tokenizer = self.start.source
-            where = f"{recipe.start_from}/config.json"
-            self.config = from_json(EncoderConfig, self.start.model["model"], where=where)
-        else:
-            row = ENCODERS[recipe.preset]
-            row = from_json(Bidirectional, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-            known = None if begun is None else read_tokenizers(begun)
-            kind, size = data.tokenizer, data.vocab_size
-            self.tokenizer = known[0] if known else train_tokenizer(corpus.train, kind=kind, size=size, mask=True)
-            pairs = data.pairs != "none"
-            self.config = encoder(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
-        if data.pairs != "none" and (not self.config.pairs or self.config.embed.types < 2):
+        data, pairs = recipe.data, recipe.data.pairs != "none"
+        row = None if recipe.start_from else row_of(ENCODERS, recipe)
+        super().__init__(recipe, corpus, begun, mask=True)
+        self.config = (
+            self.started(EncoderConfig)
+            if row is None
+            else encoder(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
+        )
+        if pairs and (not self.config.pairs or self.config.embed.types < 2):
             what = f"the model {recipe.start_from or recipe.preset} does not tell pairs of texts apart"
             raise InputError(what, fix="leave out data.pairs")
-        self.about = {"task": "fill"} | ({"pairs": data.pairs} if data.pairs != "none" else {})
-        self.notes = list(corpus.notes)
-        self.documents = self.tokenizer.encode_whole(corpus.train)
-        self.fingerprint = fingerprint(corpus.train)
-        self.tokenizer_hash = self.tokenizer.fingerprint
-
-    def describe(self) -> str:
-        tokens = sum(map(len, self.documents))
-        return f"{len(self.documents):,} documents, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
-
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
-    def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        own = {
-            "tokens": sum(map(len, self.documents)),
-            "fingerprint": self.fingerprint,
-            "vocabulary": self.tokenizer.size,
-            "notes": self.notes,
-        }
-        return data_facts(corpus, "documents") | own | (self.start.facts() if self.start else {})
-
-    def begin(self, model: Any) -> None:
-        if self.start:
-            copy_weights(model, self.recipe.start_from)
+        self.about = {"task": "fill"} | ({"pairs": data.pairs} if pairs else {})
 
     def task(self, model: Any) -> FillTask:
         context, data = self.config.embed.places.size, self.recipe.data

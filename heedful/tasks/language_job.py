@@ -4,70 +4,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
-from heedful.data.documents import Documents, read_documents
-from heedful.data.tokenizer import train_tokenizer
-from heedful.errors import InputError
+from heedful.data.documents import Documents
 from heedful.models.lm import LMConfig
-from heedful.models.presets import LANGUAGE_MODELS, Decoder, language_model
-from heedful.tasks.card import data_facts, fingerprint, model_card
-from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
+from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.tasks.card import model_card
+from heedful.tasks.folder import parameters, write_run
 from heedful.tasks.generate import LanguageModel, LanguageTask, Likelihood
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.recipe import Recipe
-from heedful.tasks.start import copy_weights, read_start
+from heedful.tasks.recipe import Recipe, row_of
+from heedful.tasks.text_job import TextJob
 
 ABOUT = {"task": "generate"}
 SHOWN = 200  # tokens of a sample
 
 
-class LanguageJob:
-    """`corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizer. Raises InputError."""
-
+class LanguageJob(TextJob):
     score_names: tuple[str, ...] = ("bits_per_byte",)
 
     def __init__(self, recipe: Recipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
-        self.recipe, data = recipe, recipe.data
-        if corpus is None and not data.path:
-            raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
-        self.corpus = corpus = corpus or read_documents(data.path)
-        self.start = read_start(recipe, begun, "generate")
-        if self.start:
-            self.tokenizer = self.start.source
-            where = f"{recipe.start_from}/config.json"
-            self.config = from_json(LMConfig, self.start.model["model"], where=where)
-        else:
-            row = LANGUAGE_MODELS[recipe.preset]
-            row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-            known = None if begun is None else read_tokenizers(begun)
-            kind, size = data.tokenizer, data.vocab_size
-            self.tokenizer = known[0] if known else train_tokenizer(corpus.train, kind=kind, size=size)
-            self.config = language_model(row, vocab_size=self.tokenizer.size)
-        self.notes = list(corpus.notes)
-        self.documents = self.tokenizer.encode_whole(corpus.train)
-        self.fingerprint = fingerprint(corpus.train)
-        self.tokenizer_hash = self.tokenizer.fingerprint
-
-    def describe(self) -> str:
-        tokens = sum(map(len, self.documents))
-        return f"{len(self.documents):,} documents, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
-
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
-    def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        own = {
-            "tokens": sum(map(len, self.documents)),
-            "fingerprint": self.fingerprint,
-            "vocabulary": self.tokenizer.size,
-            "notes": self.notes,
-        }
-        return data_facts(corpus, "documents") | own | (self.start.facts() if self.start else {})
-
-    def begin(self, model: Any) -> None:
-        if self.start:
-            copy_weights(model, self.recipe.start_from)
+        row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
+        super().__init__(recipe, corpus, begun)
+        size = self.tokenizer.size
+        self.config = self.started(LMConfig) if row is None else language_model(row, vocab_size=size)
 
     def task(self, model: Any) -> LanguageTask:
         context = self.config.embed.places.size

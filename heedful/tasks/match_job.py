@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
+from heedful.core.config import to_json
 from heedful.data.augment import AUGMENTS
 from heedful.data.captions import CaptionedImages, read_captioned
 from heedful.data.images import Preparation, survey
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.clip import CLIPConfig
-from heedful.models.vision_presets import PAIRS, TwoTowers, two_towers
+from heedful.models.vision_presets import PAIRS, two_towers
 from heedful.store import files
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.match import LARGEST_SCALE, About, Layout, Matcher, MatchTask, lowered
 from heedful.tasks.picture_job import augment_of, begin_from, picture_card, read_start
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 SHOWN = 8  # pictures of a sample
@@ -154,9 +154,8 @@ def _made_for(
 ) -> tuple[CLIPConfig, About]:
     """A new model for pictures of this size. Of a preset for small pictures the patches are as large as leaves about
     its grid, unless `model.patch` is given."""
-    row = PAIRS[recipe.preset]
+    row = row_of(PAIRS, recipe)
     patch = recipe.model.get("patch")
-    row = from_json(TwoTowers, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
     size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *corpus.size))
     if patch is None and row.size <= SMALL:
         wanted = size * row.patch / row.size

@@ -15,13 +15,13 @@ from heedful.data.palette import Palette, grey_palette, learn_palette
 from heedful.errors import InputError
 from heedful.look.sheet import contact_sheet, png
 from heedful.models.lm import LMConfig
-from heedful.models.presets import PAINTERS, Decoder, language_model
+from heedful.models.presets import PAINTERS, language_model
 from heedful.store import files
 from heedful.tasks.folder import parameters, write_model
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.paint import About, Painter, PaintTask
 from heedful.tasks.picture_job import augment_of, begin_from, picture_card, read_start
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 
 GREYS, COLOURS = 16, 512
 SHOWN = 16  # pictures of a sample
@@ -42,8 +42,7 @@ class PaintJob:
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         if self.start is None:
-            row = PAINTERS[recipe.preset]
-            row = from_json(Decoder, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            row = row_of(PAINTERS, recipe)
             size = plan.size or isqrt(row.context)
             preparation = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size))
             palette = _palette(recipe, corpus, preparation) if begun is None else _known(begun)

@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
 from heedful.data.tokenizer import train_tokenizer
 from heedful.data.trees import LEAF, Brackets, Treebank, linearise, read_treebank
 from heedful.errors import InputError
@@ -17,7 +16,7 @@ from heedful.tasks.card import model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.parse import About, Parser
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 from heedful.tasks.translate import TranslationTask, most_places
 
 SHOWN = 4  # trees of a sample
@@ -46,8 +45,7 @@ class ParseJob:
             length_penalty=recipe.decode.length_penalty,
         )
         brackets = Brackets(self.about.labels)
-        row = TRANSLATORS[recipe.preset]
-        row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+        row = row_of(TRANSLATORS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
         self.config = translator(row, **sizes, joint=False)
         longest = min(data.longest, most_places(self.config) or data.longest)

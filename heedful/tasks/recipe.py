@@ -8,12 +8,12 @@ import re
 import runpy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from heedful.core.config import unknown_key
+from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError, MissingError
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, PAINTERS, TRANSLATORS, DecoderOnly
 from heedful.models.vision_presets import DETECTORS, PAIRS, SEGMENTERS, VISION_TRANSFORMERS
@@ -34,6 +34,9 @@ Task = Literal[
     "match",
     "paint",
 ]
+
+
+Row = TypeVar("Row")
 
 
 class Section(BaseModel):
@@ -195,6 +198,12 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},
 }
 TASKS = tuple(PRESETS)
+
+
+def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
+    """The recipe's preset, with what the recipe says of the model. Raises InputError."""
+    row = presets[recipe.preset]
+    return from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
 
 
 def read_recipe(name: str) -> Recipe:

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
+from heedful.core.config import to_json
 from heedful.data.images import Preparation, survey
 from heedful.data.masks import MaskedImages, MaskedPart, read_masked_images
 from heedful.errors import InputError
 from heedful.models.pyramid import PyramidConfig
-from heedful.models.vision_presets import SEGMENTERS, Mix, segmenter
+from heedful.models.vision_presets import SEGMENTERS, segmenter
 from heedful.tasks.folder import parameters, write_model
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.picture_job import begin_from, make_viewer, picture_card, read_start, view_size
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 from heedful.tasks.segment import About, Segmenter, SegmentTask
 
 TOLD = ("loss", "miou", "pixel_accuracy")
@@ -40,8 +40,7 @@ class SegmentJob:
             survey(part.images)
             _read(part)
         if self.start is None:
-            row = SEGMENTERS[recipe.preset]
-            row = from_json(Mix, to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            row = row_of(SEGMENTERS, recipe)
             self.config = segmenter(row, n_classes=len(classes.labels), channels=corpus.channels)
             seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         else:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import from_json, to_json
 from heedful.data.text import Corpus, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
@@ -19,7 +18,7 @@ from heedful.store import files
 from heedful.tasks.card import model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.recipe import Recipe
+from heedful.tasks.recipe import Recipe, row_of
 from heedful.tasks.scores import LABELS, METRICS, rouge_scorer
 from heedful.tasks.start import copy_weights, read_start
 from heedful.tasks.translate import (
@@ -50,8 +49,7 @@ class TranslationJob:
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
-            row = TRANSLATORS[recipe.preset]
-            row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            row = row_of(TRANSLATORS, recipe)
             known = None if begun is None else read_tokenizers(begun)
             self.source, self.target = known or _train_tokenizers(recipe, corpus)
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
