@@ -78,7 +78,7 @@ def train(
 
     Example: heed train translate --data pairs.tsv --out runs/mine --set train.minutes=10
     """
-    from heedful.tasks.recipe import override, read_recipe
+    from heedful.tasks.recipe import TASKS, TUNING, override, read_recipe
     from heedful.tasks.resume import saved_recipe
     from heedful.tasks.run import train as run_training
 
@@ -104,6 +104,9 @@ def train(
 
         recipe, why = sized(recipe, out)
         shown.say(why)
+    if start_from is not None and task in TASKS and not (Path(start_from) / "recipe.yaml").is_file():
+        recipe = override(recipe, TUNING)
+        shown.say(f"an imported model is tuned with {', '.join(TUNING)}, unless --set says otherwise")
     recipe = override(recipe, settings)
     finished = shown.follow(run_training(recipe, out, resume=resume))
     if finished is None:  # one of several ranks, of which the first tells how it went

@@ -198,6 +198,8 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "answer": {"preset": "encoder-small", "train": {"lr": 5e-4, "warmup": 100}},
 }
 TASKS = tuple(PRESETS)
+# How a model is tuned that was imported, and so has no rates of its own (Devlin et al. 2019, appendix A.3).
+TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
 
 
 def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:

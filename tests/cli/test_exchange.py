@@ -10,6 +10,8 @@ import pytest
 
 import heedful
 from heedful import cli
+from heedful.tasks.recipe import Recipe
+from heedful.tasks.resume import saved_recipe
 from hub import LINES, gpt2_folder
 
 
@@ -47,6 +49,21 @@ def test_import_says_what_it_became(folder: Path, tmp_path: Path, monkeypatch, c
         "out": "runs/tiny",
     }
     assert said.err.splitlines()[0] == f"GPT-2: {parameters:,} parameters, 301 tokens in the vocabulary"
+
+
+def test_an_imported_model_is_tuned_gently(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "book.txt").write_text("\n".join(LINES), encoding="utf-8")
+    words = ["train", "generate", "--data", tmp_path / "book.txt", "--from", run, "--set", "train.steps=1"]
+    words += ["--set", "train.precision=fp32"]
+    rates = {}
+    for name, more in (("default", []), ("own", ["--set", "train.lr=3e-4"])):
+        assert heed(*words, "--out", tmp_path / name, *more) == 0
+        rates[name] = saved_recipe(tmp_path / name).train
+    assert (rates["default"].optimizer, rates["default"].lr) == ("adam", 5e-5)
+    assert rates["own"].lr == 3e-4
+    assert "an imported model is tuned with" in capsys.readouterr().err
+    assert heed(*words[:5], tmp_path / "default", *words[6:], "--out", tmp_path / "again") == 0
+    assert saved_recipe(tmp_path / "again").train.lr == Recipe(task="generate").train.lr
 
 
 def test_an_imported_model_is_served_by_every_verb(run: Path, tmp_path: Path, capsys) -> None:
