@@ -109,9 +109,8 @@ def _detect(served: Any, file: str, options: Options) -> Looked:
 
 
 def _refuse_choices(options: Options, each: str) -> None:
-    if options["kind"] == "html" or options["chosen"] or options["head"] is not None:
-        what = f"one picture for each {each} is all there is"
-        raise InputError(what, fix="--out x.png or x.svg, no --layer, no --head")
+    if options["chosen"] or options["head"] is not None:
+        raise InputError(f"one picture for each {each} is all there is", fix="leave out --layer and --head")
 
 
 def _match(served: Any, file: str, options: Options) -> Looked:

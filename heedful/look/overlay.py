@@ -64,6 +64,11 @@ def overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> U
     return (255 * torch.lerp(grey.expand(3, -1, -1), colours, share)).round().byte()
 
 
+def raised(picture: UInt8[Tensor, "N h w"], map_: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
+    """`overlay`, from the map's own least to its own most."""
+    return overlay(picture, map_ - map_.min())
+
+
 def sheet(maps: Maps, *, title: str) -> Figure:
     """The picture and all layers together on top; below a row a layer, its mean over heads first."""
     H = max(len(layer) for layer in maps.layers.values())
@@ -92,7 +97,7 @@ def over_each(picture: UInt8[Tensor, "N h w"], maps: Mapping[str, Float[Tensor, 
             axes.axis("off")
         _show(grid[0], picture.expand(3, -1, -1), "picture")
         for axes, (name, weights) in zip(grid[1:], maps.items(), strict=True):
-            _show(axes, overlay(picture, weights - weights.min()), name)
+            _show(axes, raised(picture, weights), name)
         figure.suptitle(title, parse_math=False, x=0.01, ha="left")
     return figure
 
@@ -122,14 +127,27 @@ def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -
         parts += [
             _figure(overlay(maps.picture, head), f"head {maps.first + number}") for number, head in enumerate(heads)
         ]
-    told = ", ".join(f"{html.escape(token_label(label))} {chance:.3f}" for label, chance in said)
+    return _page(title, ", ".join(f"{token_label(label)} {chance:.3f}" for label, chance in said), parts)
+
+
+def each_page(
+    picture: UInt8[Tensor, "N h w"], maps: Mapping[str, UInt8[Tensor, "3 a b"]], *, title: str, told: str
+) -> str:
+    """The picture, and what is drawn over it under its name, as such an html file."""
+    whole = {"picture": picture.expand(3, -1, -1)} | {token_label(name): drawn for name, drawn in maps.items()}
+    return _page(
+        title, told, [f'<div class="large">{"".join(_figure(own, name) for name, own in whole.items())}</div>']
+    )
+
+
+def _page(title: str, told: str, parts: Sequence[str]) -> str:
     allowed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{allowed}'"
     name = html.escape(token_label(title, limit=200))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style></head>'
-        f"<body><h1>{name}</h1><p>{told}</p>{''.join(parts)}</body></html>\n"
+        f"<body><h1>{name}</h1><p>{html.escape(told)}</p>{''.join(parts)}</body></html>\n"
     )
 
 

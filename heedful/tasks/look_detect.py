@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.data.images import read_image
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import enlarged, over_each
+from heedful.look.overlay import each_page, enlarged, over_each, raised
 from heedful.look.record import record
 from heedful.tasks.average_precision import Found
 from heedful.tasks.detect import Detector
@@ -46,11 +46,27 @@ def look(detector: Detector, file: str | Path, *, threshold: float = 0.5) -> Loo
 
 
 def draw(looked: Looked, kind: str) -> bytes:
-    """The picture, and over it the map and the box of each thing, as a .png or .svg file."""
+    """The picture, and over it the map and the box of each thing, as a .png, .svg or .html file."""
     names = [f"{i}: {one.label} {one.score:.2f}" for i, one in enumerate(looked.found, 1)]
-    named = dict(zip(names, looked.maps, strict=True))
-    figure, times = over_each(looked.picture, named, title=looked.file), enlarged(looked.picture)
-    for axes, one in zip(figure.axes[1:], looked.found, strict=True):
-        left, top, right, bottom = (times * edge - 0.5 for edge in one.box)
-        axes.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, color="cyan", linewidth=1))
+    named, times = dict(zip(names, looked.maps, strict=True)), enlarged(looked.picture)
+    boxes = [[times * edge for edge in one.box] for one in looked.found]
+    if kind == "html":
+        drawn = {name: raised(looked.picture, weights) for name, weights in named.items()}
+        for pixels, (left, top, right, bottom) in zip(drawn.values(), boxes, strict=True):
+            _frame(pixels, round(left), round(top), round(right) - 1, round(bottom) - 1)
+        return each_page(looked.picture, drawn, title=looked.file, told="where the query of each thing looked").encode()
+    figure = over_each(looked.picture, named, title=looked.file)
+    for axes, (left, top, right, bottom) in zip(figure.axes[1:], boxes, strict=True):
+        corner, size = (left - 0.5, top - 0.5), (right - left, bottom - top)
+        axes.add_patch(Rectangle(corner, *size, fill=False, color="cyan", linewidth=1))
     return to_bytes(figure, "png" if kind == "png" else "svg")
+
+
+def _frame(pixels: UInt8[Tensor, "3 a b"], left: int, top: int, right: int, bottom: int) -> None:
+    """Draws the edges of a box, as far as they are in the picture."""
+    cyan = torch.tensor([0, 255, 255], dtype=torch.uint8)[:, None]
+    rows, columns = (slice(max(0, first), last + 1) for first, last in ((top, bottom), (left, right)))
+    for row in {top, bottom} & {*range(pixels.shape[1])}:
+        pixels[:, row, columns] = cyan
+    for column in {left, right} & {*range(pixels.shape[2])}:
+        pixels[:, rows, column] = cyan

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.data.images import read_image
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import over_each
+from heedful.look.overlay import each_page, over_each, raised
 from heedful.tasks.match import Matcher
 
 
@@ -40,6 +40,10 @@ def look(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> Looked:
 
 
 def draw(looked: Looked, kind: str) -> bytes:
-    """The picture, and over it each text, as a .png or .svg file: from its lowest cosine, left grey, to its highest."""
+    """The picture, and over it each text, as a .png, .svg or .html file: from its lowest cosine, left grey, to its
+    highest."""
     maps = {f"{text}\n{cosines.min():.2f} to {cosines.max():.2f}": cosines for text, cosines in looked.cosines.items()}
+    if kind == "html":
+        drawn = {name: raised(looked.picture, cosines) for name, cosines in maps.items()}
+        return each_page(looked.picture, drawn, title=looked.file, told="how near each patch is to a text").encode()
     return to_bytes(over_each(looked.picture, maps, title=looked.file), "png" if kind == "png" else "svg")

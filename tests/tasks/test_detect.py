@@ -1,6 +1,9 @@
 """A detector from its boxes to what it finds; and what counts as found."""
 
+import base64
+import io
 import json
+import re
 
 import numpy
 import pytest
@@ -202,10 +205,16 @@ def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
     assert not torch.equal(looked.maps[0], looked.maps[1])
     assert len(look_detect.look(model, tmp_path / "scene.png", threshold=2.0).found) == 1
     assert look_detect.draw(looked, "png").startswith(b"\x89PNG")
-    for name, code in {"look.html": 2, "look.svg": 0}.items():
-        words = ["heed", "look", run[0], tmp_path / "scene.png", "--out", tmp_path / name]
+    for name, more, code in (("look.html", [], 0), ("look.svg", [], 0), ("one.svg", ["--head", 1], 2)):
+        words = ["heed", "look", run[0], tmp_path / "scene.png", "--out", tmp_path / name, *more]
         monkeypatch.setattr("sys.argv", [str(word) for word in words])
         with pytest.raises(SystemExit) as left:
             main()
         assert left.value.code == code
     assert "1: " in (tmp_path / "look.svg").read_text()
+    pictures = re.findall(
+        r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)"', (tmp_path / "look.html").read_text()
+    )
+    assert [name[:3] for _, name in pictures] == ["pic", *(f"{i}: " for i in range(1, len(pictures)))]
+    with Image.open(io.BytesIO(base64.b64decode(pictures[1][0]))) as drawn:
+        assert (0, 255, 255) in {drawn.getpixel((x, y)) for x in range(drawn.width) for y in range(drawn.height)}

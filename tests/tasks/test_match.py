@@ -235,6 +235,9 @@ def test_looking_tells_where_a_text_is_near(run, files):
         assert cosines.abs().max() <= 1 + 1e-5
     assert draw(before, "png")[:4] == b"\x89PNG"
     assert b"<svg" in draw(before, "svg")
+    page = draw(before, "html").decode()
+    assert page.count("<img ") == 1 + len(before.cosines)
+    assert "script" not in page
 
 
 def test_it_reads_texts_in_lower_case(run):
