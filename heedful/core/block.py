@@ -136,13 +136,14 @@ class Block(nn.Module):
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(context) if cache is None else cache.memory
+            assert self.cross_attention is not None
+            assert kv is not None
             asking, places = h, context.positions
-            if len(h) > len(kv.key):  # type: ignore[union-attr]  # rows that share a memory ask it as one
-                asking = h.reshape(len(kv.key), -1, h.shape[2])  # type: ignore[union-attr]
+            if len(h) > len(kv.key):  # the rows that share a memory ask it as one row
+                asking = h.reshape(len(kv.key), -1, h.shape[2])
                 if places is not None:
                     places = places.expand(len(h), *places.shape[1:]).reshape(*asking.shape[:2], *places.shape[2:])
-            found = self.cross_attention(asking, kv, mask=context.memory_mask, positions=places)  # type: ignore[misc]
-            return found.view_as(h)
+            return self.cross_attention(asking, kv, mask=context.memory_mask, positions=places).view_as(h)
 
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:

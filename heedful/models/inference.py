@@ -37,7 +37,7 @@ class Float32Linear(nn.Linear):
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
         N, K = self.weight.shape
         rows = x.numel() // K
-        if torch.is_grad_enabled() or x.dtype != torch.float32 or rows * N * K < SMALL:
+        if torch.is_grad_enabled() or x.dtype != torch.float32 or not x.is_cpu or rows * N * K < SMALL:
             return F.linear(x, self.weight, self.bias)
         if rows > 1 or self.parts is None:
             return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")

@@ -126,3 +126,6 @@ def test_what_cannot_be() -> None:
     names = {name for name, _ in elsewhere.named_modules()}
     assert {name for name, _ in for_inference(elsewhere).named_modules()} == names
     assert isinstance(elsewhere.head, nn.Linear)
+    moved = for_inference(nn.Sequential(nn.Linear(512, 512))).to("meta")
+    with torch.inference_mode():
+        assert moved(torch.zeros(2, 512, device="meta")).shape == (2, 512)
