@@ -23,12 +23,15 @@ def look(
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
     layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
     head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="The second of two texts; for a question, the text that answers it.")
+    ] = None,
     shown: Annotated[
         list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw who looked at whom while a sentence was translated, or read to be filled, encoded or classified; or what was
+    """Draw who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was
     looked at in a picture, for what was found in it, or where in it a text is near.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
@@ -48,6 +51,8 @@ def look(
         raise InputError(f"a model for {task!r}", where=str(run), fix=f"look at one for {', '.join(LOOKS)}")
     if target is not None and task != "translate":
         raise InputError("--target says nothing to a model that does not translate", where=str(run), fix="leave it out")
+    if pair is not None and LOOKS[task] is not _reading:
+        raise InputError("--pair is for texts that are read in twos", where=str(run), fix="leave it out")
     if (shown is not None) != (task == "match"):
         what, fix = "--text says nothing to a model that does not match pictures and texts", "leave it out"
         if shown is None:
@@ -55,6 +60,7 @@ def look(
         raise InputError(what, where=str(run), fix=fix)
     options = {
         "texts": shown,
+        "pair": pair,
         "kind": kind,
         "target": target,
         "layers": layer or "*",
@@ -78,15 +84,17 @@ def _translation(translator: Any, text: str, options: Options) -> Looked:
 
 
 def _reading(served: Any, text: str, options: Options) -> Looked:
-    from heedful.tasks.look import draw, first_row, head_labels, look_within
+    from heedful.tasks.generate import LanguageModel
+    from heedful.tasks.look import draw, head_labels, look_within, row_of
 
-    looked = look_within(served, text, layers=options["layers"])
+    looked = look_within(served, text, pair=options["pair"], layers=options["layers"])
     picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
-    first = first_row(looked)
-    likeliest = sorted(first, key=lambda pair: -pair[1])[:5]
-    told = f"{looked.read[0]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
+    name, at = ("last", -1) if isinstance(served, LanguageModel) else ("first", 0)  # the token that sums a text up
+    row = row_of(looked, at)
+    likeliest = sorted(row, key=lambda pair: -pair[1])[:5]
+    told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return picture, told, facts | {"heads": head_labels(looked), "first": first}
+    return picture, told, facts | {"heads": head_labels(looked), name: row}
 
 
 def _image(served: Any, file: str, options: Options) -> Looked:
@@ -128,6 +136,9 @@ LOOKS: dict[str, Callable[[Any, str, Options], Looked]] = {
     "fill": _reading,
     "encode": _reading,
     "classify": _reading,
+    "tag": _reading,
+    "answer": _reading,
+    "generate": _reading,
     "classify-images": _image,
     "match": _match,
     "detect": _detect,

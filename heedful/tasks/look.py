@@ -7,17 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.data.frame import Frame, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import heatmap, overview, to_bytes
 from heedful.look.labels import summary
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
-from heedful.models import Classifier, Transducer
+from heedful.models import LM, Transducer
+from heedful.tasks.answer import Answerer
 from heedful.tasks.classify import TextClassifier
 from heedful.tasks.embed import TextEncoder
 from heedful.tasks.fill import Filler
+from heedful.tasks.generate import LanguageModel
+from heedful.tasks.tag import Tagger
 from heedful.tasks.translate import Translator
+
+Reads = Filler | TextEncoder | TextClassifier | Tagger | Answerer | LanguageModel
 
 
 @dataclass(frozen=True)
@@ -64,34 +70,54 @@ def look(translator: Translator, text: str, *, target: str | None = None, layers
     )
 
 
-def look_within(
-    served: Filler | TextEncoder | TextClassifier, text: str, *, layers: str | Sequence[str] = "*"
-) -> Looked:
-    """Reads `text` and records who looked at whom on the way: queries and keys are its tokens, framed.
+def look_within(served: Reads, text: str, *, pair: str | None = None, layers: str | Sequence[str] = "*") -> Looked:
+    """Reads `text`, or a question and the `pair` that answers it, or two texts, and records who looked at whom on the
+    way: queries and keys are its tokens, framed.
 
-    `layers` chooses by name, such as "stack.blocks.0.*". Raises InputError for an empty text, or more tokens than the
-    model can read at once.
+    `layers` chooses by name, such as "stack.blocks.0.*". Raises InputError for an empty text, for more tokens than the
+    model can read at once, and for a pair where the model reads one text, or none where it reads two.
     """
-    tokenizer, model = served.tokenizer, served.model
-    (ids,) = tokenizer.encode_masked([text]) if isinstance(served, Filler) else tokenizer.encode([text])
-    if not ids:
-        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
-    body: Any = (model.lm or model.encoder) if isinstance(model, Classifier) else model
+    tokenizer = served.tokenizer
     match served:
         case Filler():
-            row = [tokenizer.bos, *ids, tokenizer.eos]
-        case TextEncoder():
-            row = served.frame.put(ids).tokens
+            encode = tokenizer.encode_masked
+        case LanguageModel():
+            encode = tokenizer.encode_whole
         case _:
-            row = served.layout.frame.put(ids).tokens
-    if len(row) > body.config.embed.places.size:
-        what = f"{len(row)} tokens, but the model reads at most {body.config.embed.places.size}"
+            encode = tokenizer.encode
+    first, *second = encode([text] if pair is None else [text, pair])
+    if not first or second == [[]]:
+        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
+    if pair is not None and not isinstance(served, TextClassifier | Answerer):
+        raise InputError("this model reads one text", fix="leave out --pair")
+    if pair is None and isinstance(served, Answerer):
+        raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
+    body, frame = _body(served)
+    framed = frame.put(first, *second)
+    if len(framed.tokens) > body.config.embed.places.size:
+        what = f"{len(framed.tokens)} tokens, but the model reads at most {body.config.embed.places.size}"
         raise InputError(what, where=f"{text[:40]}...", fix="give less text")
-    tokens = torch.tensor([row], device=body.embed.tokens.weight.device)
+    tokens, _, types = (part.to(body.embed.tokens.weight.device) for part in rectangle([framed]))
     with torch.inference_mode(), record(body, layers) as recording:
-        body.hidden(tokens)
-    shown = _pieces(tokenizer, row)
+        body.hidden(tokens) if isinstance(body, LM) else body.hidden(tokens, None, types)
+    shown = _pieces(tokenizer, framed.tokens)
     return Looked(text, shown, shown, shown, {name: recording.weights(name)[0] for name in recording.names})
+
+
+def _body(served: Reads) -> tuple[Any, Frame]:
+    """What reads, and what it reads around a text."""
+    model, tokenizer = served.model, served.tokenizer
+    match served:
+        case TextClassifier():
+            return model.lm or model.encoder, served.layout.frame
+        case Tagger() | Answerer():
+            return model.encoder, Frame.of_encoder(tokenizer)
+        case LanguageModel():
+            return model, Frame(served.before, [], [])
+        case TextEncoder():
+            return model, served.frame
+        case _:
+            return model, Frame([tokenizer.bos], [], [tokenizer.eos])
 
 
 def head_labels(looked: Looked) -> dict[str, list[str]]:
@@ -99,11 +125,10 @@ def head_labels(looked: Looked) -> dict[str, list[str]]:
     return {name: [str(label) for label in summary(each, same=True)] for name, each in looked.weights.items()}
 
 
-def first_row(looked: Looked) -> list[tuple[str, float]]:
-    """What the first token, which sums a text up, looked at in the last layer: each token and its share, the heads'
-    mean."""
+def row_of(looked: Looked, at: int) -> list[tuple[str, float]]:
+    """What the token in this place looked at in the last layer: each token and its share, the heads' mean."""
     last = [*looked.weights.values()][-1]
-    return list(zip(looked.read, last.mean(0)[0].tolist(), strict=True))
+    return list(zip(looked.read, last.mean(0)[at].tolist(), strict=True))
 
 
 def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:

@@ -71,6 +71,9 @@ def test_an_imported_model_is_served_by_every_verb(run: Path, tmp_path: Path, ca
     assert heed("generate", run, "The small", "--tokens", 5, "--temperature", 0, "--json") == 0
     assert json.loads(capsys.readouterr().out)["prompt"] == "The small"
     assert heed("generate", run, "--tokens", 5) == 0
+    assert heed("look", run, "The small", "--out", tmp_path / "look.html", "--json") == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])["last"]
+    assert sum(share for _, share in last) == pytest.approx(1, abs=1e-4)
     assert heed("score", run, "The small", "--json") == 0
     assert heed("eval", run, "--data", tmp_path / "book.txt", "--json") == 0
     capsys.readouterr()

@@ -76,6 +76,26 @@ def test_embed(data, run, capsys):
     assert "there is no pool 'last'" in capsys.readouterr().err
 
 
+def test_look(data, tmp_path, capsys):
+    words = ["--out", tmp_path / "look.svg", "--json"]
+    assert heed("look", data / "tag", "the dog1", *words) == 0
+    (seen,) = objects(capsys)
+    assert [token for token, _ in seen["first"]][:1] == ["<s>"]
+    assert sum(share for _, share in seen["first"]) == pytest.approx(1, abs=1e-4)
+    assert heed("look", data / "answer", "where is ada3?", "--pair", CONTEXTS[3], *words) == 0
+    (seen,) = objects(capsys)
+    tokens = [token for token, _ in seen["first"]]
+    assert tokens.count("</s>") == 2
+    assert (tmp_path / "look.svg").read_text().startswith("<?xml")
+    for run, more, says in (
+        ("answer", [], "give --pair"),
+        ("tag", ["--pair", "a dog"], "reads one text"),
+        ("tag", ["--text", "a dog"], "does not match pictures"),
+    ):
+        assert heed("look", data / run, "the dog1", *words, *more) == 2
+        assert says in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("run", ["tag", "answer"])
 def test_check_and_info(data, run, capsys):
     assert heed("check", data / run, "--json") == 0
