@@ -104,7 +104,8 @@ def train(
 
         recipe, why = sized(recipe, out)
         shown.say(why)
-    if start_from is not None and task in TASKS and not (Path(start_from) / "recipe.yaml").is_file():
+    start = Path(start_from or "")
+    if start_from and task in TASKS and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file():
         recipe = override(recipe, TUNING)
         shown.say(f"an imported model is tuned with {', '.join(TUNING)}, unless --set says otherwise")
     recipe = override(recipe, settings)

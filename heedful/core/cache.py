@@ -138,7 +138,7 @@ def _like(kv: KV, rows: int, size: int) -> KV:
 @dataclass(frozen=True)
 class BlockCache:
     """One block's memory: its own past, and the keys and values of the encoder's output, projected once.
-    Where those have fewer rows, the rows of the past share them, as many of them side by side as there are fewer."""
+    A row of the memory may be that of several rows of the past, side by side, and of equally many each."""
 
     past: Past
     memory: KV | None = None

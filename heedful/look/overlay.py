@@ -135,9 +135,8 @@ def each_page(
 ) -> str:
     """The picture, and what is drawn over it under its name, as such an html file."""
     whole = {"picture": picture.expand(3, -1, -1)} | {token_label(name): drawn for name, drawn in maps.items()}
-    return _page(
-        title, told, [f'<div class="large">{"".join(_figure(own, name) for name, own in whole.items())}</div>']
-    )
+    figures = "".join(_figure(own, name) for name, own in whole.items())
+    return _page(title, told, [f'<div class="large">{figures}</div>'])
 
 
 def _page(title: str, told: str, parts: Sequence[str]) -> str:
