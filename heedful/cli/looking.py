@@ -85,12 +85,12 @@ def _translation(translator: Any, text: str, options: Options) -> Looked:
 
 def _reading(served: Any, text: str, options: Options) -> Looked:
     from heedful.tasks.generate import LanguageModel
-    from heedful.tasks.look import draw, head_labels, look_within, row_of
+    from heedful.tasks.look import draw, head_labels, look_within, looked_at
 
     looked = look_within(served, text, pair=options["pair"], layers=options["layers"])
     picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
     name, at = ("last", -1) if isinstance(served, LanguageModel) else ("first", 0)  # the token that sums a text up
-    row = row_of(looked, at)
+    row = looked_at(looked, at)
     likeliest = sorted(row, key=lambda pair: -pair[1])[:5]
     told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}

@@ -125,7 +125,7 @@ def head_labels(looked: Looked) -> dict[str, list[str]]:
     return {name: [str(label) for label in summary(each, same=True)] for name, each in looked.weights.items()}
 
 
-def row_of(looked: Looked, at: int) -> list[tuple[str, float]]:
+def looked_at(looked: Looked, at: int) -> list[tuple[str, float]]:
     """What the token in this place looked at in the last layer: each token and its share, the heads' mean."""
     last = [*looked.weights.values()][-1]
     return list(zip(looked.read, last.mean(0)[at].tolist(), strict=True))

@@ -4,6 +4,7 @@ I pictures of N channels and H x W pixels, B texts of T tokens, D width of the s
 """
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,7 +231,7 @@ class Matcher:
 
     def embed(self, inputs: Sequence[str]) -> Float[Tensor, "B D"]:
         """Of length 1: of a picture where it is a file's path, else of a text. Raises InputError."""
-        shown = [Path(given).is_file() for given in inputs]
+        shown = [os.path.isfile(given) for given in inputs]  # unlike Path's, False for what is too long for a name
         made = torch.empty(len(inputs), self.model.config.d_common)
         for each, chosen in ((self.embed_images, shown), (self.embed_texts, [not own for own in shown])):
             own = [given for given, is_own in zip(inputs, chosen, strict=True) if is_own]

@@ -35,7 +35,7 @@ from heedful.store.checkpoint import read_model
 from heedful.tasks.check import check
 from heedful.tasks.exchange import export_model, import_model
 from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.look import draw, head_labels, look_within, row_of
+from heedful.tasks.look import draw, head_labels, look_within, looked_at
 from heedful.tasks.recipe import build
 from heedful.tasks.run import train
 from hub import LINES, TEXTS, bert_folder, loud, roberta_folder
@@ -131,7 +131,7 @@ def test_what_is_read_can_be_looked_at(pair: Pair) -> None:
     assert len(seen.read) == len(ids)
     assert [*seen.weights] == [f"stack.blocks.{i}.self_attention" for i in range(2)]
     assert all(len(labels) == 4 for labels in head_labels(seen).values())
-    assert sum(share for _, share in row_of(seen, 0)) == pytest.approx(1, abs=1e-5)
+    assert sum(share for _, share in looked_at(seen, 0)) == pytest.approx(1, abs=1e-5)
     assert len(draw(seen, "svg")) > 2000
 
 

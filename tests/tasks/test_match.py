@@ -96,6 +96,7 @@ def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys,
     mixed = matcher.embed(["picture 1", str(files[0]), "B seen", str(files[3])])
     torch.testing.assert_close(mixed[[0, 2]], matcher.embed_texts(["picture 1", "B seen"]))
     torch.testing.assert_close(mixed[[1, 3]], matcher.embed_images([files[0], files[3]]))
+    assert matcher.embed(["a text too long for a file's name " * 200]).shape == (1, 8)
     (tmp_path / "lines.txt").write_text("picture 1\nB seen\n")
     words = [str(files[0]), "--near", str(tmp_path / "lines.txt"), "--json"]
     assert heed(monkeypatch, "embed", str(run[0]), *words) == 0
