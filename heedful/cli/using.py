@@ -83,6 +83,13 @@ def generate(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    draft: Annotated[
+        str,
+        typer.Option(
+            help="int8, int4, none: guess ahead with weights of so few bits, for the same text sooner; "
+            "auto: int8 for one text of a large model."
+        ),
+    ] = "auto",
     stream: Annotated[
         bool | None,
         typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
@@ -98,10 +105,11 @@ def generate(
     chosen: dict[str, Any] = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     chosen |= {"min_p": min_p, "repetition_penalty": repetition_penalty, "stop": stop or [], "seed": seed}
     texts = prompts or [""]
-    alone = len(texts) == samples == 1 and not as_json
+    one = len(texts) == samples == 1
+    alone = one and not as_json
     if stream and not alone:
         raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
-    model = LanguageModel.load(run, weights=weights)
+    model = LanguageModel.load(run, weights=weights, draft=draft if one or draft != "auto" else "none")
     if alone and (sys.stdout.isatty() if stream is None else stream):
         for piece in itertools.chain(texts, model.stream(texts[0], **chosen), "\n"):
             print(piece, end="", flush=True)

@@ -4,6 +4,7 @@ its maps are swapped from outside. For one token every weight is read once, so t
 B inputs, K input width, N output width, G weights of a group.
 """
 
+import copy
 from typing import TypeVar
 
 import torch
@@ -16,34 +17,45 @@ from heedful.errors import InputError
 Model = TypeVar("Model", bound=nn.Module)
 WEIGHTS = ("float32", "int8", "int4")
 TINY = 1e-12  # keeps what is all zeros from being divided by zero
-SMALL = 1 << 17  # products up to which a kernel's start costs more than it saves
+SMALL = 1 << 21  # products up to which oneDNN's start costs more than it saves
+PACKED = 1 << 18  # weights from which on they are laid out for oneDNN, once for all
+SOME = 256  # rows of weights that are rounded at a time: they stay in the CPU's cache
 GROUP = 32  # weights side by side that share a scale and an offset, in four bits
 
 
 class Float32Linear(nn.Linear):
-    """The same map with the same parameters, where no gradient is wanted by other kernels than torch's own choice.
-
-    Of 768 x 3072 weights that come from memory, that one (MKL) took 590 us for one row and 920 us for eight, on an AMD
-    EPYC (Zen 5) with two threads: it multiplies a matrix and a vector with one. As a batch of parts one row took
-    170 us, and oneDNN took 430 us for eight. Of a thousand rows MKL makes 190 GFLOP/s there, and oneDNN 430.
-    """
+    """The same map with the same parameters, by oneDNN where no gradient is wanted: of a thousand rows it makes 430
+    GFLOP/s on an AMD EPYC (Zen 5) with two threads, and torch's own choice (MKL) 190."""
 
     def __init__(self, linear: nn.Linear) -> None:
         nn.Module.__init__(self)
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.weight, self.bias = linear.weight, linear.bias
-        self.parts = next((parts for parts in range(2, 65) if linear.out_features % parts == 0), None)
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        N, K = self.weight.shape
-        rows = x.numel() // K
-        if torch.is_grad_enabled() or x.dtype != torch.float32 or not x.is_cpu or rows * N * K < SMALL:
+        small = x.numel() * self.out_features < SMALL
+        if small or torch.is_grad_enabled() or x.dtype != torch.float32 or not x.is_cpu:
             return F.linear(x, self.weight, self.bias)
-        if rows > 1 or self.parts is None:
-            return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
-        column = x.reshape(1, K).t().expand(self.parts, K, 1)  # turned: MKL is fast where its stride is K, not 1
-        out = torch.bmm(self.weight.view(self.parts, -1, K), column).view(*x.shape[:-1], N)
-        return out if self.bias is None else out.add_(self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+
+class PackedLinear(Float32Linear):
+    """A float32 map whose weights lie in memory as oneDNN reads them, which it else arranges anew at every call.
+
+    Of 768 x 3072 weights that come from memory, four rows take 240 us so and one takes no less; plain weights take
+    350 us by oneDNN and, but for one row, more by MKL. `weight` is opaque; `weight.to_dense()` are the numbers. It
+    can no longer be trained.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear)
+        packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
+        self.weight = nn.Parameter(packed, requires_grad=False)
+
+    def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        if torch.is_grad_enabled() or x.numel() == 0:
+            return F.linear(x, self.weight.to_dense(), self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
 class Int8Linear(nn.Module):
@@ -55,10 +67,13 @@ class Int8Linear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        weight = linear.weight.detach()
-        peak = weight.abs().amax(1).clamp(min=TINY)
+        weight = linear.weight.detach().to_dense()
+        peak = torch.linalg.vector_norm(weight, torch.inf, 1).clamp_(min=TINY)
+        level = torch.empty_like(weight, dtype=torch.int8)
+        for own, part, most in zip(*(each.split(SOME) for each in (level, weight, peak)), strict=True):
+            own.copy_((part * (127 / most[:, None])).round_())
         bias = torch.zeros_like(peak) if linear.bias is None else linear.bias.detach()
-        self.register_buffer("weight", (weight * 127 / peak[:, None]).round().to(torch.int8).t())
+        self.register_buffer("weight", level.t())
         self.register_buffer("scale", peak / 127**2)
         self.register_buffer("bias", bias)
         self.register_buffer("zero", torch.zeros(()))
@@ -69,7 +84,7 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
         rows = x.reshape(-1, x.shape[-1])
-        peak = rows.abs().amax(1, keepdim=True).clamp_(min=TINY)
+        peak = torch.linalg.vector_norm(rows, torch.inf, 1, True).clamp_(min=TINY)
         level = torch.addcdiv(self.zero, rows, peak, value=127).round_().to(torch.int8)
         out = torch.addcmul(self.bias, torch._int_mm(level, self.weight) * self.scale, peak)
         return out.view(*x.shape[:-1], len(self.scale))
@@ -85,7 +100,7 @@ class Int4Linear(nn.Module):
         if K % GROUP:
             raise InputError(f"a width of {K} is no multiple of {GROUP}", fix="take int8 weights")
         self.n_outputs = N
-        groups = F.pad(linear.weight.detach(), (0, 0, 0, -N % 16)).unflatten(1, (-1, GROUP))  # (N, K / G, G)
+        groups = F.pad(linear.weight.detach().to_dense(), (0, 0, 0, -N % 16)).unflatten(1, (-1, GROUP))  # (N, K / G, G)
         least, most = groups.amin(2), groups.amax(2)
         scale = ((most - least) / 15).clamp(min=TINY).bfloat16()
         middle = (least + 8 * scale).bfloat16()  # the kernel takes the offset of level 8
@@ -104,9 +119,10 @@ class Int4Linear(nn.Module):
         return (out if self.bias is None else out.add_(self.bias)).view(*x.shape[:-1], self.n_outputs)
 
 
-def for_inference(model: Model, weights: str = "float32") -> Model:
-    """The model with its linear maps swapped: float32 keeps the parameters, int8 and int4 replace those of the maps
-    (not the embeddings), so that the model can no longer be trained or saved.
+def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True) -> Model:
+    """The model with its linear maps swapped. int8 and int4 replace the weights of the maps (not the embeddings), and
+    so does float32 where they are `fixed`: for reading by oneDNN. Such a model can no longer be trained or saved;
+    one that is not fixed keeps its parameters, whoever changes them.
 
     Away from a CPU float32 changes nothing. Raises InputError for other words, and for int8 and int4 there.
     """
@@ -116,11 +132,34 @@ def for_inference(model: Model, weights: str = "float32") -> Model:
         if weights != "float32":
             raise InputError(f"{weights} weights are for a CPU", fix="take float32")
         return model
-    kind = {"float32": Float32Linear, "int8": Int8Linear, "int4": Int4Linear}[weights]
-    if kind is Float32Linear and not torch.backends.mkldnn.is_available():
+    if weights == "float32" and not torch.backends.mkldnn.is_available():
         return model
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if isinstance(child, nn.Linear) and not isinstance(child, kind):
-                setattr(module, name, kind(child))
+            if isinstance(child, nn.Linear):
+                setattr(module, name, _swapped(child, weights, fixed))
     return model
+
+
+def _swapped(linear: nn.Linear, weights: str, fixed: bool) -> nn.Module:
+    if weights == "int8":
+        return Int8Linear(linear)
+    if weights == "int4":
+        return Int4Linear(linear)
+    if isinstance(linear, PackedLinear):
+        return linear
+    large = linear.weight.numel() >= PACKED and linear.weight.dtype == torch.float32
+    return PackedLinear(linear) if fixed and large else Float32Linear(linear)
+
+
+def quick_copy(model: Model, weights: str) -> Model:
+    """The model once more, its linear maps in fewer bits, sharing all else with it: for guessing what it will say.
+    Raises as `for_inference` does."""
+    return for_inference(_apart(model), weights)
+
+
+def _apart(module: Model) -> Model:
+    """Another tree of modules, of the same parameters."""
+    made = copy.copy(module)
+    made._modules = {name: None if child is None else _apart(child) for name, child in module._modules.items()}
+    return made

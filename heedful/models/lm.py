@@ -43,6 +43,10 @@ class LMState:
         caches = [replace(own, past=own.past.put(rows, other.past)) for own, other in pairs]
         return _state(caches, self.lengths.index_copy(0, rows, newer.lengths))
 
+    def keep(self, length: int) -> "LMState":
+        """The first so many tokens of each row; those behind them are forgotten."""
+        return _state(self.caches, self.lengths.clamp(max=length))
+
 
 def _state(caches: Iterable[BlockCache], lengths: Int[Tensor, "R"]) -> LMState:
     most = int(lengths.max()) if len(lengths) else 0
@@ -119,3 +123,10 @@ class LM(nn.Module):
         context = Context(mask=EVERYONE if valid is None else Mask(valid=valid), positions=places)
         x, caches = self.stack(self.embed(tokens[:, None], places), context, state.caches)
         return self.head(x[:, 0]), LMState(caches, state.lengths + 1)
+
+    def steps(self, tokens: Int[Tensor, "R T"], state: LMState) -> tuple[Float[Tensor, "R T V"], LMState]:
+        """The logits of what follows each of `tokens`, the newest of rows that are equally long: T steps at once."""
+        places = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
+        context = Context(mask=Mask(causal=True), positions=places)
+        x, caches = self.stack(self.embed(tokens, places), context, state.caches)
+        return self.head(x), LMState(caches, state.lengths + tokens.shape[1])

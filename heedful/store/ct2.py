@@ -231,4 +231,4 @@ def _fill_norm(spec: Any, norm: Any) -> None:
 
 def _copy(tensor: Tensor) -> Tensor:
     """Their quantization works in place."""
-    return tensor.detach().float().cpu().clone()
+    return tensor.detach().to_dense().float().cpu().clone()

@@ -18,7 +18,7 @@ from heedful.decode.continuous import Batch
 from heedful.decode.forced import log_probabilities
 from heedful.decode.rules import NEVER, RepetitionPenalty
 from heedful.errors import InputError
-from heedful.models.inference import for_inference
+from heedful.models.inference import for_inference, quick_copy
 from heedful.models.lm import LM
 from heedful.tasks.folder import read_run
 from heedful.tasks.recipe import TrainRecipe
@@ -27,6 +27,8 @@ from heedful.train.loss import Loss, linear_cross_entropy
 
 Ids = list[int]
 SCORED = 16384  # tokens that are scored at a time
+DRAFTS = ("none", "int8", "int4")
+LARGE = 50_000_000  # weights from which on an "auto" draft is made
 
 
 class Block(NamedTuple):
@@ -160,18 +162,30 @@ class Sampling:
 class LanguageModel:
     """A trained language model and its tokenizer."""
 
-    def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
-        self.model = model.eval()
+    def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any], draft: LM | None = None) -> None:
+        """`draft` guesses what the model will say of one text alone (`heedful.decode.continuous`)."""
+        self.model, self.draft = model.eval(), draft
         self.tokenizer, self.about = tokenizer, about
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu", weights: str = "float32") -> "LanguageModel":
+    def load(
+        cls, run: str | Path, *, device: str = "cpu", weights: str = "float32", draft: str = "none"
+    ) -> "LanguageModel":
         """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
-        the same (`heedful.models.inference`). Raises MissingError, InputError or StorageError."""
+        the same (`heedful.models.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
+        the same: a copy in so few bits guesses ahead, where there is one text alone; "auto" takes int8 where reading
+        the weights is most of the time. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         if about.get("task") != "generate":
             raise InputError(f"a model for {about.get('task')!r}, not for going on with a text", where=str(run))
-        return cls(for_inference(model.to(device), weights), tokenizer, about)
+        model = model.to(device).eval()
+        if draft == "auto":
+            large = sum(parameter.numel() for parameter in model.parameters()) >= LARGE
+            draft = "int8" if large and device == "cpu" and weights == "float32" else "none"
+        if draft not in DRAFTS or (draft != "none" and weights != "float32"):
+            raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
+        guesser = quick_copy(model, draft) if draft != "none" else None
+        return cls(for_inference(model, weights), tokenizer, about, guesser)
 
     @property
     def before(self) -> Ids:
@@ -277,6 +291,7 @@ class LanguageModel:
             min_p=settings.min_p,
             forbidden=self.forbidden,
             rules=[RepetitionPenalty(settings.repetition_penalty)] if settings.repetition_penalty != 1 else [],
+            draft=self.draft,
         )
 
         def enter(number: int) -> None:

@@ -386,7 +386,7 @@ def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision,
         job.begin(model)
     model = model.to(device)
     average = Average(model, plan.average)
-    for_inference(average.model)  # measured, never trained
+    for_inference(average.model, fixed=False)  # measured while it changes
     optim = OptimConfig(
         optimizer=plan.optimizer,
         lr=plan.lr,

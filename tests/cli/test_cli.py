@@ -167,7 +167,9 @@ def text(data):
     return data / "text"
 
 
-@pytest.mark.parametrize("options", [[], ["--temperature", 0, "--stop", "o"], ["--weights", "int8", "--seed", 4]])
+@pytest.mark.parametrize(
+    "options", [[], ["--temperature", 0, "--stop", "o"], ["--weights", "int8", "--seed", 4], ["--draft", "int8"]]
+)
 def test_a_text_is_shown_as_it_is_made(text, capsys, options):
     """The same text, whichever way it is printed."""
     words = ["generate", text, "ba de", "--tokens", 9, *options]

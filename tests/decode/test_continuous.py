@@ -2,7 +2,9 @@
 
 import math
 import random
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -19,14 +21,22 @@ PLACES, V, EOS = 1009, 9, 1
 
 @dataclass
 class Trail:
-    place: Tensor
+    """Where each row is, and was after each of its tokens."""
+
+    past: list[list[int]]
     size: int
 
     def pick(self, rows: Tensor) -> "Trail":
-        return Trail(self.place[rows], self.size)
+        return Trail([list(self.past[row]) for row in rows.tolist()], self.size)
 
     def put(self, rows: Tensor, newer: "Trail") -> "Trail":
-        return Trail(self.place.index_copy(0, rows, newer.place), self.size)
+        past = list(self.past)
+        for row, own in zip(rows.tolist(), newer.past, strict=True):
+            past[row] = own
+        return Trail(past, self.size)
+
+    def keep(self, length: int) -> "Trail":
+        return Trail([own[: length + 1] for own in self.past], self.size)
 
 
 @dataclass
@@ -39,16 +49,29 @@ class Toy:
     def start(self, source: Tensor, segments: Tensor | None, size: int = 99) -> Trail:
         assert segments is not None
         self.seen.append(f"read {len(source)}")
-        place = torch.zeros(len(source), dtype=torch.int64)
-        for words, real in zip(source.unbind(1), segments.unbind(1), strict=True):
-            place = torch.where(real > 0, (place * 37 + words * 101 + 7) % PLACES, place)
-        return Trail(place, size)
+        rows = [row[real > 0].tolist() for row, real in zip(source, segments, strict=True)]
+        return Trail([list(accumulate(row, hop, initial=0)) for row in rows], size)
 
     def step(self, tokens: Tensor, state: Trail) -> tuple[Tensor, Trail]:
-        assert tokens.shape == state.place.shape
+        assert len(tokens) == len(state.past)
         self.seen.append(f"step {len(tokens)}")
-        place = (state.place * 37 + tokens * 101 + 7) % PLACES
-        return self.table[place].clone(), Trail(place, state.size)
+        past = [[*own, hop(own[-1], token)] for own, token in zip(state.past, tokens.tolist(), strict=True)]
+        assert max(map(len, past)) <= state.size + 1
+        return self.table[[own[-1] for own in past]].clone(), Trail(past, state.size)
+
+    def steps(self, tokens: Tensor, state: Trail) -> tuple[Tensor, Trail]:
+        assert len({len(own) for own in state.past}) == 1
+        calls = len(self.seen)
+        logits = []
+        for column in tokens.unbind(1):
+            made, state = self.step(column, state)
+            logits.append(made)
+        self.seen[calls:] = [f"{tokens.shape[1]} steps"]
+        return torch.stack(logits, dim=1), state
+
+
+def hop(place: int, token: int) -> int:
+    return (place * 37 + token * 101 + 7) % PLACES
 
 
 def toy() -> Toy:
@@ -83,8 +106,8 @@ def prompts(count: int) -> list[list[int]]:
     return [[draw.randrange(2, V) for _ in range(draw.randint(1, 6))] + [10 * i + 20] for i in range(count)]
 
 
-def batch_of(model: Toy, rows: int, how: str) -> Batch[Trail]:
-    return Batch(model, rows=rows, size=99, device=torch.device("cpu"), **SETTINGS[how])
+def batch_of(model: Toy, rows: int, how: str, size: int = 99, draft: Toy | None = None) -> Batch[Trail]:
+    return Batch(model, rows=rows, size=size, device=torch.device("cpu"), draft=draft, **SETTINGS[how])
 
 
 @pytest.mark.parametrize("how", sorted(SETTINGS))
@@ -117,6 +140,27 @@ def test_it_is_the_search(how: str) -> None:
         tokens = (*found.tokens, EOS) if found.finished else found.tokens
         assert tuple(token for token, _ in said) == tokens
         assert [value for _, value in said] == pytest.approx(list(found.token_log_probabilities))
+
+
+@pytest.mark.parametrize("how", sorted(SETTINGS))
+@pytest.mark.parametrize("wrong", [0.0, 0.6, 3.0])
+def test_guesses_change_nothing_but_the_calls(how: str, wrong: float) -> None:
+    """A draft that is right, mostly right, or mostly wrong; and more texts that come while one is guessed ahead."""
+    given, model = prompts(30), toy()
+    draft = Toy(model.table + wrong * torch.randn(PLACES, V, generator=torch.Generator().manual_seed(2)))
+    late = {0: given[:1], 5: given[1:2], 30: given[2:6], 31: given[6:], 400: given[:1]}
+    for more, rows, size in (({0: given}, 1, 99), (late, 1, 99), (late, 3, 99), ({0: given}, 1, 19)):
+        plain = run(batch_of(model, rows, how, size), 12, more)
+        steps, model.seen[:], draft.seen[:] = Counter(model.seen), [], []
+        assert run(batch_of(model, rows, how, size, draft), 12, more) == plain
+        guessed = Counter(model.seen)
+        assert not any("read" in call for call in draft.seen)
+        if rows == 1:
+            assert set(guessed) <= {"read 1", *(f"{n} steps" for n in range(1, 8))}
+            calls = guessed.total() - guessed["read 1"]
+            assert calls <= steps["step 1"]
+            assert (calls < steps["step 1"] / 3) == (wrong == 0.0)
+        model.seen.clear()
 
 
 def test_rows_are_never_idle_while_somebody_waits() -> None:

@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from heedful.errors import InputError
-from heedful.models.inference import Float32Linear, Int4Linear, Int8Linear, for_inference
+from heedful.models.inference import PACKED, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
 
 GPT = Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
 LLAMA = Decoder(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
+WIDE = Decoder(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
 
 
 def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
@@ -22,31 +23,53 @@ def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
     return made
 
 
-@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,)])
-@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500), (400, 503)])
+@pytest.mark.parametrize("kind", [Float32Linear, PackedLinear])
+@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,), (40, 10)])
+@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_thirty_two_bits(shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
-    """The same in value and in gradient, by the same parameters."""
+def test_thirty_two_bits(kind: type[Float32Linear], shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
+    """The same in value and in the gradient of what comes in, by the same numbers."""
     full = linear(K, N, bias)
-    made, x = Float32Linear(full), torch.randn(*shape, K)
+    weight = full.weight.detach().clone()
+    made, x = kind(full), torch.randn(*shape, K)
     with torch.inference_mode():
-        torch.testing.assert_close(made(x), full(x), rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(made(x.mT.contiguous().mT), full(x), rtol=1e-5, atol=1e-5)
-    assert torch.equal(made(x), full(x))
-    assert made.weight is full.weight
+        expected = nn.functional.linear(x, weight, full.bias)
+        torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(made(x.mT.contiguous().mT), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(made(x), expected)
+    assert torch.equal(made.weight.to_dense(), weight)
+    assert made.weight.shape == weight.shape
     assert made.bias is full.bias
+    x.requires_grad_()
+    (one,), (other,) = (torch.autograd.grad(m(x).square().sum(), x) for m in (made, full))
+    assert torch.equal(one, other)
+
+
+def test_what_is_not_fixed_keeps_its_parameters() -> None:
+    full = linear(600, 500)
+    made = for_inference(nn.Sequential(full), fixed=False)[0]
+    assert made.weight is full.weight
+    x = torch.randn(40, 600)
+    with torch.inference_mode():
+        before = made(x)
+        full.weight.mul_(2)
+        full.bias.mul_(2)
+        torch.testing.assert_close(made(x), 2 * before)
     (one,), (other,) = (torch.autograd.grad(m(x).square().sum(), m.weight) for m in (made, full))
     assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize(("rows", "kernel"), [(1, "aten::bmm"), (2, "mkldnn::_linear_pointwise")])
-def test_the_kernel_of_thirty_two_bits_is_another(rows: int, kernel: str) -> None:
+@pytest.mark.parametrize(
+    ("fixed", "rows", "size"), [(True, 1, 600), (True, 40, 600), (False, 40, 600), (True, 40, 400)]
+)
+def test_the_kernel_of_thirty_two_bits_is_another(fixed: bool, rows: int, size: int) -> None:
     """Else the swap would be for nothing."""
-    made = Float32Linear(linear(400, 500))
+    made = for_inference(nn.Sequential(linear(size, 500)), fixed=fixed)
+    assert made[0].weight.is_mkldnn == (fixed and size == 600), "small ones are not worth the layout"
     with torch.profiler.profile() as seen, torch.no_grad():
-        made(torch.randn(rows, 400))
+        made(torch.randn(rows, size))
     names = {event.key for event in seen.key_averages()}
-    assert kernel in names
+    assert "mkldnn::_linear_pointwise" in names
     assert "aten::linear" not in names
 
 
@@ -89,19 +112,23 @@ def test_alone_is_together_to_the_last_bit(rows: int) -> None:
     assert torch.equal(torch.cat([made(row[None]) for row in x]), made(x))
 
 
-@pytest.mark.parametrize("row", [GPT, LLAMA], ids=["gpt", "llama"])
+@pytest.mark.parametrize("row", [GPT, LLAMA, WIDE], ids=["gpt", "llama", "wide"])
 @pytest.mark.parametrize(
     ("weights", "least", "most"), [("float32", 0.0, 1e-6), ("int8", 1e-3, 0.06), ("int4", 1e-2, 0.4)]
 )
 def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
     full = LM(language_model(row)).eval()
     for parameter in full.parameters():
-        nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=0.2)
-    made = for_inference(for_inference(copy.deepcopy(full)), weights)
+        std = 0.2 if parameter.dim() == 1 else 1.2 * parameter.shape[-1] ** -0.5
+        nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=std)
+    made = for_inference(for_inference(copy.deepcopy(full)), weights)  # as what was loaded is swapped again
     assert not any(type(module) is nn.Linear for module in made.modules())
     if weights == "float32":
-        assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
-        assert (made.head.weight is made.embed.tokens.weight) == row.tied
+        names = [name for name, _ in full.named_parameters(remove_duplicate=False)]
+        assert [name for name, _ in made.named_parameters(remove_duplicate=False)] == names
+        large = [name for name in names if full.get_parameter(name).numel() >= PACKED and "embed" not in name]
+        assert [name for name, parameter in made.named_parameters() if parameter.is_mkldnn] == large
+        assert len(large) == (13 if row is WIDE else 0)
     assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
     tokens = torch.randint(0, row.vocab_size, (3, 20))
     with torch.inference_mode():
@@ -126,6 +153,6 @@ def test_what_cannot_be() -> None:
     names = {name for name, _ in elsewhere.named_modules()}
     assert {name for name, _ in for_inference(elsewhere).named_modules()} == names
     assert isinstance(elsewhere.head, nn.Linear)
-    moved = for_inference(nn.Sequential(nn.Linear(512, 512))).to("meta")
+    moved = for_inference(nn.Sequential(nn.Linear(512, 512)), fixed=False).to("meta")
     with torch.inference_mode():
         assert moved(torch.zeros(2, 512, device="meta")).shape == (2, 512)

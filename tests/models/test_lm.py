@@ -84,6 +84,26 @@ def test_rows_come_and_go(scheme: str, lengths: tuple[int, ...]) -> None:
         state = step(model, state, texts)
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_several_steps_at_once(scheme: str, rows: int) -> None:
+    """What was read too far is forgotten, and something else goes in its place."""
+    model = loud(scheme)
+    texts = torch.randint(1, V, (rows, 12))
+    state = model.start(texts[:, :4], None, SIZE)
+    guessed, _ = model.steps(torch.cat([texts[:, 4:6], texts[:, :5]], dim=1), state)
+    close(guessed[:, :2], model(texts[:, :6])[:, 4:])
+    state = state.keep(4)
+    for first, last in ((4, 5), (5, 9), (9, 12)):
+        logits, state = model.steps(texts[:, first:last], state)
+        close(logits, model(texts[:, :last])[:, first:])
+        ahead, other = model.steps(texts[:, :2], state)
+        close(ahead, model(torch.cat([texts[:, :last], texts[:, :2]], dim=1))[:, -2:])
+        state = other.keep(last)
+    logits, _ = model.step(texts[:, 0], state)
+    close(logits, model(torch.cat([texts, texts[:, :1]], dim=1))[:, -1])
+
+
 def test_what_cannot_be() -> None:
     model = loud("rotary")
     with torch.inference_mode():

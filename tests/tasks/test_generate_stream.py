@@ -1,6 +1,8 @@
 """Texts as they are made: the same as when they are handed over whole, many at a time as one by one, and in fewer
 bits nearly so."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 
@@ -9,8 +11,10 @@ from heedful.data.tokenizer import BOS, EOS, PAD, UNK, train_tokenizer
 from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import sample
 from heedful.errors import InputError
+from heedful.models.inference import quick_copy
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
+from heedful.tasks import generate
 from heedful.tasks.generate import LanguageModel
 from heedful.tasks.recipe import build
 from heedful.tasks.run import train
@@ -25,7 +29,7 @@ SETTINGS = {"greedy": {"temperature": 0.0, "repetition_penalty": 1.5}, "sampled"
 EACH = pytest.mark.parametrize("how", sorted(SETTINGS))
 
 
-def loud(kind: str, *, context: int = 24, style: str = "gpt2") -> LanguageModel:
+def loud(kind: str, *, context: int = 24, style: str = "gpt2", draft: str = "none") -> LanguageModel:
     """A model that says anything, in tokens of this kind."""
     torch.manual_seed(4)
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=330)
@@ -33,7 +37,7 @@ def loud(kind: str, *, context: int = 24, style: str = "gpt2") -> LanguageModel:
     model = LM(language_model(row))
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
-    return LanguageModel(model, tokenizer, {"task": "generate"})
+    return LanguageModel(model, tokenizer, {"task": "generate"}, None if draft == "none" else quick_copy(model, draft))
 
 
 @EACH
@@ -53,6 +57,26 @@ def test_a_stream_is_what_generate_gives(kind: str, how: str) -> None:
         assert "".join(model.stream(prompt, tokens=30, stop=stop, **SETTINGS[how])) == stopped.text
         assert stopped.text == made.text[: made.text.index(stop[0])]
         assert stopped.tokens == made.tokens[: len(stopped.tokens)]
+
+
+@EACH
+@pytest.mark.parametrize("style", ["gpt2", "llama"])
+def test_a_draft_changes_nothing(how: str, style: str, monkeypatch) -> None:
+    """Past the context too, and where several texts take turns."""
+    plain, guessed = loud("bpe", style=style), loud("bpe", style=style, draft="int8")
+    seen = Mock(wraps=guessed.model.steps)
+    monkeypatch.setattr(guessed.model, "steps", seen)
+    ((made,),) = plain.generate(PROMPTS[2:3], tokens=60, **SETTINGS[how])
+    ((same,),) = guessed.generate(PROMPTS[2:3], tokens=60, **SETTINGS[how])
+    assert same.text == made.text
+    assert same.tokens == made.tokens
+    assert same.logprobs == pytest.approx(made.logprobs, abs=1e-4)
+    assert len(made.tokens) > 12
+    assert 1 < seen.call_count < 0.7 * len(made.tokens)
+    assert "".join(guessed.stream(PROMPTS[2], tokens=60, **SETTINGS[how])) == made.text
+    for batch in (1, 2):
+        both = (model.generate(PROMPTS[:6], tokens=25, batch=batch, **SETTINGS[how]) for model in (plain, guessed))
+        assert len({tuple(tuple(text.tokens) for (text,) in each) for each in both}) == 1
 
 
 @EACH
@@ -176,3 +200,18 @@ def test_fewer_bits_cost_little(run, weights: str, more: float) -> None:
 def test_other_weights_are_refused(run) -> None:
     with pytest.raises(InputError, match="no weights 'int3'"):
         LanguageModel.load(run, weights="int3")
+    with pytest.raises(InputError, match="no draft 'int2' for float32 weights"):
+        LanguageModel.load(run, draft="int2")
+    with pytest.raises(InputError, match="no draft 'int4' for int8 weights"):
+        LanguageModel.load(run, weights="int8", draft="int4")
+
+
+def test_a_small_model_needs_no_draft(run, monkeypatch) -> None:
+    assert LanguageModel.load(run, draft="auto").draft is None
+    monkeypatch.setattr(generate, "LARGE", 1000)
+    assert LanguageModel.load(run, draft="auto", weights="int4").draft is None
+    model = LanguageModel.load(run, draft="auto")
+    assert model.draft.embed is not model.model.embed
+    assert model.draft.embed.tokens.weight is model.model.embed.tokens.weight
+    ((made,),) = model.generate(["ba"], tokens=20, temperature=0.0)
+    assert LanguageModel.load(run).generate(["ba"], tokens=20, temperature=0.0)[0][0].tokens == made.tokens
