@@ -55,13 +55,15 @@ def ours(kind: str, size: dict[str, Any]) -> Any:
     own = dict(made.named_parameters())
     for name, value in to_ours(rules, weights, own).items():
         own[name].data.copy_(value)
-    return for_inference(made.eval())
+    return made.eval()
 
 
 def reading(peer: str, kind: str, size: dict[str, Any], how: str) -> Work:
     mine = peer == "heedful"
     model = (ours if mine else theirs)(kind, size)
     model = model.bfloat16() if "bfloat16" in how else model
+    if mine and "compiled" not in how:
+        for_inference(model)
     forward: Forward
     if kind == "BERT":
         forward = model.hidden if mine else lambda tokens: model(tokens).last_hidden_state

@@ -40,10 +40,11 @@ class Float32Linear(nn.Linear):
 
 
 class PackedLinear(Float32Linear):
-    """A float32 map whose weights lie in memory as oneDNN reads them, which it else arranges anew at every call.
+    """A map (float32 or bfloat16) whose weights lie in memory as oneDNN reads them, which it else arranges anew at every call.
 
     Of 768 x 3072 weights that come from memory, four rows take 240 us so and one takes no less; plain weights take
-    350 us by oneDNN and, but for one row, more by MKL. `weight` is opaque; `weight.to_dense()` are the numbers. It
+    350 us by oneDNN and, but for one row, more by MKL. Of a thousand rows in bfloat16 they take 0.9 of the time of
+    plain ones. `weight` is opaque; `weight.to_dense()` are the numbers. It
     can no longer be trained.
     """
 
@@ -148,7 +149,7 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool) -> nn.Module:
         return Int4Linear(linear)
     if isinstance(linear, PackedLinear):
         return linear
-    large = linear.weight.numel() >= PACKED and linear.weight.dtype == torch.float32
+    large = linear.weight.numel() >= PACKED and linear.weight.dtype in (torch.float32, torch.bfloat16)
     return PackedLinear(linear) if fixed and large else Float32Linear(linear)
 
 
