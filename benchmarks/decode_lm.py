@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.turns import Contestant, Work, ratios, table
 from heedful.decode.continuous import Batch
-from heedful.models.inference import WEIGHTS, for_inference
+from heedful.models.inference import WEIGHTS, for_inference, quick_copy
 from heedful.models.lm import LM
 from heedful.store.hf import gpt2
 from heedful.store.hf.rules import to_ours
@@ -38,17 +38,19 @@ def theirs(size: dict[str, Any]) -> Any:
     return GPT2LMHeadModel._from_config(config, attn_implementation="sdpa").eval()
 
 
-def heedful(size: dict[str, Any], weights: str) -> GoOn:
+def heedful(size: dict[str, Any], how: str) -> GoOn:
+    """`how`: the weights, and "guessed" with a draft of int8, as `heed generate` does it for one text."""
     model = theirs(size)
     made = LM(gpt2.config_from_hf(model.config.to_dict())).eval()
     own = dict(made.named_parameters())
     for name, value in to_ours(gpt2.rules(made.config), model.state_dict(), own).items():
         own[name].data.copy_(value)
-    for_inference(made, weights)
+    draft = quick_copy(made, "int8") if "guessed" in how else None
+    for_inference(made, how.split()[0])
 
     def go_on(prompt: Ids, tokens: int) -> Ids:
         room = len(prompt) + tokens - 1
-        batch = Batch(made, rows=1, size=room, device=torch.device("cpu"), temperature=0.0)
+        batch = Batch(made, rows=1, size=room, device=torch.device("cpu"), temperature=0.0, draft=draft)
         batch.add(0, prompt)
         return [said.token for _ in range(tokens) for said in batch.step()]
 
@@ -131,7 +133,7 @@ def main() -> None:
     hows = ["float32", "float32 static", "bfloat16"] + (["float32 static compiled"] if chosen.compile else [])
     engines = ("float32", "int8") if find_spec("ctranslate2") else ()
     contestants = [
-        *(contestant("heedful", weights, size) for weights in WEIGHTS),
+        *(contestant("heedful", how, size) for how in ("float32 guessed", *WEIGHTS)),
         *(contestant("Hugging Face", how, size) for how in hows),
         *(contestant("CTranslate2", how, size) for how in engines),
     ]
@@ -164,11 +166,13 @@ def main() -> None:
             print(f"{name}: {statistics.median(spent):.1f} ms a token after 768")
     named = {each.name: each for each in contestants}
     for mine, prefixes in (
+        ("heedful float32 guessed", ("heedful float32", "Hugging Face", "CTranslate2 float32")),
         ("heedful float32", ("Hugging Face", "CTranslate2 float32")),
         ("heedful int8", ("CTranslate2 int8",)),
         ("heedful int4", ("CTranslate2 int8",)),
     ):
-        print(ratios(named[mine], [each for each in contestants if each.name.startswith(prefixes)]))
+        beside = [each for each in contestants if each.name.startswith(prefixes) and each.name != mine]
+        print(ratios(named[mine], beside))
     for each in contestants:
         each.stop()
 
