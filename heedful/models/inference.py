@@ -40,12 +40,11 @@ class Float32Linear(nn.Linear):
 
 
 class PackedLinear(Float32Linear):
-    """A map (float32 or bfloat16) whose weights lie in memory as oneDNN reads them, which it else arranges anew at every call.
+    """A map (float32 or bfloat16) whose weights lie in memory as oneDNN reads them; else it lays them out at every call.
 
-    Of 768 x 3072 weights that come from memory, four rows take 240 us so and one takes no less; plain weights take
-    350 us by oneDNN and, but for one row, more by MKL. Of a thousand rows in bfloat16 they take 0.9 of the time of
-    plain ones. `weight` is opaque; `weight.to_dense()` are the numbers. It
-    can no longer be trained.
+    Of 768 x 3072 weights that come from memory, four rows in float32 take 240 us so and one takes no less; plain
+    weights take 350 us by oneDNN and, but for one row, more by MKL. Of a thousand rows in bfloat16 they take 0.9 of
+    the time of plain ones. `weight` is opaque; `weight.to_dense()` are the numbers. It can no longer be trained.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
