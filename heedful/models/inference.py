@@ -40,7 +40,7 @@ class Float32Linear(nn.Linear):
 
 
 class PackedLinear(Float32Linear):
-    """A map (float32 or bfloat16) whose weights lie in memory as oneDNN reads them, which else lays them out at each call.
+    """A map in float32 or bfloat16 whose weights lie in memory as oneDNN reads them. Others it lays out at each call.
 
     Of 768 x 3072 weights that come from memory, four rows in float32 take 240 us so and one takes no less; plain
     weights take 350 us by oneDNN and, but for one row, more by MKL. Of a thousand rows in bfloat16 they take 0.9 of
