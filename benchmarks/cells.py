@@ -49,8 +49,15 @@ def main() -> None:
             "task": "detect",
             "preset": chosen.preset,
             "data": {"path": chosen.data},
-            "images": {"batch": 8, "augment": "strong", "size": 256},
-            "train": {"minutes": chosen.minutes, "lr": 5e-4, "warmup": 100, "average": 0.99},
+            "images": {"batch": 16, "augment": "strong", "size": 128},
+            "train": {
+                "minutes": chosen.minutes,
+                "optimizer": "muon",
+                "lr": 1e-3,
+                "muon_lr": 0.01,
+                "warmup": 100,
+                "average": 0.99,
+            },
         },
         where="cells",
     )

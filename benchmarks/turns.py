@@ -1,6 +1,7 @@
 """Contestants that take turns on one machine, A B C A B C ..., so that what else it does hits all alike.
 
-Each has a process of its own: two OpenMP libraries in one slow each other down.
+Each has a process of its own: two OpenMP libraries in one slow each other down. All get the allocator setting that
+`heed` gives itself.
 """
 
 import multiprocessing
@@ -12,6 +13,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
+
+from heedful.cli.memory import keep_freed_memory
 
 Work = Callable[[Any], Any]  # what is asked in a turn, and the answer
 
@@ -47,6 +50,7 @@ class Contestant:
 
 
 def _serve(pipe: Connection, make: Callable[..., Work], arguments: tuple[Any, ...], threads: int) -> None:
+    keep_freed_memory()
     torch.set_num_threads(threads)
     work = make(*arguments)
     pipe.send(None)
