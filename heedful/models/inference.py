@@ -5,6 +5,7 @@ B inputs, K input width, N output width, G weights of a group.
 """
 
 import copy
+from collections import Counter
 from typing import TypeVar
 
 import torch
@@ -44,13 +45,16 @@ class PackedLinear(Float32Linear):
 
     Of 768 x 3072 weights that come from memory, four rows in float32 take 240 us so and one takes no less; plain
     weights take 350 us by oneDNN and, but for one row, more by MKL. Of a thousand rows in bfloat16 they take 0.9 of
-    the time of plain ones. `weight` is opaque; `weight.to_dense()` are the numbers. It can no longer be trained.
+    the time of plain ones. `weight` is opaque; `weight.to_dense()` are the numbers. It can no longer be trained. Where
+    the weights are `tied` to an embedding they stay that one's parameter, and this a copy that is none.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, linear: nn.Linear, *, tied: bool = False) -> None:
         super().__init__(linear)
         packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-        self.weight = nn.Parameter(packed, requires_grad=False)
+        if tied:
+            del self.weight
+        self.weight = packed if tied else nn.Parameter(packed, requires_grad=False)
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
         if torch.is_grad_enabled() or x.numel() == 0:
@@ -134,14 +138,16 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
         return model
     if weights == "float32" and not torch.backends.mkldnn.is_available():
         return model
-    for module in list(model.modules()):
+    modules = list(model.modules())
+    uses = Counter(id(parameter) for module in modules for parameter in module.parameters(recurse=False))
+    for module in modules:
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
-                setattr(module, name, _swapped(child, weights, fixed))
+                setattr(module, name, _swapped(child, weights, fixed, tied=uses[id(child.weight)] > 1))
     return model
 
 
-def _swapped(linear: nn.Linear, weights: str, fixed: bool) -> nn.Module:
+def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.Module:
     if weights == "int8":
         return Int8Linear(linear)
     if weights == "int4":
@@ -149,7 +155,7 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool) -> nn.Module:
     if isinstance(linear, PackedLinear):
         return linear
     large = linear.weight.numel() >= PACKED and linear.weight.dtype in (torch.float32, torch.bfloat16)
-    return PackedLinear(linear) if fixed and large else Float32Linear(linear)
+    return PackedLinear(linear, tied=tied) if fixed and large else Float32Linear(linear)
 
 
 def quick_copy(model: Model, weights: str) -> Model:

@@ -124,8 +124,9 @@ def to_be(out: Path) -> Iterator[Path]:
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once, by name: matrices that are tied have one name."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    """Every parameter once, by name: matrices that are tied have one name. Also of a model that was loaded for use,
+    whose weights may lie in another order."""
+    return {name: parameter.detach().to_dense() for name, parameter in model.named_parameters()}
 
 
 def check_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:

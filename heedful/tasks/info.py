@@ -73,7 +73,8 @@ def describe(name: str | None) -> dict[str, Any]:
     if not folder.is_dir():
         raise unknown_key(name, [*PRESETS], where="heed info: neither a folder nor a preset")
     served = load_model(folder)
-    facts = {"model": type(served.model).__name__, "parameters": _count(served.model.config)}
+    size = sum(parameter.numel() for parameter in served.model.parameters())
+    facts = {"model": type(served.model).__name__, "parameters": size}
     if isinstance(served, Translator):
         facts |= {
             "task": f"translate {served.about['source']} to {served.about['target']}",
@@ -120,9 +121,5 @@ def parameter_count(preset: str) -> int:
         config: Any = translator(TRANSLATORS[preset], source_vocab=VOCABULARY, target_vocab=VOCABULARY, joint=True)
     else:
         config = make(PRESETS[preset])
-    return _count(config)
-
-
-def _count(config: Any) -> int:
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in make_model(config).parameters())

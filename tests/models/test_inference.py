@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from heedful.errors import InputError
-from heedful.models.inference import PACKED, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference
+from heedful.models.inference import Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
+from heedful.tasks.folder import parameters
 
 GPT = Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
 LLAMA = Decoder(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
@@ -124,11 +125,10 @@ def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
     made = for_inference(for_inference(copy.deepcopy(full)), weights)  # as what was loaded is swapped again
     assert not any(type(module) is nn.Linear for module in made.modules())
     if weights == "float32":
-        names = [name for name, _ in full.named_parameters(remove_duplicate=False)]
-        assert [name for name, _ in made.named_parameters(remove_duplicate=False)] == names
-        large = [name for name in names if full.get_parameter(name).numel() >= PACKED and "embed" not in name]
-        assert [name for name, parameter in made.named_parameters() if parameter.is_mkldnn] == large
-        assert len(large) == (13 if row is WIDE else 0)
+        assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
+        assert all(torch.equal(value, full.get_parameter(name)) for name, value in parameters(made).items())
+        packed = [name for name, module in made.named_modules() if isinstance(module, PackedLinear)]
+        assert len(packed) == (13 if row is WIDE else 0)
     assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
     tokens = torch.randint(0, row.vocab_size, (3, 20))
     with torch.inference_mode():
