@@ -46,7 +46,7 @@ def linear_cross_entropy(
     and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
     the caches, where logits of a whole batch would leave and enter them six times.
     """
-    return _LinearCrossEntropy.apply(hidden, weight, bias, target, smoothing)
+    return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
