@@ -10,7 +10,12 @@ import heedful
 from heedful.data.documents import Documents, read_documents, read_text
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError, MissingError
-from heedful.tasks.generate import LanguageTask
+from heedful.models import inference
+from heedful.models.inference import PackedLinear
+from heedful.tasks.check import check
+from heedful.tasks.exchange import export_model
+from heedful.tasks.folder import parameters
+from heedful.tasks.generate import Block, LanguageTask, cross_entropy
 from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
 from heedful.tasks.run import Finished, Measured, train
 from heedful.tasks.translate import Translator
@@ -48,6 +53,27 @@ def test_a_run_folder_is_complete(run):
     assert events[-1].scores["test"].keys() == {"loss", "perplexity", "bits_per_byte", "word_perplexity"}
     assert "nats a token" in (out / "README.md").read_text()
     assert json.loads((out / "task.json").read_text()) == {"task": "generate"}
+
+
+def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path, monkeypatch):
+    """What it says, its loss, its parameters, what it is exported as, and the laws that it keeps."""
+    small = heedful.load(run[0])
+    export_model(run[0], tmp_path / "small")
+    monkeypatch.setattr(inference, "PACKED", 1)
+    large = heedful.load(run[0])
+    assert isinstance(large.model.head, PackedLinear)
+    assert not isinstance(small.model.head, PackedLinear)
+    for one, other in zip(*(parameters(each.model).items() for each in (small, large)), strict=True):
+        assert one[0] == other[0]
+        assert torch.equal(one[1], other[1])
+    block = Block(*torch.randint(3, 9, (2, 2, 12)), torch.ones(2, 12, dtype=torch.int64))
+    losses = [float(cross_entropy(each.model, block, across=True).total.detach()) for each in (small, large)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert small.evaluate(TEXTS[:9]).loss == pytest.approx(large.evaluate(TEXTS[:9]).loss, rel=1e-5)
+    export_model(run[0], tmp_path / "large")
+    both = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("small", "large")]
+    assert both[0] == both[1]
+    assert all(law.holds for law in check(run[0]))
 
 
 def test_a_folder_is_for_one_task(run):
