@@ -19,6 +19,9 @@ Example: heed summarise runs/summarise "A long text." --beam 5
 """
 
 
+LONG = 400  # tokens from which on a draft saves more time than it takes to make
+
+
 @app.command()
 def classify(
     run: Run,
@@ -87,7 +90,7 @@ def generate(
         str,
         typer.Option(
             help="int8, int4, none: guess ahead with weights of so few bits, for the same text sooner; "
-            "auto: int8 for one text of a large model."
+            "auto: int8 for one long text of a large model."
         ),
     ] = "auto",
     stream: Annotated[
@@ -109,7 +112,8 @@ def generate(
     alone = one and not as_json
     if stream and not alone:
         raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
-    model = LanguageModel.load(run, weights=weights, draft=draft if one or draft != "auto" else "none")
+    worth = one and tokens >= LONG
+    model = LanguageModel.load(run, weights=weights, draft=draft if worth or draft != "auto" else "none")
     if alone and (sys.stdout.isatty() if stream is None else stream):
         for piece in itertools.chain(texts, model.stream(texts[0], **chosen), "\n"):
             print(piece, end="", flush=True)
