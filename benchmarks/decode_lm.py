@@ -39,7 +39,7 @@ def theirs(size: dict[str, Any]) -> Any:
 
 
 def heedful(size: dict[str, Any], how: str) -> GoOn:
-    """`how`: the weights, and "guessed" with a draft of int8, as `heed generate` does it for one text."""
+    """`how`: the weights, and "guessed" with a draft of int8, as `heed generate` does it for one long text."""
     model = theirs(size)
     made = LM(gpt2.config_from_hf(model.config.to_dict())).eval()
     own = dict(made.named_parameters())

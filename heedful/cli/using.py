@@ -19,7 +19,7 @@ Example: heed summarise runs/summarise "A long text." --beam 5
 """
 
 
-LONG = 400  # tokens from which on a draft saves more time than it takes to make
+LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
 
 
 @app.command()

@@ -20,7 +20,6 @@ WEIGHTS = ("float32", "int8", "int4")
 TINY = 1e-12  # keeps what is all zeros from being divided by zero
 SMALL = 1 << 21  # products up to which oneDNN's start costs more than it saves
 PACKED = 1 << 18  # weights from which on they are laid out for oneDNN, once for all
-SOME = 256  # rows of weights that are rounded at a time: they stay in the CPU's cache
 GROUP = 32  # weights side by side that share a scale and an offset, in four bits
 
 
@@ -73,11 +72,8 @@ class Int8Linear(nn.Module):
         super().__init__()
         weight = linear.weight.detach().to_dense()
         peak = weight.abs().amax(1).clamp_(min=TINY)
-        level = torch.empty_like(weight, dtype=torch.int8)
-        for own, part, most in zip(*(each.split(SOME) for each in (level, weight, peak)), strict=True):
-            own.copy_((part * (127 / most[:, None])).round_())
         bias = torch.zeros_like(peak) if linear.bias is None else linear.bias.detach()
-        self.register_buffer("weight", level.t())
+        self.register_buffer("weight", (weight * 127 / peak[:, None]).round_().to(torch.int8).t())
         self.register_buffer("scale", peak / 127**2)
         self.register_buffer("bias", bias)
         self.register_buffer("zero", torch.zeros(()))

@@ -129,6 +129,8 @@ def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
         assert all(torch.equal(value, full.get_parameter(name)) for name, value in parameters(made).items())
         packed = [name for name, module in made.named_modules() if isinstance(module, PackedLinear)]
         assert len(packed) == (13 if row is WIDE else 0)
+        if row is not WIDE:
+            assert (made.head.weight is made.embed.tokens.weight) == row.tied
     assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
     tokens = torch.randint(0, row.vocab_size, (3, 20))
     with torch.inference_mode():
