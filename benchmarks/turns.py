@@ -31,7 +31,7 @@ class Contestant:
     def start(self, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads))
         self._process.start()
         self._pipe.recv()
 

@@ -65,6 +65,8 @@ def evaluate(
 def _translations(translator: Any, options: Options) -> Found:
     from dataclasses import asdict
 
+    import torch
+
     from heedful.data.text import read_pairs, read_parallel
 
     source, target, data, engine = (options[key] for key in ("source", "target", "data", "engine"))
@@ -78,7 +80,8 @@ def _translations(translator: Any, options: Options) -> Found:
     chosen = {key: options[key] for key in ("beam", "length_penalty") if options[key] is not None}
     found: Found = {}
     for name, pairs in tests.items():
-        scores, made = translator.evaluate(pairs, bootstrap=options["bootstrap"], **chosen)
+        with translator.in_processes(torch.get_num_threads()):
+            scores, made = translator.evaluate(pairs, bootstrap=options["bootstrap"], **chosen)
         found[name] = {"loss": translator.loss(pairs)} if translator.target.ours and engine is None else {}
         found[name] |= {key: value for key, value in asdict(scores).items() if value is not None}
         say(f"{name}: {len(pairs):,} pairs, {scores}")

@@ -319,12 +319,17 @@ def translate(
     top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     engine: Engine = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Translate sentences, or standard input line by line.
 
     Example: heed translate runs/demo "The small cat is sleeping."
     """
+    import torch
+
     from heedful.data.text import sanitise
     from heedful.tasks.load import load_model
     from heedful.tasks.translate import Translator
@@ -342,19 +347,25 @@ def translate(
         chosen["beam"] = max(beam or translator.decoding().beam, n_best)
     given = {"length_penalty": length_penalty, "longest": longest, "shortest": shortest, "no_repeat": no_repeat}
     chosen |= {key: value for key, value in given.items() if value is not None}
-    for lines in [texts] if texts else input_lines():
-        lines = [sanitise(line) for line in lines]
-        forced = None if prefix is None else [prefix] * len(lines)
-        for one in translator.search(lines, prefix=forced, **chosen):
-            if one.cut:
-                say(f"too long: the last {one.cut:,} tokens of this source were not read")
-            if as_json:
-                listed = [{"text": text, "score": score} for text, score in one.hypotheses]
-                record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}
-                print(json.dumps(record, ensure_ascii=False), flush=True)
-            else:
-                for text, score in one.hypotheses:
-                    print(text if len(one.hypotheses) == 1 else f"{score:.3f}\t{text}", flush=True)
+    count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
+    with translator.in_processes(count):
+        for lines in [texts] if texts else input_lines():
+            lines = [sanitise(line) for line in lines]
+            forced = None if prefix is None else [prefix] * len(lines)
+            for one in translator.search(lines, prefix=forced, **chosen):
+                _tell_translation(one, as_json=as_json)
+
+
+def _tell_translation(one: Any, *, as_json: bool) -> None:
+    if one.cut:
+        say(f"too long: the last {one.cut:,} tokens of this source were not read")
+    if as_json:
+        listed = [{"text": text, "score": score} for text, score in one.hypotheses]
+        record = {"source": one.source, "text": one.text, "score": one.score, "hypotheses": listed}
+        print(json.dumps(record, ensure_ascii=False), flush=True)
+    else:
+        for text, score in one.hypotheses:
+            print(text if len(one.hypotheses) == 1 else f"{score:.3f}\t{text}", flush=True)
 
 
 app.command("summarise", help=SUMMARISE)(translate)

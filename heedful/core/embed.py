@@ -5,6 +5,7 @@ B batch, T tokens, H x W pixels of K channels, P patches, C model width.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -130,11 +131,16 @@ class Places(nn.Module):
             if not torch.compiler.is_compiling() and positions.numel() and int(positions.max()) >= size:
                 raise InputError(f"{int(positions.max()) + 1} tokens, but the model has {size} places")
             return self.table(positions)
-        # Made for places up to the furthest, then looked up: rows share places, and double-precision sines are slow.
-        places = torch.arange(int(positions.max()) + 1 if positions.numel() else 1, device=positions.device)
-        if self.config.kind == "binary":
-            return binary(places, self.d_model)[positions]
-        return sinusoidal(places, self.d_model, halves=self.config.halves)[positions]
+        size = 1 << max(6, int(positions.max() if positions.numel() else 0).bit_length())
+        return _vectors(self.config.kind, size, self.d_model, self.config.halves, positions.device)[positions]
+
+
+@lru_cache(maxsize=16)
+@torch.inference_mode(mode=False)
+def _vectors(kind: str, size: int, d_model: int, halves: bool, device: torch.device) -> Float[Tensor, "T C"]:
+    """Of the first places. They are kept, as sines in double precision are slow and every step needs them."""
+    places = torch.arange(size, device=device)
+    return binary(places, d_model) if kind == "binary" else sinusoidal(places, d_model, halves=halves)
 
 
 class Embed(nn.Module):

@@ -3,7 +3,9 @@
 `TranslationTask` is what the training loop needs; `Translator` is what a person uses.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -22,14 +24,17 @@ from heedful.models import Transducer, TranslationModel
 from heedful.models.inference import for_inference
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.tasks.folder import read_run
+from heedful.tasks.processes import Processes
 from heedful.tasks.recipe import TrainRecipe
 from heedful.tasks.scores import METRICS, Metric, Rouge, Scores
 from heedful.train.loop import counter_seed
 from heedful.train.loss import Loss, linear_cross_entropy
 
 Ids = list[int]
+Searched = tuple[list[Ids], "Decoding", list[Ids] | None, list[int]]  # sources, how, prefixes, and their numbers
 SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
+WORTH = 1024  # source tokens that are worth a batch of their own, where processes share them
 
 
 class TranslationTask:
@@ -195,6 +200,7 @@ class Translator:
         self.model = model.eval()
         self.source, self.target, self.about = source, target, about
         self.engine: Engine | None = None
+        self.processes: Processes | None = None
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
@@ -270,17 +276,37 @@ class Translator:
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         width = max(decoding.beam, decoding.samples, 1)
-        for group in by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)):
+        tokens = max(256, SEARCH_TOKENS // width)
+        if self.processes is not None:  # two batches for each, so that none waits long for another
+            all_tokens = sum(len(ids[i]) + 1 for i in filled)
+            tokens = min(tokens, max(WORTH, all_tokens // (2 * self.processes.count)))
+        batches = []
+        for group in by_length([ids[i] for i in filled], tokens):
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
-            found = self._search([ids[i] for i in rows], decoding, begin, rows)
-            for i, best in zip(rows, found, strict=True):
-                out[i] = best
+            batches.append(([ids[i] for i in rows], decoding, begin, rows))
+        found = self.processes.map(batches) if self.processes and len(batches) > 1 else map(self._search, batches)
+        for (*_, rows), best in zip(batches, found, strict=True):
+            for i, one in zip(rows, best, strict=True):
+                out[i] = one
         return out
 
-    def _search(
-        self, sentences: list[Ids], decoding: Decoding, prefix: list[Ids] | None, numbers: list[int]
-    ) -> list[list[Hypothesis]]:
+    @contextmanager
+    def in_processes(self, count: int) -> Iterator[None]:
+        """Within it so many processes of one thread each search, on Linux and a CPU, where there is more than a batch:
+        faster for files. The model is as it was when it began, and another thread must not hold a lock then."""
+        if count < 2 or sys.platform != "linux" or self.engine is not None or self.model.head.weight.is_cuda:
+            yield
+            return
+        self.processes = Processes(self._search, count)
+        try:
+            yield
+        finally:
+            self.processes.close()
+            self.processes = None
+
+    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
+        sentences, decoding, prefix, numbers = batch
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         places = most_places(model.config)

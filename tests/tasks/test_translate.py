@@ -1,5 +1,7 @@
 """Using a translator: what its settings do, and that a batch is its sentences one by one."""
 
+import sys
+
 import pytest
 import torch
 
@@ -7,6 +9,8 @@ from heedful.data.text import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnly, Transformer, translator
+from heedful.tasks import translate
+from heedful.tasks.processes import Processes
 from heedful.tasks.recipe import TrainRecipe
 from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
 
@@ -45,6 +49,26 @@ def test_a_batch_is_its_sentences_one_by_one(model, settings):
         alone = model.search([text], **settings)[0]
         assert alone.text == one.text
         assert alone.score == pytest.approx(one.score, rel=1e-4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4}, {"samples": 2, "seed": 5}])
+def test_processes_that_share_sentences_find_what_one_finds(model, settings, monkeypatch):
+    monkeypatch.setattr(translate, "WORTH", 16)
+    texts, alone = TEXTS * 4, model.processes
+    expected = model.search(texts, **settings)
+    with model.in_processes(2):
+        shared, searched = model.processes, []
+        monkeypatch.setattr(shared, "map", lambda batches: searched.extend(batches) or Processes.map(shared, batches))
+        made = model.search(texts, **settings)
+        assert model.translate(["ko"]) == [model.search(["ko"])[0].text]  # one batch: by this process
+    assert model.processes is alone is None
+    assert len(searched) > 2
+    assert sorted(number for *_, numbers in searched for number in numbers) == [
+        number for number, text in enumerate(texts) if text
+    ]
+    assert [one.text for one in made] == [one.text for one in expected]
+    assert [one.score for one in made] == pytest.approx([one.score for one in expected], rel=1e-4)
 
 
 def test_nothing_is_translated_by_nothing(model):

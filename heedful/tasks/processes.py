@@ -1,0 +1,62 @@
+"""Work dealt out to processes of one thread each. Small products of matrices do not gain from a second thread; as many
+processes as there are cores, with the weights of this one, do."""
+
+import ctypes
+import multiprocessing
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+import torch
+
+from heedful.errors import HeedError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: what a process gets when its parent dies
+
+_work: Callable[[Any], Any]  # of a process that was forked to do it
+
+
+class Processes:
+    """So many processes of one thread each, forked from this one as it is now, to do `work` until they are closed. What
+    the work changes in a process stays there."""
+
+    def __init__(self, work: Callable[[Item], Result], count: int) -> None:
+        self.count = count
+        others = multiprocessing.active_children()
+        context = multiprocessing.get_context("fork")
+        self.pool = ProcessPoolExecutor(count, context, _begin, (work,))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: those of torch are idle
+            self.pool.submit(int).result()  # it forks at the first task
+        self.children = [child for child in multiprocessing.active_children() if child not in others]
+
+    def map(self, items: Sequence[Any]) -> list[Any]:
+        """`work` of each item, in order. Raises what it raises, and HeedError if a process is killed."""
+        try:
+            return list(self.pool.map(_do, items))
+        except BrokenProcessPool:
+            raise HeedError("a process that worked for this one was killed", fix="give it more memory") from None
+
+    def close(self) -> None:
+        """Ends them, whatever they are at."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for child in self.children:
+            child.terminate()
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop,
+    ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)  # and its death says so too
+    torch.set_num_threads(1)
+
+
+def _do(item: Any) -> Any:
+    return _work(item)
