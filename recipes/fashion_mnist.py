@@ -15,6 +15,6 @@ recipe = Recipe(
     task="classify-images",
     preset="vit-nano28",
     model={"patch": 7, "d_model": 128, "stem": [32, 32]},
-    images=ImagesRecipe(batch=128, augment="light"),
+    images=ImagesRecipe(batch=128, augment="light", mirrored=True),
     train=TrainRecipe(minutes=10, optimizer="muon", lr=2e-3, muon_lr=0.02, warmup=100, average=0.99, eval_every=1500),
 )

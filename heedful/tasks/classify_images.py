@@ -4,6 +4,7 @@ person uses.
 B pictures of N channels and H x W pixels, K labels.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ class About:
 
     labels: tuple[str, ...]
     preparation: Preparation
+    mirrored: bool = False  # probabilities are the mean of those of a picture and of its mirror image
 
 
 class Batch(NamedTuple):
@@ -163,7 +165,11 @@ class ImageClassifier:
         device, found = self.model.head.weight.device, []
         for first in range(0, len(part), READ):
             pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
-            logits = self.model(self.says.preparation(pictures).to(device)).float().cpu()
+            pixels = self.says.preparation(pictures).to(device)
+            logits = self.model(pixels).float().cpu()
+            if self.says.mirrored:
+                other = self.model(pixels.flip(-1)).float().cpu()
+                logits = logits.log_softmax(1).logaddexp(other.log_softmax(1)) - math.log(2)
             if logits.isnan().any():
                 raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
             found.append(logits)

@@ -50,8 +50,8 @@ class ClassifyImagesJob:
             self.config, preparation = _made_for(corpus, recipe, found, n_classes=len(labels))
         else:
             self.config, preparation = _resumed(*self.start, recipe, n_classes=len(labels))
-        self.about = About(labels=labels, preparation=preparation)
-        self.augment = augment_of(recipe.images, AUGMENTS, mixes=True)
+        self.about = About(labels=labels, preparation=preparation, mirrored=recipe.images.mirrored)
+        self.augment = augment_of(recipe.images, AUGMENTS, labels=True)
         self.notes = list(corpus.notes)
         self.fingerprint = hashlib.sha256(repr((found.fingerprint, corpus.train.labels)).encode()).hexdigest()
         self.tokenizer_hash = ""

@@ -29,10 +29,12 @@ def make_viewer(images: Images, preparation: Preparation, recipe: Recipe) -> Vie
     return Viewer(images, preparation, augment_of(plan, VIEWS), recipe.train.seed, plan.batch)
 
 
-def augment_of(plan: ImagesRecipe, known: Mapping[str, Augment], *, mixes: bool = False) -> Augment:
-    """What `images.augment` names. Raises InputError for a mixup by what mixes no pictures."""
-    if plan.mixup and not mixes:
+def augment_of(plan: ImagesRecipe, known: Mapping[str, Augment], *, labels: bool = False) -> Augment:
+    """What `images.augment` names. Raises InputError for what asks for pictures with `labels`, where they have none."""
+    if plan.mixup and not labels:
         raise InputError("images.mixup: pictures are mixed where they have one label each", fix="leave it out")
+    if plan.mirrored and not labels:
+        raise InputError("images.mirrored: it says which label a picture has", fix="leave it out")
     return replace(known[plan.augment], flip=known[plan.augment].flip and plan.flip)
 
 

@@ -119,6 +119,7 @@ class ImagesRecipe(Section):
     flip: bool = True  # left for right, where pictures are changed at all; not for what is written
     colours: int | None = Field(None, ge=2, le=4096)  # that a painter has; None: 16 greys, or 512 colours
     mixup: float = Field(0.0, ge=0)  # pictures are sums of two, their shares drawn from Beta(mixup, mixup)
+    mirrored: bool = False  # to say what one shows, also look at its mirror image (Krizhevsky et al. 2012, section 4.1)
 
 
 class Recipe(Section):

@@ -17,7 +17,7 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import make_model
 from heedful.tasks.check import check
-from heedful.tasks.classify_images import About, Batch, ClassifyImagesTask, targets_of
+from heedful.tasks.classify_images import About, Batch, ClassifyImagesTask, ImageClassifier, targets_of
 from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.look_images import draw, look
 from heedful.tasks.recipe import Recipe, build, override
@@ -160,6 +160,19 @@ def test_a_mixture_counts_for_both_labels():
     expected = -(wanted * logits.log_softmax(1)[:, :2]).sum()
     assert float(total.detach()) == pytest.approx(float(expected.detach()), rel=1e-3)
     assert 0 < float(shares[0]) < 1
+
+
+def test_a_picture_and_its_mirror_image_have_one_answer(tmp_path):
+    data = corpus()
+    done = finished(train(recipe(**{"images.mirrored": True}), tmp_path / "run", corpus=data))
+    model, test = heedful.load(tmp_path / "run"), data.tests["test"]
+    assert model.says.mirrored
+    assert model.evaluate(test) == pytest.approx(done.scores["test"], abs=1e-5)
+    mirrored = Part(test.images.flip(-1), test.labels)
+    torch.testing.assert_close(model._logits(mirrored), model._logits(test))
+    single = ImageClassifier(model.model, {**model.about, "mirrored": False})
+    both = single._logits(test).softmax(1) + single._logits(mirrored).softmax(1)
+    torch.testing.assert_close(model._logits(test).exp(), both / 2)
 
 
 def test_the_model_fits_the_pictures():

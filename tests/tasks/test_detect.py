@@ -162,6 +162,8 @@ def test_labels_that_were_not_learnt_and_options_that_say_nothing():
         DetectJob(recipe(), BoxedImages(named.train, strange, {}, "made", 3, (64, 64)))
     with pytest.raises(InputError, match="mixup"):
         DetectJob(recipe(**{"images.mixup": 0.2}), corpus())
+    with pytest.raises(InputError, match="mirrored"):
+        DetectJob(recipe(**{"images.mirrored": True}), corpus())
     with pytest.raises(InputError, match="no data"):
         DetectJob(recipe())
     with pytest.raises(InputError, match="no box in any"):
