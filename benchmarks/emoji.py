@@ -74,13 +74,25 @@ def chance(pictures: int) -> dict[str, float]:
     return {f"recall_{most}": most / pictures for most in RECALLS}
 
 
-def shape_scenes(count: int) -> CaptionedImages:
-    """Those with what is never seen are left out."""
+def shape_scenes(count: int, *, in_parts: bool) -> CaptionedImages:
+    """Those with what is never seen are left out. `in_parts`: what is learnt from has two more captions, one without
+    the kinds of shapes and one without their colours."""
     parts = []
     for part in ("train", "valid"):
         made = [scene for scene in shapes.parts(count)[part] if NEVER not in map(str, scene.shapes)]
-        parts.append(Captioned(_pixels(made), [[scene.caption] for scene in made]))
+        told = [[scene.caption] for scene in made]
+        if in_parts and part == "train":
+            told = [[*own, scene.told(_coloured), scene.told(_kind)] for own, scene in zip(told, made, strict=True)]
+        parts.append(Captioned(_pixels(made), told))
     return CaptionedImages(*parts, {}, "shapes", 3, (shapes.SIZE, shapes.SIZE))
+
+
+def _coloured(shape: shapes.Shape) -> str:
+    return f"{shape.colour} shape"
+
+
+def _kind(shape: shapes.Shape) -> str:
+    return shape.kind
 
 
 def named(matcher: Matcher) -> dict[str, float]:
@@ -123,6 +135,7 @@ def main() -> None:
     reader.add_argument("--out", type=Path, default=Path("runs/emoji"), help="emoji and shapes, a run each, go in here")
     reader.add_argument("--minutes", type=float, default=8.0, help="of training, for emoji and for shapes")
     reader.add_argument("--scenes", type=int, default=shapes.MANY)
+    reader.add_argument("--in-parts", action="store_true", help="shapes: captions also tell colours and kinds alone")
     reader.add_argument("--only", choices=["emoji", "shapes"])
     reader.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the recipe")
     given = reader.parse_args()
@@ -135,7 +148,7 @@ def main() -> None:
         told("emoji: bag of words", bag_of_words(corpus))
         told("emoji: ours", matcher.evaluate(test))
     if given.only != "emoji":
-        matcher = learnt(shape_scenes(given.scenes), given.out / "shapes", settings)
+        matcher = learnt(shape_scenes(given.scenes, in_parts=given.in_parts), given.out / "shapes", settings)
         kinds, colours = len(shapes.KINDS), len(shapes.COLOURS)
         told("shapes: chance", {"never_seen": 1 / (kinds * colours)})
         told("shapes: colours alone", {"never_seen": 1 / kinds})

@@ -3,7 +3,7 @@
 A scene depends on its part and number alone, on every machine. S x S pixels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +39,13 @@ class Scene:
 
     @property
     def caption(self) -> str:
+        return self.told(str)
+
+    def told(self, name: Callable[[Shape], str]) -> str:
         """What is there, each shape told from the one before it: "a red circle above a blue square"."""
-        words = [f"a {self.shapes[0]}"]
+        words = [f"a {name(self.shapes[0])}"]
         for one, other in zip(self.shapes, self.shapes[1:], strict=False):
-            words.append(f"{_where(one, other)} a {other}")
+            words.append(f"{_where(one, other)} a {name(other)}")
         return " ".join(words)
 
 
