@@ -150,8 +150,11 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
         return Int4Linear(linear)
     if isinstance(linear, PackedLinear):
         return linear
-    large = linear.weight.numel() >= PACKED and linear.weight.dtype in (torch.float32, torch.bfloat16)
-    return PackedLinear(linear, tied=tied) if fixed and large else Float32Linear(linear)
+    if fixed and linear.weight.numel() >= PACKED and linear.weight.dtype in (torch.float32, torch.bfloat16):
+        return PackedLinear(linear, tied=tied)
+    if fixed and not tied:  # the weights of an input side by side: MKL takes 0.7 of the time for one row
+        linear.weight.data = linear.weight.data.t().contiguous().t()
+    return Float32Linear(linear)
 
 
 def quick_copy(model: Model, weights: str) -> Model:
