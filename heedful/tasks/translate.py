@@ -34,7 +34,7 @@ Ids = list[int]
 Searched = tuple[list[Ids], "Decoding", list[Ids] | None, list[int]]  # sources, how, prefixes, and their numbers
 SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
-WORTH = 1024  # source tokens that are worth a batch of their own, where processes share them
+WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
 
 
 class TranslationTask:
@@ -276,16 +276,19 @@ class Translator:
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         width = max(decoding.beam, decoding.samples, 1)
-        tokens = max(256, SEARCH_TOKENS // width)
-        if self.processes is not None:  # two batches for each, so that none waits long for another
-            all_tokens = sum(len(ids[i]) + 1 for i in filled)
-            tokens = min(tokens, max(WORTH, all_tokens // (2 * self.processes.count)))
+        groups, shared = by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)), self.processes
+        tokens = sum(len(ids[i]) + 1 for i in filled)
+        if shared is not None and tokens * width >= WORTH:  # as many batches for each, of about as many tokens
+            wanted = -(-len(groups) // shared.count) * shared.count
+            tokens //= wanted
+            while len(groups := by_length([ids[i] for i in filled], tokens)) > wanted:
+                tokens += tokens // 20 + 1
         batches = []
-        for group in by_length([ids[i] for i in filled], tokens):
+        for group in groups:
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             batches.append(([ids[i] for i in rows], decoding, begin, rows))
-        found = self.processes.map(batches) if self.processes and len(batches) > 1 else map(self._search, batches)
+        found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
         for (*_, rows), best in zip(batches, found, strict=True):
             for i, one in zip(rows, best, strict=True):
                 out[i] = one
