@@ -301,13 +301,15 @@ def theirs(name: str, data: Path, peer: str, how: str) -> Work:
     return Peer(make_job(name, data), peer, how)
 
 
-def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int) -> None:
+def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool) -> None:
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
     hows = (FAST, PLAIN, f"{FAST}, sorted") if packed else (FAST, PLAIN)
     mine = [Contestant(f"heedful {how}", ours, (name, data, how)) for how in hows]
     peers = [
-        Contestant(f"{peer} {how}", theirs, (name, data, peer, how)) for peer in setting.peers for how in (PLAIN, FAST)
+        Contestant(f"{peer} {how}", theirs, (name, data, peer, how), keeps=not as_shipped)
+        for peer in setting.peers
+        for how in (PLAIN, FAST)
     ]
     for each in (*mine, *peers):
         each.start(threads)
@@ -342,6 +344,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=12, help="a round")
+    parser.add_argument("--as-shipped", action="store_true", help="peers without the allocator setting that we have")
     parser.add_argument("--losses", action="store_true", help="compare losses, not speed")
     parser.add_argument("--quick", action="store_true", help="2 rounds of 3 steps: whether it runs, not how fast")
     chosen = parser.parse_args()
@@ -351,7 +354,7 @@ def main() -> None:
         if chosen.losses:
             compare_losses(name, chosen.data, steps=20 if chosen.quick else 200)
         else:
-            compare(name, chosen.data, threads=chosen.threads, rounds=rounds, steps=steps)
+            compare(name, chosen.data, threads=chosen.threads, rounds=rounds, steps=steps, as_shipped=chosen.as_shipped)
 
 
 if __name__ == "__main__":

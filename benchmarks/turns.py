@@ -1,7 +1,7 @@
 """Contestants that take turns on one machine, A B C A B C ..., so that what else it does hits all alike.
 
 Each has a process of its own: two OpenMP libraries in one slow each other down. All get the allocator setting that
-`heed` gives itself.
+`heed` gives itself, unless told otherwise.
 """
 
 import multiprocessing
@@ -26,12 +26,13 @@ class Contestant:
     name: str
     make: Callable[..., Work]
     arguments: tuple[Any, ...] = ()
+    keeps: bool = True  # the memory that it has freed
     rates: list[float] = field(default_factory=list)  # so many a second
 
     def start(self, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads))
+        self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads, self.keeps))
         self._process.start()
         self._pipe.recv()
 
@@ -49,8 +50,9 @@ class Contestant:
         return statistics.median(self.rates)
 
 
-def _serve(pipe: Connection, make: Callable[..., Work], arguments: tuple[Any, ...], threads: int) -> None:
-    keep_freed_memory()
+def _serve(pipe: Connection, make: Callable[..., Work], arguments: tuple[Any, ...], threads: int, keeps: bool) -> None:
+    if keeps:
+        keep_freed_memory()
     torch.set_num_threads(threads)
     work = make(*arguments)
     pipe.send(None)
