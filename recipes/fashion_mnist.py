@@ -6,7 +6,7 @@ python -m benchmarks.images --data PATH/TO/fashion_mnist --out runs/fashion-tabl
 
 The first command trains for 10 minutes; on two cores 0.912 of the last 10,000 training pictures, held out, were then
 right, and on one core 0.899, in one run each; they also chose the step that was kept. The second command, on one core
-and with two minutes more, came to 0.920.
+and with two minutes more, came to 0.920. All that without their mirror images, with which it is 0.924.
 """
 
 from heedful.tasks.recipe import ImagesRecipe, Recipe, TrainRecipe
