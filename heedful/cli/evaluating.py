@@ -79,14 +79,14 @@ def _translations(translator: Any, options: Options) -> Found:
         raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
     chosen = {key: options[key] for key in ("beam", "length_penalty") if options[key] is not None}
     found: Found = {}
-    for name, pairs in tests.items():
-        with translator.in_processes(torch.get_num_threads()):
+    with translator.in_processes(torch.get_num_threads()):
+        for name, pairs in tests.items():
             scores, made = translator.evaluate(pairs, bootstrap=options["bootstrap"], **chosen)
-        found[name] = {"loss": translator.loss(pairs)} if translator.target.ours and engine is None else {}
-        found[name] |= {key: value for key, value in asdict(scores).items() if value is not None}
-        say(f"{name}: {len(pairs):,} pairs, {scores}")
-        if cut := sum(one.cut > 0 for one in made):
-            say(f"  sources that were too long, their last tokens not read: {cut:,}")
+            found[name] = {"loss": translator.loss(pairs)} if translator.target.ours and engine is None else {}
+            found[name] |= {key: value for key, value in asdict(scores).items() if value is not None}
+            say(f"{name}: {len(pairs):,} pairs, {scores}")
+            if cut := sum(one.cut > 0 for one in made):
+                say(f"  sources that were too long, their last tokens not read: {cut:,}")
     return found
 
 

@@ -276,12 +276,13 @@ class Translator:
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         width = max(decoding.beam, decoding.samples, 1)
-        groups, shared = by_length([ids[i] for i in filled], max(256, SEARCH_TOKENS // width)), self.processes
-        tokens = sum(len(ids[i]) + 1 for i in filled)
+        sources, shared = [ids[i] for i in filled], self.processes
+        groups = by_length(sources, max(256, SEARCH_TOKENS // width))
+        tokens = sum(len(source) + 1 for source in sources)
         if shared is not None and tokens * width >= WORTH:  # as many batches for each, of about as many tokens
             wanted = -(-len(groups) // shared.count) * shared.count
             tokens //= wanted
-            while len(groups := by_length([ids[i] for i in filled], tokens)) > wanted:
+            while len(groups := by_length(sources, tokens)) > wanted:
                 tokens += tokens // 20 + 1
         batches = []
         for group in groups:

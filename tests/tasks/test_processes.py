@@ -70,10 +70,13 @@ def test_no_process_outlives_a_parent_that_is_killed() -> None:
     reading, writing = os.pipe()
     parent = os.fork()
     if not parent:
-        os.close(reading)
-        os.write(writing, b" ".join(str(child.pid).encode() for child in Processes(int, 2).children))
-        os.close(writing)
-        time.sleep(100)
+        try:
+            os.close(reading)
+            os.write(writing, b" ".join(str(child.pid).encode() for child in Processes(int, 2).children))
+            os.close(writing)
+            time.sleep(100)
+        finally:
+            os._exit(1)  # it is a copy of the whole test run
     os.close(writing)
     children = [int(pid) for pid in os.read(reading, 100).split()]
     os.kill(parent, signal.SIGKILL)

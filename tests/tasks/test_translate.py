@@ -55,15 +55,16 @@ def test_a_batch_is_its_sentences_one_by_one(model, settings):
 @pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4}, {"samples": 2, "seed": 5}])
 def test_processes_that_share_sentences_find_what_one_finds(model, settings, monkeypatch):
     monkeypatch.setattr(translate, "WORTH", 16)
-    texts, alone = TEXTS * 4, model.processes
-    expected = model.search(texts, **settings)
+    texts = TEXTS * 4
+    expected, alone = model.search(texts, **settings), model.translate(["ko"])
     with model.in_processes(2):
         shared, searched = model.processes, []
         monkeypatch.setattr(shared, "map", lambda batches: searched.extend(batches) or Processes.map(shared, batches))
         made = model.search(texts, **settings)
-        assert model.translate(["ko"]) == [model.search(["ko"])[0].text]  # one batch: by this process
-    assert model.processes is alone is None
-    assert len(searched) == 2
+        assert len(searched) == 2
+        assert model.translate(["ko"]) == alone
+        assert len(searched) == 2  # one batch is searched by this process
+    assert model.processes is None
     assert sorted(number for *_, numbers in searched for number in numbers) == [
         number for number, text in enumerate(texts) if text
     ]
