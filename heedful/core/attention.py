@@ -6,6 +6,9 @@ of training or decoding: it is given keys and values, and where they come from i
     kv  = attention.keys_values(memory, positions)
     out = attention(x, kv, mask=mask, positions=positions)
 
+    q, kv = attention.of_itself(x, positions)
+    out = attention.gather(x, q, kv, mask=mask, positions=positions)
+
 B batch, T queries, S keys, H query heads, G key heads (G divides H), D head width, C model width.
 """
 
@@ -149,20 +152,33 @@ class Attention(nn.Module):
             raise InputError(f"n_heads {config.n_heads} is no multiple of kv_heads {kv_heads}")
         scale = head_dim**-0.5 if config.scale is None else config.scale
         inner = config.n_heads * head_dim
-        self.head_dim = head_dim
+        self.n_heads, self.kv_heads, self.head_dim = config.n_heads, kv_heads, head_dim
         self.query = nn.Linear(d_model, inner, bias=config.bias)
         self.key = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias)
+        self.joint: nn.Module | None = None  # query, key and value as one map, for inference
         self.gate = nn.Linear(d_model, inner) if config.gate else None
         self.heads = Heads(scale, config.dropout)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
+    def queries(self, x: Float[Tensor, "B T C"], positions: Tensor | None = None) -> Float[Tensor, "B H T D"]:
+        return self.position.rotate(self._split(self.query(self.position.enter(x, positions))), _places(positions))
+
     def keys_values(self, memory: Float[Tensor, "B S C"], positions: Tensor | None = None) -> KV:
         """Projects what may be looked at. Done once for a memory, and once for each token of a cached sequence."""
-        key = self._split(self.key(self.position.enter(memory, positions)))
-        places = positions if positions is None or not positions.is_floating_point() else None
+        key, places = self._split(self.key(self.position.enter(memory, positions))), _places(positions)
         return KV(self.position.rotate(key, places), self._split(self.value(memory)), places)
+
+    def of_itself(
+        self, x: Float[Tensor, "B T C"], positions: Tensor | None = None
+    ) -> tuple[Float[Tensor, "B H T D"], KV]:
+        """Queries, keys and values of the same tokens: by one product, where the maps are joined."""
+        if self.joint is None:
+            return self.queries(x, positions), self.keys_values(x, positions)
+        places = _places(positions)
+        q, key, value = self._split(self.joint(x)).split((self.n_heads, self.kv_heads, self.kv_heads), dim=1)
+        return self.position.rotate(q, places), KV(self.position.rotate(key, places), value, places)
 
     def forward(
         self,
@@ -177,10 +193,20 @@ class Attention(nn.Module):
 
         `positions` are places (int, (1 or B, T)) or, for the scheme "added", embeddings (1 or B, T, C).
         """
-        q = self._split(self.query(self.position.enter(x, positions)))
-        places = positions if positions is None or not positions.is_floating_point() else None
-        q = self.position.rotate(q, places)
-        own = self.position.bias(q, places, kv.positions)
+        return self.gather(x, self.queries(x, positions), kv, mask=mask, positions=positions, bias=bias)
+
+    def gather(
+        self,
+        x: Float[Tensor, "B T C"],
+        q: Float[Tensor, "B H T D"],
+        kv: KV,
+        *,
+        mask: Mask,
+        positions: Tensor | None = None,
+        bias: Float[Tensor, "#B #H T S"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """The same once the queries are there."""
+        own = self.position.bias(q, _places(positions), kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own
         heads = self.heads(q, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*D)
@@ -190,3 +216,8 @@ class Attention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+
+def _places(positions: Tensor | None) -> Tensor | None:
+    """Positions that are places, and no embeddings."""
+    return None if positions is None or positions.is_floating_point() else positions

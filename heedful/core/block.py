@@ -128,11 +128,12 @@ class Block(nn.Module):
 
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
-            kv = self.self_attention.keys_values(h, context.positions)
+            q, kv = self.self_attention.of_itself(h, context.positions)
             if cache is not None:
                 cache = cache.append(kv)
                 kv = cache.past.kv()
-            return self.self_attention(h, kv, mask=context.mask, positions=context.positions, bias=context.bias)
+            mask, places, bias = context.mask, context.positions, context.bias
+            return self.self_attention.gather(h, q, kv, mask=mask, positions=places, bias=bias)
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(context) if cache is None else cache.memory

@@ -66,7 +66,7 @@ class Past:
             else:
                 room.zero_()
                 own.movedim(_places(own), 1)[self._behind(T)] = part.movedim(_places(part), 1)
-        return replace(self, buffer=buffer, length=end, lengths=None if self.lengths is None else self.lengths + T)
+        return Past(self.size, buffer, end, None if self.lengths is None else self.lengths + T)
 
     def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "Past":
         """The first `lengths` tokens of each row (None: `length` of every row), of which `length` are the most."""
@@ -144,7 +144,7 @@ class BlockCache:
     memory: KV | None = None
 
     def append(self, newer: KV) -> "BlockCache":
-        return replace(self, past=self.past.append(newer))
+        return BlockCache(self.past.append(newer), self.memory)
 
     def pick(self, rows: Int[Tensor, "R"], memories: Int[Tensor, "M"] | None) -> "BlockCache":
         """These rows of the past, and of the memory `memories` (None: all that there are)."""
