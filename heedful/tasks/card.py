@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -34,11 +34,11 @@ class Data(Protocol):
     """What a run is trained and measured on."""
 
     @property
-    def train(self) -> Sequence[Any]: ...
+    def train(self) -> Sized: ...
     @property
-    def valid(self) -> Sequence[Any]: ...
+    def valid(self) -> Sized: ...
     @property
-    def tests(self) -> Mapping[str, Sequence[Any]]: ...
+    def tests(self) -> Mapping[str, Sized]: ...
     @property
     def files(self) -> Sequence[Path]: ...
 
@@ -46,7 +46,8 @@ class Data(Protocol):
 def data_facts(data: Data, unit: str) -> dict[str, Any]:
     """Of data.json: the files, and how many examples of this unit each part has."""
     counts = {"train": len(data.train), "valid": len(data.valid)} | {name: len(own) for name, own in data.tests.items()}
-    read = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in data.files]
+    plain = (path for path in data.files if path.is_file())  # and no folder
+    read = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in plain]
     return {"files": read, unit: counts}
 
 

@@ -15,16 +15,14 @@ from heedful.data.labelled_images import LabelledImages, label_names, read_label
 from heedful.errors import InputError
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
 from heedful.models.vit import ViTConfig
-from heedful.store import files
 from heedful.store.checkpoint import read_model
-from heedful.tasks.card import model_card, origin, score_table
+from heedful.tasks.card import data_facts, model_card, origin, score_table
 from heedful.tasks.classify_images import About, ClassifyImagesTask, ImageClassifier, targets_of
 from heedful.tasks.folder import load_weights, parameters, write_model
 from heedful.tasks.job import Measured, Scores
-from heedful.tasks.picture_job import augment_of, read_start
+from heedful.tasks.picture_job import augment_of, fitted, read_start
 from heedful.tasks.recipe import Recipe, row_of
 
-SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 SHOWN = 8  # pictures of a sample
 
 
@@ -65,18 +63,13 @@ class ClassifyImagesJob:
         return {}
 
     def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        pictures = {"train": len(corpus.train), "valid": len(corpus.valid)}
-        return {
-            "files": [
-                {"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files if path.is_file()
-            ],
-            "pictures": pictures | {name: len(part) for name, part in corpus.tests.items()},
+        own = {
             "labels": list(self.about.labels),
             "preparation": to_json(self.about.preparation),
             "fingerprint": self.fingerprint,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(self.corpus, "pictures") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         """The weights that are started from, places between where the size is another. The heads stay as they are,
@@ -134,14 +127,8 @@ class ClassifyImagesJob:
 def _made_for(
     corpus: LabelledImages, recipe: Recipe, found: Survey, *, n_classes: int
 ) -> tuple[ViTConfig, Preparation]:
-    """A new model for pictures of this size. Of a preset for small pictures the patches are as large as leaves about
-    its grid, unless `model.patch` is given."""
-    row = row_of(VISION_TRANSFORMERS, recipe)
-    patch = recipe.model.get("patch")
-    size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *corpus.size))
-    if patch is None and row.size <= SMALL:
-        wanted = size * row.patch / row.size
-        row = replace(row, patch=min((p for p in range(1, size + 1) if size % p == 0), key=lambda p: abs(p - wanted)))
+    """A new model for pictures of this size."""
+    row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, corpus.size)
     config = vision_transformer(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
     seen = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size), mean=found.mean, std=found.std)
     return config, seen

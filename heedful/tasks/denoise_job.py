@@ -11,8 +11,7 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import config_from
 from heedful.models.presets import TRANSLATORS, translator
-from heedful.store import files
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, model_card
 from heedful.tasks.denoise import DenoisingTask, check_words, evaluate, fixed, make_noise, read_passages, restored
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
@@ -68,17 +67,14 @@ class DenoiseJob:
         return tokenizer_files(self.tokenizer, self.tokenizer)
 
     def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "documents": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(texts) for name, texts in corpus.tests.items()},
+        own = {
             "passages": len(self.passages),
             "tokens": self._tokens(),
             "fingerprint": self.fingerprint,
             "vocabulary": self.tokenizer.size,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(self.corpus, "documents") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         if self.start:

@@ -13,7 +13,7 @@ from heedful.data.images import Preparation, survey
 from heedful.errors import InputError
 from heedful.models.detr import DETRConfig
 from heedful.models.vision_presets import DETECTORS, detector
-from heedful.store import files
+from heedful.tasks.card import data_facts
 from heedful.tasks.detect import About, Detector, DetectTask, check_labels, sample
 from heedful.tasks.folder import parameters, write_model
 from heedful.tasks.job import Measured, Scores
@@ -74,15 +74,14 @@ class DetectJob:
     def facts(self) -> dict[str, object]:
         corpus = self.corpus
         parts = {"train": corpus.train, "valid": corpus.valid, **corpus.tests}
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "pictures": {name: len(part) for name, part in parts.items()},
+        own = {
             "things": {name: sum(map(len, part.things)) for name, part in parts.items()},
             "labels": list(self.about.labels),
             "preparation": to_json(self.about.preparation),
             "fingerprint": self.fingerprint,
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(corpus, "pictures") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         """The weights that are started from; the head that names classes stays new unless the labels are the same."""

@@ -15,14 +15,13 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.clip import CLIPConfig
 from heedful.models.vision_presets import PAIRS, two_towers
-from heedful.store import files
+from heedful.tasks.card import data_facts
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.match import LARGEST_SCALE, About, Layout, Matcher, MatchTask, lowered
-from heedful.tasks.picture_job import augment_of, begin_from, picture_card, read_start
+from heedful.tasks.picture_job import augment_of, begin_from, fitted, picture_card, read_start
 from heedful.tasks.recipe import Recipe, row_of
 
-SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 SHOWN = 8  # pictures of a sample
 MEASURED = ("text_to_image_recall_10", "image_to_text_recall_10")
 
@@ -79,15 +78,14 @@ class MatchJob:
     def facts(self) -> dict[str, object]:
         corpus = self.corpus
         parts = {"train": corpus.train, "valid": corpus.valid, **corpus.tests}
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "pictures": {name: len(part) for name, part in parts.items()},
+        own = {
             "texts": {name: sum(map(len, part.captions)) for name, part in parts.items()},
             "preparation": to_json(self.about.preparation),
             "vocabulary": self.tokenizer.size,
             "fingerprint": self.fingerprint,
             "notes": self.notes,
-        } | ({} if self.start is None else self.start.facts())
+        }
+        return data_facts(corpus, "pictures") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         if self.start is not None:
@@ -152,13 +150,7 @@ def _layout(tokenizer: Tokenizer, about: About, config: CLIPConfig) -> Layout:
 def _made_for(
     corpus: CaptionedImages, recipe: Recipe, seen: Preparation, tokenizer: Tokenizer
 ) -> tuple[CLIPConfig, About]:
-    """A new model for pictures of this size. Of a preset for small pictures the patches are as large as leaves about
-    its grid, unless `model.patch` is given."""
-    row = row_of(PAIRS, recipe)
-    patch = recipe.model.get("patch")
-    size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *corpus.size))
-    if patch is None and row.size <= SMALL:
-        wanted = size * row.patch / row.size
-        row = replace(row, patch=min((p for p in range(1, size + 1) if size % p == 0), key=lambda p: abs(p - wanted)))
+    """A new model for pictures of this size."""
+    row, size = fitted(row_of(PAIRS, recipe), recipe, corpus.size)
     config = two_towers(row, vocab_size=tokenizer.size, end=tokenizer.eos, size=(size, size), channels=corpus.channels)
     return config, About(preparation=replace(seen, resize=(size,), crop=(size, size)))

@@ -11,8 +11,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.data.trees import LEAF, Brackets, Treebank, linearise, read_treebank
 from heedful.errors import InputError
 from heedful.models.presets import TRANSLATORS, translator
-from heedful.store import files
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.parse import About, Parser
@@ -71,11 +70,7 @@ class ParseJob:
         return tokenizer_files(self.tokenizer, self.tokenizer)
 
     def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "trees": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(trees) for name, trees in corpus.tests.items()},
+        return data_facts(self.corpus, "trees") | {
             "trained_on": len(self.pairs),
             "labels": list(self.about.labels),
             "fingerprint": self.fingerprint,

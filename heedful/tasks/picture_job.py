@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from heedful.core.config import from_json, to_json
 from heedful.data.augment import Augment
 from heedful.data.images import Images, Preparation
 from heedful.data.views import VIEWS
 from heedful.errors import InputError
+from heedful.models.vision_presets import TwoTowers, Vision
 from heedful.store import files
 from heedful.store.checkpoint import read_model
 from heedful.tasks.card import model_card, origin, score_table
@@ -19,6 +20,8 @@ from heedful.tasks.load import load_model, task_of
 from heedful.tasks.pictures import Viewer
 from heedful.tasks.recipe import ImagesRecipe, Recipe
 
+Row = TypeVar("Row", Vision, TwoTowers)
+SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
 MULTIPLE = 8  # of pixels that edges are rounded to
 
@@ -43,6 +46,16 @@ def view_size(size: tuple[int, int], longest: int | None) -> tuple[int, int]:
     share = (longest or min(LARGEST, max(size))) / max(size)
     rows, columns = (max(MULTIPLE, round(edge * share / MULTIPLE) * MULTIPLE) for edge in size)
     return rows, columns
+
+
+def fitted(row: Row, recipe: Recipe, pictures: tuple[int, int]) -> tuple[Row, int]:
+    """A preset for pictures of about this size, and the edge that it sees. Of one for small pictures the patches are as
+    large as leaves about its grid, unless `model.patch` is given."""
+    size = recipe.images.size or (row.size if row.size > SMALL else min(SMALL, *pictures))
+    if "patch" in recipe.model or row.size > SMALL:
+        return row, size
+    wanted, whole = size * row.patch / row.size, (patch for patch in range(1, size + 1) if size % patch == 0)
+    return replace(row, patch=min(whole, key=lambda patch: abs(patch - wanted))), size
 
 
 class Start(NamedTuple):

@@ -5,9 +5,10 @@ import ctypes
 import multiprocessing
 import signal
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -33,21 +34,28 @@ class Processes:
         self.pool = ProcessPoolExecutor(count, context, _begin, (work,))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: those of torch are idle
-            self.pool.submit(int).result()  # it forks at the first task
+            with _told():
+                self.pool.submit(int).result()  # it forks at the first task
         self.children = [child for child in multiprocessing.active_children() if child not in others]
 
     def map(self, items: Sequence[Any]) -> list[Any]:
         """`work` of each item, in order. Raises what it raises, and HeedError if a process is killed."""
-        try:
+        with _told():
             return list(self.pool.map(_do, items))
-        except BrokenProcessPool:
-            raise HeedError("a process that worked for this one was killed", fix="give it more memory") from None
 
     def close(self) -> None:
         """Ends them, whatever they are at."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         for child in self.children:
             child.terminate()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool:
+        raise HeedError("a process that worked for this one was killed", fix="give it more memory") from None
 
 
 def _begin(work: Callable[[Any], Any]) -> None:

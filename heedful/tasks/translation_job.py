@@ -14,8 +14,7 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import config_from
 from heedful.models.presets import TRANSLATORS, translator
-from heedful.store import files
-from heedful.tasks.card import model_card
+from heedful.tasks.card import data_facts, model_card
 from heedful.tasks.folder import parameters, read_tokenizers, tokenizer_files, write_run
 from heedful.tasks.job import Measured, Scores
 from heedful.tasks.recipe import Recipe, row_of
@@ -88,13 +87,9 @@ class TranslationJob:
         return tokenizer_files(self.source, self.target)
 
     def facts(self) -> dict[str, object]:
-        corpus = self.corpus
-        return {
-            "files": [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in corpus.files],
-            "source": corpus.source,
-            "target": corpus.target,
-            "pairs": {"train": len(corpus.train), "valid": len(corpus.valid)}
-            | {name: len(pairs) for name, pairs in corpus.tests.items()},
+        own = {
+            "source": self.corpus.source,
+            "target": self.corpus.target,
             "trained_on": len(self.pairs),
             "fingerprint": self.fingerprint,
             "vocabulary": {
@@ -103,7 +98,8 @@ class TranslationJob:
                 "joint": self.source is self.target,
             },
             "notes": self.notes,
-        } | (self.start.facts() if self.start else {})
+        }
+        return data_facts(self.corpus, "pairs") | own | (self.start.facts() if self.start else {})
 
     def begin(self, model: Any) -> None:
         if self.start:
