@@ -207,7 +207,7 @@ def _fill_block(spec: Any, block: Block) -> None:
 
 def _norm(residual: Any) -> nn.Module:
     """The one that a residual has, inside or outside."""
-    return residual.out_norm if isinstance(residual.in_norm, nn.Identity) else residual.in_norm
+    return residual.in_norm if hasattr(residual.in_norm, "weight") else residual.out_norm
 
 
 def _fill_attention(spec: Any, attention: Attention, *joined: Sequence[nn.Module]) -> None:
