@@ -6,6 +6,7 @@ B inputs, K input width, N output width, G weights of a group.
 
 import copy
 from collections import Counter
+from collections.abc import Sequence
 from typing import TypeVar
 
 import torch
@@ -153,8 +154,7 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
         raise InputError(f"{weights} weights are for a CPU", fix="take float32")
     if on_cpu and (weights != "float32" or torch.backends.mkldnn.is_available()):
         for block in (module for module in model.modules() if isinstance(module, Block) and fixed):
-            if weights == "float32":
-                _join(block.self_attention)
+            _join(block.self_attention, weights)
         modules = list(model.modules())
         uses = Counter(id(parameter) for module in modules for parameter in module.parameters(recurse=False))
         for module in modules:
@@ -166,27 +166,35 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
     return model
 
 
-def _join(attention: Attention) -> None:
-    """Query, key and value by one product: that spares a short step two of three. Only of small maps in float32, which
-    wait for being called more than for their weights. These become a part of the joint map's, and stay parameters."""
-    maps = {name: getattr(attention, name) for name in ("query", "key", "value")}
-    sizes = [part.out_features for part in maps.values()]
-    first = maps["query"]
-    if attention.joint is not None or isinstance(attention.position, Added) or isinstance(first, PackedLinear):
+def _join(attention: Attention, weights: str) -> None:
+    """Query, key and value by one product: that spares a short step two of three. In float32 those of small maps alone,
+    which wait for being called more than for their weights; they become a part of the joint map's, and stay parameters.
+    In fewer bits the three are gone."""
+    if isinstance(attention.position, Added):
         return
-    if sum(sizes) * first.in_features >= TWICE or first.weight.dtype != torch.float32:
-        return
-    weight = torch.cat([part.weight.data.t() for part in maps.values()], dim=1).t()
-    bias = None if first.bias is None else torch.cat([part.bias.data for part in maps.values()])
-    for i, (name, part) in enumerate(maps.items()):
-        part.weight.data = weight.split(sizes)[i]
-        if bias is not None:
-            part.bias.data = bias.split(sizes)[i]
-        setattr(attention, name, Float32Linear(part))
-    joint = nn.Linear(first.in_features, sum(sizes), device="meta")
-    del joint.weight, joint.bias  # no parameters
+    maps = (attention.query, attention.key, attention.value)
+    if weights != "float32":
+        attention.joint = attention.joint or _side_by_side(maps)
+        del attention.query, attention.key, attention.value
+    elif attention.joint is None and sum(part.weight.numel() for part in maps) < TWICE:
+        attention.joint = joint = _side_by_side(maps)
+        sizes = [part.out_features for part in maps]
+        for part, weight in zip(maps, joint.weight.split(sizes), strict=True):
+            part.weight.data = weight
+        if joint.bias is not None:
+            for part, bias in zip(maps, joint.bias.split(sizes), strict=True):
+                part.bias.data = bias
+        attention.query, attention.key, attention.value = map(Float32Linear, maps)
+
+
+def _side_by_side(maps: Sequence[nn.Linear]) -> nn.Linear:
+    """One map for several of the same input. It has no parameters: its weights are those of others."""
+    joint = nn.Linear(maps[0].in_features, sum(part.out_features for part in maps), device="meta")
+    del joint.weight, joint.bias
+    weight = torch.cat([part.weight.data.to_dense().t() for part in maps], dim=1).t()
+    bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
     joint.weight, joint.bias = weight, bias  # type: ignore[assignment]
-    attention.joint = joint
+    return joint
 
 
 def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.Module:
