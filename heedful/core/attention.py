@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.dropout import dropout as drop
-from heedful.core.mask import Mask
+from heedful.core.mask import Hiding, Mask
 from heedful.core.position import PositionConfig, make_position
 from heedful.errors import InputError
 
@@ -42,22 +42,22 @@ def attention_weights(
     if bias is not None:
         scores = scores + bias
     T, S = scores.shape[2:]
-    return masked_softmax(scores, mask.dense(T, S, q.device), mask.added(T, S, q.device, scores.dtype))
+    return masked_softmax(scores, mask.dense(T, S, q.device), mask.hiding(T, S, q.device, scores.dtype))
 
 
 def masked_softmax(
-    scores: Float[Tensor, "*B T S"], seen: Tensor | None, added: Tensor | None = None
+    scores: Float[Tensor, "*B T S"], seen: Tensor | None, hiding: Hiding | None = None
 ) -> Float[Tensor, "*B T S"]:
     """The project's one softmax of scores: over the last axis, where `seen` (bool, broadcasting); zeros where nobody
     is. torch computes it in float32 whatever the dtype of the scores.
 
-    `added`: the same as `heedful.core.mask.hiding` has it. Adding spares two passes over all weights that filling
-    costs; but of whoever sees nobody only filling stops the gradient.
+    `hiding`: the same as `heedful.core.mask.hiding` has it. Adding spares passes over all weights that filling costs.
     """
     if seen is None:
         return scores.softmax(dim=-1)
-    if added is not None:
-        return (scores + added).softmax(dim=-1)
+    if hiding is not None:
+        weights = (scores + hiding.added).softmax(dim=-1)
+        return weights if hiding.sighted is None else weights * hiding.sighted
     blind = ~seen.any(dim=-1, keepdim=True)
     return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
 

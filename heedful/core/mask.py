@@ -7,6 +7,7 @@ B batch, T queries, S keys.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,6 +30,7 @@ class Mask:
     allowed: Bool[Tensor, "*B T S"] | None = None  # any other pattern, (T, S) or (B, T, S)
     start: int | None = None  # the place of the first query, where keys are a fixed buffer
     _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
+    _hiding: dict[tuple[object, ...], "Hiding | None"] = field(default_factory=dict, init=False, repr=False)
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
         """The mask as a tensor, with B = 1 where all rows of the batch agree; None when everyone sees everyone."""
@@ -37,13 +39,13 @@ class Mask:
             self._made[key] = self._dense(T, S, device)
         return self._made[key]
 
-    def added(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> Float[Tensor, "B 1 T S"] | None:
+    def hiding(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> "Hiding | None":
         """`dense` as what is to be added to scores (`hiding`)."""
         key = (T, S, device, dtype)
-        if key not in self._made:
+        if key not in self._hiding:
             seen = self.dense(T, S, device)
-            self._made[key] = None if seen is None else hiding(seen, dtype)
-        return self._made[key]
+            self._hiding[key] = None if seen is None else hiding(seen, dtype)
+        return self._hiding[key]
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
@@ -74,12 +76,22 @@ class Mask:
         return None if seen is None else seen[:, None]
 
 
-def hiding(seen: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Float[Tensor, "*B T S"] | None:
-    """0 where seen, else -inf; None where somebody sees nobody, whose scores would all be -inf, and away from a CPU,
-    where looking for such makes the host wait."""
-    if seen.device.type != "cpu" or not seen.any(dim=-1).all():
+class Hiding(NamedTuple):
+    """What hides keys by being added to their scores: 0 where seen, else -inf. Of a query that sees nobody it hides
+    nothing, for of -inf alone there is no softmax: such weights are to be multiplied by `sighted`, which is 0 there and
+    else 1 (None: everyone sees somebody)."""
+
+    added: Float[Tensor, "*B T S"]
+    sighted: Float[Tensor, "*B T 1"] | None
+
+
+def hiding(seen: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Hiding | None:
+    """None away from a CPU, where looking for who sees nobody makes the host wait."""
+    if seen.device.type != "cpu":
         return None
-    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
+    sighted = seen.any(dim=-1, keepdim=True)
+    added = torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen & sighted, -torch.inf)
+    return Hiding(added, None if sighted.all() else sighted.to(dtype))
 
 
 def _both(one: Tensor | None, other: Tensor) -> Tensor:
