@@ -3,6 +3,8 @@
     python -m benchmarks.images --data PATH/TO/fashion_mnist --out runs/fashion --minutes 10
     python -m benchmarks.images --data PATH/TO/fashion_mnist --out runs/fashion-long --minutes 80 --others 8 \\
         --set train.average=0.999
+    python -m benchmarks.images --data PATH/TO/fashion_mnist --out runs/fashion-more --minutes 20 --others 0 \\
+        --recipe recipes/fashion_mnist_more.py --set start_from=runs/fashion-long
     python -m benchmarks.images --data PATH/TO/cifar10_subset --recipe classify-images --out runs/cifar --minutes 5
 
 Each but the first trains for so many minutes, the others perhaps for fewer, with the threads that torch has, on the
@@ -114,7 +116,9 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="the folder that our run fills")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--recipe", default=str(RECIPE), help="a recipe, or classify-images for its defaults")
-    parser.add_argument("--others", type=float, help="minutes for the perceptron and the convolutions, if not as many")
+    parser.add_argument(
+        "--others", type=float, help="minutes for the perceptron and the convolutions, if not as many (0: without them)"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a change of our recipe")
     chosen = parser.parse_args()
     others = chosen.minutes if chosen.others is None else chosen.others
@@ -132,7 +136,7 @@ def main() -> None:
     sets = {"valid": corpus.valid, **corpus.tests}
     rows: dict[str, nn.Module] = {f"{NEIGHBOURS} nearest neighbours": Neighbours(job)}
     torch.manual_seed(1)
-    for name, make in (("perceptron", perceptron), ("2 convolutions", convolutions)):
+    for name, make in (("perceptron", perceptron), ("2 convolutions", convolutions)) if others else ():
         rows[f"{name}, {others:g} minutes"] = trained(make(corpus.channels, edge, labels), job, others)
     rows[f"heedful, {chosen.minutes:g} minutes"] = ours(recipe, job, chosen.out).model
     print(f"\n| accuracy | parameters | {' | '.join(sets)} |\n|---|---|{'---|' * len(sets)}")

@@ -1,0 +1,14 @@
+"""Fashion-MNIST, gone on with: the model of a longer training by fashion_mnist.py, at half its rates.
+
+heed train recipes/fashion_mnist.py --data PATH/TO/fashion_mnist --out runs/fashion_long --minutes 80 \\
+    --set train.average=0.999
+heed train recipes/fashion_mnist_more.py --data PATH/TO/fashion_mnist --from runs/fashion_long --out runs/fashion_more
+"""
+
+from heedful.tasks.recipe import ImagesRecipe, Recipe, TrainRecipe
+
+recipe = Recipe(
+    task="classify-images",
+    images=ImagesRecipe(batch=128, augment="light", mirrored=True),
+    train=TrainRecipe(minutes=20, optimizer="muon", lr=1e-3, muon_lr=0.01, warmup=100, average=0.999, eval_every=1500),
+)
