@@ -37,15 +37,20 @@ class Processes:
             with _told():
                 self.pool.submit(int).result()  # it forks at the first task
         self.children = [child for child in multiprocessing.active_children() if child not in others]
+        self.idle = True
 
     def map(self, items: Sequence[Any]) -> list[Any]:
         """`work` of each item, in order. Raises what it raises, and HeedError if a process is killed."""
+        self.idle = False
         with _told():
-            return list(self.pool.map(_do, items))
+            results = list(self.pool.map(_do, items))
+        self.idle = True
+        return results
 
     def close(self) -> None:
-        """Ends them, whatever they are at."""
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        """Ends them, whatever they are at. Idle ones are waited for: else the pool's own thread, which looks after them,
+        may be found half closed when Python ends."""
+        self.pool.shutdown(wait=self.idle, cancel_futures=True)
         for child in self.children:
             child.terminate()
 
