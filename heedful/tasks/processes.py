@@ -48,8 +48,8 @@ class Processes:
         return results
 
     def close(self) -> None:
-        """Ends them, whatever they are at. Idle ones are waited for: else the pool's own thread, which looks after them,
-        may be found half closed when Python ends."""
+        """Ends them, whatever they are at. Idle ones are waited for: else the pool's own thread, which looks after
+        them, may be found half closed when Python ends."""
         self.pool.shutdown(wait=self.idle, cancel_futures=True)
         for child in self.children:
             child.terminate()
