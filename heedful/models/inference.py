@@ -152,6 +152,8 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
     if not on_cpu and weights != "float32":
         raise InputError(f"{weights} weights are for a CPU", fix="take float32")
+    for module in model.modules():
+        _unsettle(module)
     if on_cpu and (weights != "float32" or torch.backends.mkldnn.is_available()):
         for block in (module for module in model.modules() if isinstance(module, Block) and fixed):
             _join(block.self_attention, weights)
@@ -170,7 +172,7 @@ def _join(attention: Attention, weights: str) -> None:
     """Query, key and value by one product: that spares a short step two of three. In float32 those of small maps alone,
     which wait for being called more than for their weights; they become a part of the joint map's, and stay parameters.
     In fewer bits the three are gone."""
-    if isinstance(attention.position, Added):
+    if isinstance(attention.position, Added) or isinstance(attention.joint, Int8Linear | Int4Linear):
         return
     maps = (attention.query, attention.key, attention.value)
     if weights != "float32":
@@ -219,6 +221,11 @@ def _settle(model: nn.Module) -> None:
             module.__dict__[name] = _same if isinstance(part, nn.Identity | Dropout) else part
 
 
+def _unsettle(module: nn.Module) -> None:
+    for name in (*module._modules, *module._parameters, *module._buffers):
+        module.__dict__.pop(name, None)
+
+
 def _same(x: Tensor) -> Tensor:
     return x
 
@@ -232,7 +239,6 @@ def quick_copy(model: Model, weights: str) -> Model:
 def _apart(module: Model) -> Model:
     """Another tree of modules, of the same parameters."""
     made = copy.copy(module)
-    for name in (*module._modules, *module._parameters, *module._buffers):
-        made.__dict__.pop(name, None)  # as `_settle` put them there
+    _unsettle(made)
     made._modules = {name: None if child is None else _apart(child) for name, child in module._modules.items()}
     return made

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -44,6 +45,16 @@ def test_what_work_raises_is_raised_here_and_the_processes_go_on() -> None:
         assert shared.map([1, 2]) == [1, 2]
     finally:
         shared.close()
+
+
+def test_closing_leaves_no_thread_behind() -> None:
+    """One that still looks after the processes when Python ends is found half closed, and says so."""
+    before = set(threading.enumerate())
+    for _ in range(5):
+        shared = Processes(refusing, 2)
+        shared.map([1, 2])
+        shared.close()
+        assert set(threading.enumerate()) == before
 
 
 def test_a_process_that_is_killed_is_told_of() -> None:
