@@ -1,4 +1,4 @@
-"""How fast sentences are translated on a CPU, beside Hugging Face and CTranslate2.
+"""How fast sentences are translated, beside Hugging Face and CTranslate2.
 
     pip install transformers ctranslate2
     chrt -f 10 python -m benchmarks.decode --threads 2           # chrt: the other programs of the machine wait
@@ -20,11 +20,11 @@ from typing import Any
 
 import torch
 
-from benchmarks.turns import Contestant, Work, ratios, table
+from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
 from heedful.data.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
-from heedful.models.inference import for_inference
+from heedful.models.inference import WEIGHTS, for_inference
 from heedful.models.presets import TRANSLATORS, FullTransformer, translator
 from heedful.tasks.exchange import export_model
 from heedful.tasks.folder import parameters, write_run
@@ -59,8 +59,10 @@ def made_folders(root: Path, row: FullTransformer, texts: Sequence[str]) -> None
 
 
 def heedful(root: Path, how: str) -> Translate:
-    model = load_model(root / "run")
-    for_inference(model.model, how)
+    model = load_model(root / "run", device=DEVICE.type)
+    if how == "bfloat16":
+        model.model.bfloat16()
+    for_inference(model.model, how if how in WEIGHTS else "float32")
     KEPT.enter_context(model.in_processes(torch.get_num_threads()))
     return lambda texts, beam: model.translate(texts, beam=beam)
 
@@ -74,7 +76,8 @@ def hugging_face(root: Path, how: str) -> Translate:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(root / "hf").eval()
+    dtype = getattr(torch, how)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(root / "hf", dtype=dtype).to(DEVICE).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(root / "hf")
 
     @torch.inference_mode()
@@ -82,7 +85,7 @@ def hugging_face(root: Path, how: str) -> Translate:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         said = [""] * len(texts)
         for group in (order[i : i + BATCH] for i in range(0, len(order), BATCH)):
-            inputs = tokenizer([texts[i] for i in group], return_tensors="pt", padding=True)
+            inputs = tokenizer([texts[i] for i in group], return_tensors="pt", padding=True).to(DEVICE)
             inputs.pop("token_type_ids", None)
             limits = {"max_new_tokens": TOKENS, "max_length": None, "num_beams": beam, "do_sample": False}
             made = tokenizer.batch_decode(model.generate(**inputs, **limits), skip_special_tokens=True)
@@ -99,7 +102,8 @@ def ctranslate2(root: Path, how: str) -> Translate:
 
     tokenizer = tokenizers.Tokenizer.from_file(str(root / how / "tokenizer.json"))
     names = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
-    model = engine.Translator(str(root / how), inter_threads=1, intra_threads=torch.get_num_threads())
+    threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
+    model = engine.Translator(str(root / how), DEVICE.type, **threads)
 
     def translate(texts: Sequence[str], beam: int) -> list[str]:
         encoded = tokenizer.encode_batch_fast([" " + text for text in texts], add_special_tokens=False)
@@ -136,16 +140,19 @@ def main() -> None:
     row = SIZES["tiny" if chosen.quick else chosen.size]
     rounds, count = (1, BATCH) if chosen.quick else (chosen.rounds, chosen.sentences)
     texts = [text for text, _ in phrasebook(4000 if chosen.quick else 20_000, held_out=100).train]
-    peers = [("heedful", "float32"), ("heedful", "int8"), ("Hugging Face", "float32")]
+    on_cpu = DEVICE.type == "cpu"
+    peers = [("heedful", "float32"), ("heedful", "int8" if on_cpu else "bfloat16"), ("Hugging Face", "float32")]
+    peers += [] if on_cpu else [("Hugging Face", "bfloat16")]
     if find_spec("ctranslate2"):
-        peers += [(peer, how) for how in ("float32", "int8") for peer in ("heedful by CTranslate2", "CTranslate2")]
+        engines = ("heedful by CTranslate2", "CTranslate2") if on_cpu else ("CTranslate2",)
+        peers += [(peer, how) for how in ("float32", "int8") for peer in engines]
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         made_folders(root, row, texts)
         contestants = [Contestant(f"{peer} {how}", answering, (peer, root, how)) for peer, how in peers]
         for each in contestants:
             each.start(chosen.threads)
-        print(f"torch {torch.__version__}, {chosen.threads} threads, {TOKENS} tokens a sentence")
+        print(f"{machine(chosen.threads)}, {TOKENS} tokens a sentence")
         for beam in BEAMS:
             for label, size, at_once in (("64 at once", BATCH, BATCH), ("alone", 8, 1), ("a file", count, count)):
                 print(f"\nbeam {beam}, {label}")

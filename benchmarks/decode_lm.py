@@ -1,4 +1,4 @@
-"""How fast a language model goes on with one text on a CPU, beside Hugging Face and CTranslate2.
+"""How fast a language model goes on with one text, beside Hugging Face and CTranslate2.
 
     pip install transformers ctranslate2
     chrt -f 10 python -m benchmarks.decode_lm --threads 2        # chrt: the other programs of the machine wait
@@ -17,13 +17,15 @@ from typing import Any
 
 import torch
 
-from benchmarks.turns import Contestant, Work, ratios, table
+from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
 from heedful.decode.continuous import Batch
 from heedful.models.inference import WEIGHTS, for_inference, quick_copy
 from heedful.models.lm import LM
 from heedful.store.hf import gpt2
 from heedful.store.hf.rules import to_ours
 
+ON_CPU = ("float32 guessed", *WEIGHTS)  # ours
+ON_CUDA = ("float32", "bfloat16")
 SMALL = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 500}
 Ids = list[int]
 GoOn = Callable[[Ids, int], Ids]  # from a prompt so many tokens
@@ -45,12 +47,15 @@ def heedful(size: dict[str, Any], how: str) -> GoOn:
     own = dict(made.named_parameters())
     for name, value in to_ours(gpt2.rules(made.config), model.state_dict(), own).items():
         own[name].data.copy_(value)
+    made = made.to(DEVICE)
+    made = made.bfloat16() if how == "bfloat16" else made
     draft = quick_copy(made, "int8") if "guessed" in how else None
-    for_inference(made, how.split()[0])
+    weights = how.split()[0]
+    for_inference(made, weights if weights in WEIGHTS else "float32")
 
     def go_on(prompt: Ids, tokens: int) -> Ids:
         room = len(prompt) + tokens - 1
-        batch = Batch(made, rows=1, size=room, device=torch.device("cpu"), temperature=0.0, draft=draft)
+        batch = Batch(made, rows=1, size=room, device=DEVICE, temperature=0.0, draft=draft)
         batch.add(0, prompt)
         return [said.token for _ in range(tokens) for said in batch.step()]
 
@@ -61,7 +66,7 @@ def hugging_face(size: dict[str, Any], how: str) -> GoOn:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    model = theirs(size)
+    model = theirs(size).to(DEVICE)
     model = model.bfloat16() if how == "bfloat16" else model
     if "compiled" in how:
         model.forward = torch.compile(model.forward)
@@ -69,7 +74,7 @@ def hugging_face(size: dict[str, Any], how: str) -> GoOn:
 
     @torch.inference_mode()
     def go_on(prompt: Ids, tokens: int) -> Ids:
-        ids = torch.tensor([prompt])
+        ids = torch.tensor([prompt], device=DEVICE)
         mask, limits = torch.ones_like(ids), {"max_new_tokens": tokens, "min_new_tokens": tokens}
         made = model.generate(ids, attention_mask=mask, do_sample=False, pad_token_id=0, **limits, **cache)
         return made[0, len(prompt) :].tolist()
@@ -93,7 +98,7 @@ def ctranslate2(size: dict[str, Any], compute_type: str) -> GoOn:
         model.save_pretrained(folder)
         TransformersConverter(folder).convert(f"{folder}/converted")
         threads = {"intra_threads": torch.get_num_threads(), "inter_threads": 1}
-        generator = engine.Generator(f"{folder}/converted", compute_type=compute_type, **threads)
+        generator = engine.Generator(f"{folder}/converted", DEVICE.type, compute_type=compute_type, **threads)
 
     def go_on(prompt: Ids, tokens: int) -> Ids:
         words = [f"t{token}" for token in prompt]
@@ -133,13 +138,13 @@ def main() -> None:
     hows = ["float32", "float32 static", "bfloat16"] + (["float32 static compiled"] if chosen.compile else [])
     engines = ("float32", "int8") if find_spec("ctranslate2") else ()
     contestants = [
-        *(contestant("heedful", how, size) for how in ("float32 guessed", *WEIGHTS)),
+        *(contestant("heedful", how, size) for how in (ON_CPU if DEVICE.type == "cpu" else ON_CUDA)),
         *(contestant("Hugging Face", how, size) for how in hows),
         *(contestant("CTranslate2", how, size) for how in engines),
     ]
     for each in contestants:
         each.start(chosen.threads)
-    print(f"torch {torch.__version__}, {chosen.threads} threads, {chosen.prompt} + {chosen.tokens} tokens")
+    print(f"{machine(chosen.threads)}, {chosen.prompt} + {chosen.tokens} tokens")
 
     draw = torch.Generator().manual_seed(2)
     vocabulary = size.get("vocab_size", 50257)
@@ -170,7 +175,10 @@ def main() -> None:
         ("heedful float32", ("Hugging Face", "CTranslate2 float32")),
         ("heedful int8", ("CTranslate2 int8",)),
         ("heedful int4", ("CTranslate2 int8",)),
+        ("heedful bfloat16", ("Hugging Face bfloat16",)),
     ):
+        if mine not in named:
+            continue
         beside = [each for each in contestants if each.name.startswith(prefixes) and each.name != mine]
         print(ratios(named[mine], beside))
     for each in contestants:

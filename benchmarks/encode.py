@@ -1,4 +1,4 @@
-"""How fast texts and pictures are read on a CPU, beside Hugging Face: BERT-base and ViT-B/16.
+"""How fast texts and pictures are read, beside Hugging Face: BERT-base and ViT-B/16.
 
     pip install transformers
     chrt -f 10 python -m benchmarks.encode --threads 2           # chrt: the other programs of the machine wait
@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.turns import Contestant, Work, ratios, table
+from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
 from heedful.models.encoder import Encoder
 from heedful.models.inference import for_inference
 from heedful.models.vit import ViT
@@ -60,7 +60,7 @@ def ours(kind: str, size: dict[str, Any]) -> Any:
 
 def reading(peer: str, kind: str, size: dict[str, Any], how: str) -> Work:
     mine = peer == "heedful"
-    model = (ours if mine else theirs)(kind, size)
+    model = (ours if mine else theirs)(kind, size).to(DEVICE)
     model = model.bfloat16() if "bfloat16" in how else model
     if mine and "compiled" not in how:
         for_inference(model)
@@ -74,10 +74,11 @@ def reading(peer: str, kind: str, size: dict[str, Any], how: str) -> Work:
 
     @torch.inference_mode()
     def answer(asked: tuple[Tensor, int]) -> Tensor:
-        given = asked[0].bfloat16() if kind == "ViT" and "bfloat16" in how else asked[0]
+        given = asked[0].to(DEVICE)
+        given = given.bfloat16() if kind == "ViT" and "bfloat16" in how else given
         for _ in range(asked[1]):
             found = forward(given)
-        return found[0].float()
+        return found[0].float().cpu()
 
     return answer
 
@@ -115,7 +116,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny models: whether it runs, not how fast")
     chosen = parser.parse_args()
     size, rounds = (TINY, 1) if chosen.quick else ({}, chosen.rounds)
-    print(f"torch {torch.__version__}, {chosen.threads} threads")
+    print(machine(chosen.threads))
     for kind in ("BERT", "ViT"):
         race(kind, size, threads=chosen.threads, rounds=rounds, calls=chosen.calls)
 

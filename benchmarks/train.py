@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from benchmarks import nanogpt
 from benchmarks.limits import products
-from benchmarks.turns import Contestant, Work, ratios, table
+from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
 from heedful.data.batches import Batch, bucket_rows, shuffled
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
@@ -41,7 +41,7 @@ from heedful.tasks.translate import TranslationTask
 from heedful.tasks.translation_job import TranslationJob
 from heedful.train.loop import Budget, State, Step, Trainable, fit
 from heedful.train.optim import Average, OptimConfig, Optimizer
-from heedful.train.precision import DTYPES
+from heedful.train.precision import DTYPES, choose_precision
 
 PLAIN, FAST = "float32", "bf16"
 
@@ -89,7 +89,7 @@ class Ours:
     def __init__(self, job: Any, how: str) -> None:
         plan = job.recipe.train
         torch.manual_seed(1)
-        model = make_model(job.config)
+        model = make_model(job.config).to(DEVICE)
         average = Average(model, plan.average)
         model = model.to(DTYPES["bf16" if FAST in how else "fp32"])
         optimizer = Optimizer(model, OptimConfig(lr=plan.lr, warmup=plan.warmup))
@@ -145,7 +145,7 @@ class TorchTransformer(nn.Module):
 
     def forward(self, batch: Marked) -> Tensor:
         source, target = (self._embed(ids) for ids in (batch.source, batch.target))
-        causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1], device=target.device)
         hidden = self.body(
             source,
             target,
@@ -161,7 +161,7 @@ class TorchTransformer(nn.Module):
         return self.dropout(x + self.places[: ids.shape[1]])
 
 
-def marian(config: Any) -> Callable[[Marked], Tensor]:
+def marian(config: Any) -> nn.Module:
     from transformers import MarianConfig, MarianMTModel
 
     block, V = config.encoder.block, config.source.vocab_size
@@ -237,7 +237,7 @@ def nano(config: Any) -> nn.Module:
     return nanogpt.Peer(config.embed.vocab_size, size)
 
 
-PEERS: dict[str, Callable[[Any], Any]] = {
+PEERS: dict[str, Callable[[Any], nn.Module]] = {
     "torch.nn.Transformer": TorchTransformer,
     "Hugging Face Marian": marian,
     "Hugging Face GPT-2": gpt2,
@@ -248,7 +248,7 @@ PEERS: dict[str, Callable[[Any], Any]] = {
 class Peer:
     def __init__(self, job: Any, peer: str, how: str) -> None:
         torch.manual_seed(1)
-        self.model, self.bf16 = PEERS[peer](job.config), how == FAST
+        self.model, self.bf16 = PEERS[peer](job.config).to(DEVICE), how == FAST
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), fused=True)
         self.batches = chain.from_iterable(
             (_sorted if isinstance(job, TranslationJob) else _rows)(job, epoch) for epoch in range(1 << 20)
@@ -258,7 +258,9 @@ class Peer:
         tokens = 0
         for _ in range(count):
             given, following, real, smoothing = next(self.batches)
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            following = following.to(DEVICE)
+            given = given.to(DEVICE) if isinstance(given, Tensor) else Marked(*(part.to(DEVICE) for part in given))
+            with torch.autocast(DEVICE.type, dtype=torch.bfloat16, enabled=self.bf16):
                 logits = self.model(given)
                 loss = F.cross_entropy(
                     logits.flatten(0, 1),
@@ -304,7 +306,9 @@ def theirs(name: str, data: Path, peer: str, how: str) -> Work:
 def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool) -> None:
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
-    hows = (FAST, PLAIN, f"{FAST}, sorted") if packed else (FAST, PLAIN)
+    dtype = DTYPES[choose_precision(DEVICE).precision]  # as `heed train` does
+    first, second = (FAST, PLAIN) if dtype == torch.bfloat16 else (PLAIN, FAST)
+    hows = (first, second, f"{first}, sorted") if packed else (first, second)
     mine = [Contestant(f"heedful {how}", ours, (name, data, how)) for how in hows]
     peers = [
         Contestant(f"{peer} {how}", theirs, (name, data, peer, how), keeps=not as_shipped)
@@ -321,11 +325,11 @@ def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_
         each.stop()
     print(f"\n{name}: {job.describe()}\n{table([*mine, *peers], 'tokens/s')}")
     weights = sum(weight.numel() for weight in make_model(job.config).parameters())
-    limit = products(torch.bfloat16) * 1e9 / (6 * weights)
+    limit = products(dtype) * 1e9 / (6 * weights)
     best = max(peers, key=lambda peer: peer.rate)
     print(f"{mine[0].name} / the best peer, {best.name}: {mine[0].rate / best.rate:.2f}")
     print(f"{ratios(mine[0], [*mine[1:], *peers])}")
-    print(f"{mine[0].rate / limit:.0%} of what products of bf16 matrices of this machine would allow", flush=True)
+    print(f"{mine[0].rate / limit:.0%} of what products of {first} matrices of this machine would allow", flush=True)
 
 
 def compare_losses(name: str, data: Path, *, steps: int) -> None:
@@ -349,7 +353,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 rounds of 3 steps: whether it runs, not how fast")
     chosen = parser.parse_args()
     rounds, steps = (2, 3) if chosen.quick else (chosen.rounds, chosen.steps)
-    print(f"torch {torch.__version__}, {chosen.threads} threads")
+    print(machine(chosen.threads))
     for name in chosen.only or SETTINGS:
         if chosen.losses:
             compare_losses(name, chosen.data, steps=20 if chosen.quick else 200)

@@ -17,6 +17,7 @@ import torch
 from heedful.cli.memory import keep_freed_memory
 
 Work = Callable[[Any], Any]  # what is asked in a turn, and the answer
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # where the models of all contestants are
 
 
 @dataclass
@@ -59,7 +60,19 @@ def _serve(pipe: Connection, make: Callable[..., Work], arguments: tuple[Any, ..
     while (asked := pipe.recv()) is not None:
         begin = time.perf_counter()
         answer = work(asked)
+        finish()
         pipe.send((answer, time.perf_counter() - begin))
+
+
+def finish() -> None:
+    """Waits for what an accelerator was told to do."""
+    if DEVICE.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def machine(threads: int) -> str:
+    device = torch.cuda.get_device_name() if DEVICE.type == "cuda" else torch.backends.cpu.get_cpu_capability()
+    return f"torch {torch.__version__}, {device}, {threads} threads"
 
 
 def table(contestants: Iterable[Contestant], unit: str) -> str:

@@ -9,8 +9,18 @@ from torch import nn
 
 from heedful.errors import InputError
 from heedful.look.record import record
+from heedful.models import inference
 from heedful.models.detr import DETR
-from heedful.models.inference import Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference, quick_copy
+from heedful.models.inference import (
+    MANY,
+    Float32Linear,
+    Int4Linear,
+    Int8Linear,
+    PackedLinear,
+    can_be_packed,
+    for_inference,
+    quick_copy,
+)
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
 from heedful.models.vision_presets import DETECTORS, detector
@@ -90,6 +100,34 @@ def test_the_kernel_of_thirty_two_bits_is_another(fixed: bool, rows: int, size: 
     names = {event.key for event in seen.key_averages()}
     assert ("mkldnn::_linear_pointwise" in names) == other
     assert ("aten::linear" in names) != other
+
+
+@pytest.mark.parametrize("avx2", [False, True])
+@pytest.mark.parametrize("size", [600, 2200])
+@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_many_rows_are_for_mkl_without_avx512(
+    fixed: bool, rows: int, size: int, avx2: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "AVX2", avx2)
+    full, x = linear(size, 500), torch.randn(rows, size)
+    expected = full(x).detach()
+    made = for_inference(nn.Sequential(full), fixed=fixed)
+    with torch.profiler.profile() as seen, torch.no_grad():
+        torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-4)
+    names = {event.key for event in seen.key_averages()}
+    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == MANY)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_bfloat16_is_laid_out_where_the_processor_knows_it(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "can_be_packed", lambda dtype: known and can_be_packed(dtype))
+    full = linear(600, 500).bfloat16()
+    x = torch.randn(3, 600).bfloat16()
+    made = for_inference(nn.Sequential(copy.deepcopy(full)))
+    assert made[0].weight.is_mkldnn == (known and can_be_packed(torch.bfloat16))
+    with torch.no_grad():
+        torch.testing.assert_close(made(x), full(x))
 
 
 @pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True), (20, 3, True)])
