@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
 from heedful.decode.continuous import Batch
 from heedful.models.inference import WEIGHTS, for_inference, quick_copy
 from heedful.models.lm import LM
@@ -135,7 +135,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tiny model: whether it runs, not how fast")
     chosen = parser.parse_args()
     size = SMALL if chosen.quick else {}
-    hows = ["float32", "float32 static", "bfloat16"] + (["float32 static compiled"] if chosen.compile else [])
+    hows = (
+        ["float32", "float32 static"]
+        + (["bfloat16"] if BF16 else [])
+        + (["float32 static compiled"] if chosen.compile else [])
+    )
     engines = ("float32", "int8") if find_spec("ctranslate2") else ()
     contestants = [
         *(contestant("heedful", how, size) for how in (ON_CPU if DEVICE.type == "cpu" else ON_CUDA)),

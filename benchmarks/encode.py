@@ -3,7 +3,7 @@
     pip install transformers
     chrt -f 10 python -m benchmarks.encode --threads 2           # chrt: the other programs of the machine wait
 
-Random weights, the same for both, in float32, in bfloat16, and in bfloat16 through `torch.compile`: 8 texts of 128
+Random weights, the same for both, in float32, in bfloat16, and through `torch.compile`: 8 texts of 128
 tokens to their hidden states, and 8 pictures of 224 x 224 pixels to the logits of 1,000 classes. Each contestant has a
 process of its own, and they take turns; those of float32 must say the same.
 """
@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
 from heedful.models.encoder import Encoder
 from heedful.models.inference import for_inference
 from heedful.models.vit import ViT
@@ -26,7 +26,7 @@ from heedful.store.hf import bert, vit
 from heedful.store.hf.rules import to_ours
 
 BATCH, TOKENS = 8, 128
-HOWS = ("float32", "bfloat16", "bfloat16 compiled")
+HOWS = ("float32", "bfloat16", "bfloat16 compiled") if BF16 else ("float32", "float32 compiled")
 TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 Forward = Callable[[Tensor], Tensor]
 

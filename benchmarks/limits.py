@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.turns import DEVICE, finish, machine
+from benchmarks.turns import BF16, DEVICE, finish, machine
 from heedful.models.inference import can_be_packed
 
 SIDE = 2048  # of the square matrices
@@ -47,7 +47,8 @@ def reading(size: int = READ) -> float:
 def main() -> None:
     print(machine(torch.get_num_threads()))
     for dtype in (torch.float32, torch.bfloat16):
-        print(f"{str(dtype).removeprefix('torch.'):10} {products(dtype):8,.0f} GFLOP/s, {SIDE} x {SIDE} matrices")
+        if dtype == torch.float32 or BF16:
+            print(f"{str(dtype).removeprefix('torch.'):10} {products(dtype):8,.0f} GFLOP/s, {SIDE} x {SIDE} matrices")
     print(f"{'memory':10} {reading():8,.1f} GB/s read")
 
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from benchmarks import nanogpt
 from benchmarks.limits import products
-from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
 from heedful.data.batches import Batch, bucket_rows, shuffled
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
@@ -307,13 +307,14 @@ def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
     dtype = DTYPES[choose_precision(DEVICE).precision]  # as `heed train` does
-    first, second = (FAST, PLAIN) if dtype == torch.bfloat16 else (PLAIN, FAST)
-    hows = (first, second, f"{first}, sorted") if packed else (first, second)
+    known = (FAST, PLAIN) if BF16 else (PLAIN,)
+    first = FAST if dtype == torch.bfloat16 else PLAIN
+    hows = sorted(known, key=lambda how: how != first) + ([f"{first}, sorted"] if packed else [])
     mine = [Contestant(f"heedful {how}", ours, (name, data, how)) for how in hows]
     peers = [
         Contestant(f"{peer} {how}", theirs, (name, data, peer, how), keeps=not as_shipped)
         for peer in setting.peers
-        for how in (PLAIN, FAST)
+        for how in known
     ]
     for each in (*mine, *peers):
         each.start(threads)
