@@ -2,6 +2,7 @@
 together, and swapped everywhere but in embeddings."""
 
 import copy
+import platform
 
 import pytest
 import torch
@@ -130,15 +131,27 @@ def test_bfloat16_is_laid_out_where_the_processor_knows_it(known: bool, monkeypa
         torch.testing.assert_close(made(x), full(x))
 
 
+@pytest.fixture(params=[True, False], ids=["vnni", "fbgemm"])
+def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of weights in eight bits: both kernels run on any x86."""
+    monkeypatch.setattr(inference, "VNNI", request.param)
+    return 127 if request.param or platform.machine() not in ("x86_64", "AMD64") else 63
+
+
 @pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True), (20, 3, True)])
-def test_eight_bits(K: int, N: int, bias: bool) -> None:
+def test_eight_bits(K: int, N: int, bias: bool, steps: int) -> None:
     """What comes out is the product of the rounded numbers, and these are within half a step."""
     full = linear(K, N, bias)
     made, x = Int8Linear(full), torch.randn(5, 3, K)
     x[0, 0] = 0
-    assert made.weight.abs().amax(0).eq(127).all(), "all of the range is used"
-    step = made.scale[:, None] * 127
-    weight = made.weight.t() * step
+    step = full.weight.detach().abs().amax(1, keepdim=True) / steps
+    if steps == 127:
+        assert made.weight.abs().amax(0).eq(127).all(), "all of the range is used"
+        weight = made.weight.t() * made.scale[:, None] * 127
+    else:
+        weight = made(torch.eye(K)).T - made.bias[:, None]
+        weight = (weight / step).round() * step
+        assert weight.abs().amax(1, keepdim=True).allclose(63 * step), "all of the range is used"
     assert ((weight - full.weight).abs() <= step * 0.501).all()
     peak = x.abs().amax(-1, keepdim=True).clamp(min=1e-12)
     rounded = (x / peak * 127).round() * peak / 127
@@ -148,6 +161,15 @@ def test_eight_bits(K: int, N: int, bias: bool) -> None:
     torch.testing.assert_close(made(x).double(), expected, rtol=1e-5, atol=1e-5)
     error = (made(x) - full(x)).square().mean().sqrt() / full(x).square().mean().sqrt()
     assert 1e-4 < error < 0.02
+
+
+def test_eight_bits_of_inputs_at_their_most(steps: int) -> None:
+    """A kernel that adds up in 16 bits must not run over."""
+    full = linear(256, 8, bias=False)
+    full.weight.data.copy_(torch.ones(8, 256) * torch.tensor([1.0, -1.0] * 4)[:, None])
+    x = torch.ones(3, 256)
+    torch.testing.assert_close(Int8Linear(full)(x), full(x).detach(), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(Int8Linear(full)(-x), full(-x).detach(), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True)])
@@ -164,7 +186,7 @@ def test_four_bits(K: int, N: int, bias: bool) -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 7, 40])
-def test_alone_is_together_to_the_last_bit(rows: int) -> None:
+def test_alone_is_together_to_the_last_bit(rows: int, steps: int) -> None:
     made, x = Int8Linear(linear(64, 37)), torch.randn(rows, 64)
     assert torch.equal(torch.cat([made(row[None]) for row in x]), made(x))
 
