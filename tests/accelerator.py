@@ -1,0 +1,124 @@
+"""A pretend accelerator: a device that computes on the CPU, and where tensors of two devices never meet, as with CUDA.
+
+It borrows torch's device "lazy", which nothing stands behind here: gradients on it are computed in the thread that asks
+for them, and nothing is registered, so that tests beside do not notice.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE = torch.device("lazy:0")
+MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # from one device to another
+INDEXED = {"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"}  # by indices from any device
+
+
+class Away(Tensor):
+    """A tensor of the pretend device; `inner` is the one on the CPU that stands for it."""
+
+    inner: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor, requires_grad: bool = False) -> "Away":
+        layout: dict[str, Any] = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=DEVICE, **layout)
+        made.inner = inner.inner if isinstance(inner, Away) else inner
+        return made
+
+    def __init__(self, inner: Tensor, requires_grad: bool = False) -> None: ...
+
+    def __repr__(self, **words: Any) -> str:
+        return f"Away({self.inner})"
+
+    def tolist(self) -> Any:
+        return self.inner.tolist()
+
+    def data_ptr(self) -> int:
+        return self.inner.data_ptr()
+
+    def numpy(self, **words: Any) -> Any:
+        raise TypeError("can't convert a tensor of an accelerator to numpy. Use Tensor.cpu() first")
+
+    def __array__(self, *words: Any) -> Any:
+        return self.numpy()
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _computed(func, args, kwargs or {})
+
+
+class _Placed(TorchDispatchMode):
+    """Sees what is made on the pretend device out of nothing, which no tensor of it takes part in."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _computed(func, args, kwargs or {})
+
+
+def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the operation gives, on the device where it would be. Raises RuntimeError where two devices meet."""
+    given = tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
+    away = [tensor for tensor in tensors if isinstance(tensor, Away)]
+    target = kwargs.get("device")
+    if not away and (target is None or torch.device(target).type != DEVICE.type):
+        return func(*args, **kwargs)
+    name = func.overloadpacket.__name__
+    if away and (wrong := _misplaced(func, args, kwargs)):
+        raise RuntimeError(f"{func}: expected all tensors to be on {DEVICE}, but {len(wrong)} are on the CPU")
+    goes = bool(away) if target is None else torch.device(target).type == DEVICE.type
+    if goes and any(isinstance(leaf, torch.Generator) for leaf in given):
+        raise RuntimeError(f"{func}: expected a generator of {DEVICE}, found one of the CPU")
+    if target is not None:
+        kwargs = kwargs | {"device": torch.device("cpu") if goes else target}
+    out = func(*tree_map(_inner, args), **tree_map(_inner, kwargs))
+    known = {id(_inner(tensor)): tensor for tensor in tensors}  # an operation in place hands back what it was given
+
+    def placed(value: Any) -> Any:
+        if not isinstance(value, Tensor) or not goes:
+            return value
+        same = known.get(id(value))
+        if same is None:
+            return Away(value)
+        assert (same.shape, same.stride()) == (value.shape, value.stride()), f"{name}: the wrapper has another shape"
+        return same
+
+    return tree_map(placed, out)
+
+
+def _inner(value: Any) -> Any:
+    return value.inner if isinstance(value, Away) else value
+
+
+def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors on the CPU that CUDA would not let an operation on its own take: numbers alone may be there, and of
+    an indexed tensor the indices."""
+    name = func.overloadpacket.__name__
+    if name in MOVES:
+        return []
+    if name in INDEXED:
+        own, _, *values = args
+        numbers = [value for value in values if isinstance(value, Tensor) and not value.dim()]
+        return [x for x in (own, *values) if isinstance(x, Tensor) and x not in numbers and not isinstance(x, Away)]
+    here = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and not isinstance(x, Away)]
+    if torch.Tag.pointwise in func.tags or name.startswith("_foreach"):
+        return [x for x in here if x.dim()]
+    return here
+
+
+@contextmanager
+def accelerator() -> Iterator[str]:
+    """Within it tensors and modules can be on the pretend device, which has the name that it gives."""
+    swaps = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)  # keeps tied weights tied, as CUDA does
+    fused = "torch.optim.optimizer._get_fused_kernels_supported_devices"
+    try:
+        with mock.patch(fused, lambda: ["cpu", DEVICE.type]), _Placed():
+            yield DEVICE.type
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swaps)
