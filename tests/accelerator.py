@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 DEVICE = torch.device("lazy:0")
 MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # from one device to another
+PACKED = {"_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"}  # with lengths on the CPU
 INDEXED = {"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"}  # by indices from any device
 
 
@@ -27,7 +28,8 @@ class Away(Tensor):
     @staticmethod
     def __new__(cls, inner: Tensor, requires_grad: bool = False) -> "Away":
         layout: dict[str, Any] = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
-        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=DEVICE, **layout)
+        with torch.inference_mode(False):  # the wrapper may be a view of one that was made outside
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=DEVICE, **layout)
         made.inner = inner.inner if isinstance(inner, Away) else inner
         return made
 
@@ -50,14 +52,21 @@ class Away(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return _computed(func, args, kwargs or {})
+        with _Placed():
+            return func(*args, **(kwargs or {}))
 
 
 class _Placed(TorchDispatchMode):
-    """Sees what is made on the pretend device out of nothing, which no tensor of it takes part in."""
+    """Sees every operation, those that make something on the pretend device out of nothing too."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return _computed(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        if not any(_concerned(leaf) for leaf in tree_leaves((args, kwargs))):
+            return func(*args, **kwargs)
+        if func._can_decompose():  # in inference mode what consists of others comes as a whole
+            with self:
+                return func.decompose(*args, **kwargs)
+        return _computed(func, args, kwargs)
 
 
 def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -66,8 +75,6 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
     away = [tensor for tensor in tensors if isinstance(tensor, Away)]
     target = kwargs.get("device")
-    if not away and (target is None or torch.device(target).type != DEVICE.type):
-        return func(*args, **kwargs)
     name = func.overloadpacket.__name__
     if away and (wrong := _misplaced(func, args, kwargs)):
         raise RuntimeError(f"{func}: expected all tensors to be on {DEVICE}, but {len(wrong)} are on the CPU")
@@ -88,7 +95,11 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         assert (same.shape, same.stride()) == (value.shape, value.stride()), f"{name}: the wrapper has another shape"
         return same
 
-    return tree_map(placed, out)
+    return (placed(out[0]), out[1]) if name in PACKED and isinstance(out, tuple) else tree_map(placed, out)
+
+
+def _concerned(value: Any) -> bool:
+    return isinstance(value, Away) or (isinstance(value, torch.device) and value.type == DEVICE.type)
 
 
 def _inner(value: Any) -> Any:
@@ -99,12 +110,11 @@ def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     """The tensors on the CPU that CUDA would not let an operation on its own take: numbers alone may be there, and of
     an indexed tensor the indices."""
     name = func.overloadpacket.__name__
-    if name in MOVES:
+    if name in MOVES | PACKED:
         return []
     if name in INDEXED:
         own, _, *values = args
-        numbers = [value for value in values if isinstance(value, Tensor) and not value.dim()]
-        return [x for x in (own, *values) if isinstance(x, Tensor) and x not in numbers and not isinstance(x, Away)]
+        return [x for x in (own, *values[:1]) if not isinstance(x, Away) and (x is own or x.dim())]
     here = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and not isinstance(x, Away)]
     if torch.Tag.pointwise in func.tags or name.startswith("_foreach"):
         return [x for x in here if x.dim()]
@@ -114,11 +124,13 @@ def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
 @contextmanager
 def accelerator() -> Iterator[str]:
     """Within it tensors and modules can be on the pretend device, which has the name that it gives."""
-    swaps = torch.__future__.get_swap_module_params_on_conversion()
+    swaps, lifts = torch.__future__.get_swap_module_params_on_conversion(), torch._C._only_lift_cpu_tensors()
     torch.__future__.set_swap_module_params_on_conversion(True)  # keeps tied weights tied, as CUDA does
+    torch._C._set_only_lift_cpu_tensors(True)  # what `torch.tensor` makes of numbers is seen when it moves
     fused = "torch.optim.optimizer._get_fused_kernels_supported_devices"
     try:
-        with mock.patch(fused, lambda: ["cpu", DEVICE.type]), _Placed():
+        with mock.patch(fused, return_value=["cpu", DEVICE.type]), _Placed():
             yield DEVICE.type
     finally:
         torch.__future__.set_swap_module_params_on_conversion(swaps)
+        torch._C._set_only_lift_cpu_tensors(lifts)
