@@ -4,7 +4,7 @@ It borrows torch's device "lazy", which nothing stands behind here: gradients on
 for them, and nothing is registered, so that tests beside do not notice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -12,7 +12,6 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 DEVICE = torch.device("lazy:0")
 MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # from one device to another
@@ -61,7 +60,7 @@ class _Placed(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not any(_concerned(leaf) for leaf in tree_leaves((args, kwargs))):
+        if not any(map(_concerned, _leaves(args, kwargs))):
             return func(*args, **kwargs)
         if func._can_decompose():  # in inference mode what consists of others comes as a whole
             with self:
@@ -71,7 +70,7 @@ class _Placed(TorchDispatchMode):
 
 def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the operation gives, on the device where it would be. Raises RuntimeError where two devices meet."""
-    given = tree_leaves((args, kwargs))
+    given = _leaves(args, kwargs)
     tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
     away = [tensor for tensor in tensors if isinstance(tensor, Away)]
     target = kwargs.get("device")
@@ -83,7 +82,8 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise RuntimeError(f"{func}: expected a generator of {DEVICE}, found one of the CPU")
     if target is not None:
         kwargs = kwargs | {"device": torch.device("cpu") if goes else target}
-    out = func(*tree_map(_inner, args), **tree_map(_inner, kwargs))
+    words = {key: _each(_inner, value) for key, value in kwargs.items()}
+    out = func(*(_each(_inner, value) for value in args), **words)
     known = {id(_inner(tensor)): tensor for tensor in tensors}  # an operation in place hands back what it was given
 
     def placed(value: Any) -> Any:
@@ -95,7 +95,20 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         assert (same.shape, same.stride()) == (value.shape, value.stride()), f"{name}: the wrapper has another shape"
         return same
 
-    return (placed(out[0]), out[1]) if name in PACKED and isinstance(out, tuple) else tree_map(placed, out)
+    return (placed(out[0]), out[1]) if name in PACKED and isinstance(out, tuple) else _each(placed, out)
+
+
+def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """All that an operation is given, out of the lists that it is in."""
+    found: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        found.extend(value if isinstance(value, list | tuple) else (value,))
+    return found
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    """The value with the function applied to each leaf of its lists."""
+    return type(value)([function(leaf) for leaf in value]) if isinstance(value, list | tuple) else function(value)
 
 
 def _concerned(value: Any) -> bool:
@@ -115,7 +128,7 @@ def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     if name in INDEXED:
         own, _, *values = args
         return [x for x in (own, *values[:1]) if not isinstance(x, Away) and (x is own or x.dim())]
-    here = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and not isinstance(x, Away)]
+    here = [x for x in _leaves(args, kwargs) if isinstance(x, Tensor) and not isinstance(x, Away)]
     if torch.Tag.pointwise in func.tags or name.startswith("_foreach"):
         return [x for x in here if x.dim()]
     return here

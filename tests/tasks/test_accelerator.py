@@ -25,7 +25,9 @@ from heedful.data.solved import Solved
 from heedful.data.tagged import Sentence
 from heedful.data.text import Corpus
 from heedful.data.trees import Treebank, parse_trees
+from heedful.errors import InputError
 from heedful.tasks.embed import TextEncoder
+from heedful.tasks.generate import LanguageModel
 from heedful.tasks.in_context import Asking
 from heedful.tasks.in_context import evaluate as ask
 from heedful.tasks.recipe import build
@@ -106,15 +108,15 @@ def searched(model: Any, files: list[str]) -> Any:
 
 
 def denoised(model: Any, files: list[str]) -> Any:
-    return model.search(["ba de <mask>", "ko"], beam=2, longest=5)
+    return [model.search(["ba de <mask>", "ko"], beam=beam, longest=5) for beam in (1, 2)]
 
 
 def said(model: Any, files: list[str]) -> Any:
     drawn = {"temperature": 0.9, "top_k": 9, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.2, "stop": ["z"]}
     solved = [Solved(text[:2], text[3:5], choices=(text[3:5], "no")) for text in TEXTS[::9]]
     return [
-        model.generate(["ba", "", "de gi ko ba de gi ko"], tokens=30, temperature=0.0, batch=2),  # past the context
-        model.generate(["ba de"], tokens=9, samples=3, **drawn),
+        model.generate(["ba", "", "de gi ko ba de gi ko ba"], tokens=9, temperature=0.0, batch=2),  # past the context
+        model.generate(["ba de"], tokens=5, samples=3, **drawn),
         list(model.stream("ko", tokens=5, temperature=0.0)),
         model.likelihood(TEXTS[:3]),
         model.choose("ba", [" de", " gi ko"]),
@@ -145,8 +147,6 @@ CHARS = {"tokenizer": "chars"}
 BPE = {"vocab_size": 300}
 CASES = {
     "transformer": Case("translate", "transformer-tiny", BOTH, PAIRS, searched, BPE),
-    "bart": Case("translate", "bart-base", BOTH | {"context": 40}, PAIRS, searched, BPE),
-    "t5": Case("translate", "t5-small", BOTH | {"head_dim": 8}, PAIRS, searched, BPE),
     "decoder": Case("translate", "decoder-tiny", STACK, PAIRS, searched, BPE),
     "rnn": Case(
         "translate",
@@ -266,7 +266,9 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def plain(monkeypatch):
-    """Trainings without dropout, which a device draws in its own way, and without plots, which take a second."""
+    """Trainings without dropout, which a device draws in its own way, and with little to show, which takes time."""
+    monkeypatch.setattr("heedful.tasks.language_job.SHOWN", 3)
+    monkeypatch.setattr("heedful.tasks.paint_job.SHOWN", 1)
     monkeypatch.setattr("heedful.core.dropout.dropout", lambda x, p: x)
     monkeypatch.setattr("heedful.tasks.run.to_bytes", lambda figure, kind: b"")
     monkeypatch.setattr("heedful.tasks.run.curves", lambda rows, scores, title: None)
@@ -284,3 +286,44 @@ def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, tmp_path, mon
         model = heedful.load(tmp_path / "here", device=device)
         assert {weight.device for weight in model.model.parameters()} == {DEVICE}
         close(case.uses(model, files), uses)
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
+    plan = {"steps": 3, "save_every": 1, "eval_every": 3, "tokens": 128}
+    plan |= {"optimizer": "muon", "precision": "bf16", "accumulate": 2}  # and Adam for what is no matrix
+    recipe = build({"task": "generate", "model": TINY, "data": CHARS, "train": plan}, where="test")
+    with accelerator() as device:
+        monkeypatch.setattr("heedful.tasks.run.best_device", lambda: torch.device(device))
+        *_, wanted = train(recipe, tmp_path / "whole", corpus=DOCUMENTS)
+        events = train(recipe, tmp_path / "cut", corpus=DOCUMENTS)
+        assert any(isinstance(event, Trained) and event.step.step == 2 for event in events)
+        events.close()
+        *_, found = train(recipe, tmp_path / "cut", corpus=DOCUMENTS)
+    assert found.scores == wanted.scores
+
+
+@pytest.mark.parametrize("name", ["label", "segment", "rnn"])
+def test_dropout_is_drawn_on_the_device(name, tmp_path, monkeypatch):
+    case = CASES[name]
+    model = {key: 0.1 if key == "dropout" else value for key, value in case.model.items()}
+    parts = {"task": case.task, "preset": case.preset, "model": model, "data": case.data}
+    parts["train"] = {"steps": 1, "tokens": 256, "precision": "fp32", "eval_sentences": 3}
+    with accelerator() as device:
+        monkeypatch.setattr("heedful.tasks.run.best_device", lambda: torch.device(device))
+        events = train(build(parts | case.more, where="test"), tmp_path / "run", corpus=case.corpus)
+        assert any(isinstance(event, Trained) for event in events)
+        events.close()
+
+
+def test_what_is_for_a_cpu_stays_there(tmp_path):
+    case = CASES["gpt"]
+    learnt(case, tmp_path / "text")
+    learnt(CASES["transformer"], tmp_path / "pairs")
+    with accelerator() as device:
+        for few in ({"weights": "int8"}, {"draft": "int8"}):
+            with pytest.raises(InputError, match="int8 weights are for a CPU"):
+                LanguageModel.load(tmp_path / "text", device=device, **few)
+        translator = heedful.load(tmp_path / "pairs", device=device)
+        with translator.in_processes(2):
+            assert translator.processes is None
