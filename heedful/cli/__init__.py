@@ -14,6 +14,7 @@ def main() -> None:
     keep_freed_memory()
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    trains = arguments[:1] in (["train"], ["demo"])
     try:
         app(args=arguments, prog_name="heed", standalone_mode=True)
     except Interrupted as error:
@@ -22,8 +23,15 @@ def main() -> None:
         if debug:
             raise
         _fail(error)
+    except RuntimeError as error:
+        from torch import OutOfMemoryError  # torch is imported already, where it is one
+
+        if debug or not isinstance(error, OutOfMemoryError):
+            raise
+        fix = "take a smaller train.tokens or images.batch" if trains else "take --device cpu, or a smaller --batch"
+        _fail(HeedError("the device has too little memory", fix=fix))
     except KeyboardInterrupt:
-        again = "; the same command goes on from the last checkpoint" if arguments[:1] in (["train"], ["demo"]) else ""
+        again = "; the same command goes on from the last checkpoint" if trains else ""
         _leave(f"interrupted{again}", 130)
     except BrokenPipeError:
         sys.stderr.close()

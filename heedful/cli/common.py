@@ -22,6 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")
 Engine = Annotated[
     str | None, typer.Option(help="ctranslate2: search by that library, the faster one on a CPU.", show_default="own")
 ]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]

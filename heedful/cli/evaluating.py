@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from heedful.cli.common import Engine, Json, Run, app, say, told, unescaped
+from heedful.cli.common import Device, Engine, Json, Run, app, say, told, unescaped
 from heedful.errors import InputError, MissingError
 
 Options = Mapping[str, Any]
@@ -35,6 +35,7 @@ def evaluate(
     separator: Annotated[str, typer.Option(help="After each answer; \\n is the end of a line.")] = "\\n",
     by: Annotated[str, typer.Option(help="likelihood (of the choices), or match (what is generated).")] = "likelihood",
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
@@ -46,12 +47,14 @@ def evaluate(
     Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
     options = dict(locals())
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.load import load_model, task_of
 
-    task, model = task_of(run), load_model(run, engine=engine)
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else "")
+    task, model = task_of(run), load_model(run, device=device, engine=engine)
     evaluator = EVALUATORS["denoise" if task == "translate" and model.marked and source is None else task]
     for name, option in inspect.signature(evaluate).parameters.items():
-        if name not in {"run", "data", "as_json", *evaluator.options} and options[name] != option.default:
+        if name not in {"run", "data", "device", "as_json", *evaluator.options} and options[name] != option.default:
             what = f"--{name.replace('_', '-')} says nothing to a model of this kind ({task})"
             raise InputError(what, where=str(run), fix="leave it out")
     if data is None and "source" not in evaluator.options:

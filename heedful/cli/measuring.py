@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Json, Run, app, input_lines
+from heedful.cli.common import Device, Json, Run, app, input_lines
 
 
 @app.command()
@@ -13,6 +13,7 @@ def score(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A text that may follow; give it twice or more.")] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
@@ -22,9 +23,10 @@ def score(
     Example: heed score runs/text "Once upon a time"
     """
     from heedful.data.text import sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.generate import LanguageModel
 
-    model = LanguageModel.load(run)
+    model = LanguageModel.load(run, device=chosen_device(device))
     for lines in [texts] if texts else input_lines():
         lines = [sanitise(line) for line in lines]
         if choice:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Json, Run, app, input_lines, say
+from heedful.cli.common import Device, Json, Run, app, input_lines, say
 from heedful.errors import InputError, MissingError
 
 Pictures = Annotated[list[str] | None, typer.Argument(help="Files of pictures; without any, lines of standard input.")]
@@ -19,6 +19,7 @@ def detect(
     pictures: Pictures = None,
     threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="The least probability of a box.")] = 0.5,
     out: Annotated[Path | None, typer.Option(help="Draw them: a .png file, or a folder for several pictures.")] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Find things in pictures: their labels and boxes (left, upper, right and lower edge, in pixels).
@@ -28,8 +29,9 @@ def detect(
     from heedful.data.images import read_image, to_image
     from heedful.look.marks import draw_boxes
     from heedful.tasks.detect import Detector
+    from heedful.tasks.device import chosen_device
 
-    model = Detector.load(run)
+    model = Detector.load(run, device=chosen_device(device))
     places = _places(pictures, out)
     for files in _groups(pictures):
         for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
@@ -53,6 +55,7 @@ def segment(
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also NAME.overlay.png, colours over the picture.")
     ] = False,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Say what every pixel of a picture belongs to: a mask as large as the picture, of the numbers that the masks had
@@ -65,9 +68,10 @@ def segment(
     from heedful.data.images import read_image, to_image
     from heedful.look.marks import mask_image
     from heedful.look.marks import overlay as laid_over
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.segment import Segmenter
 
-    model = Segmenter.load(run)
+    model = Segmenter.load(run, device=chosen_device(device))
     classes = model.says.classes
     values = torch.tensor(classes.values, dtype=torch.uint8)
     places = _places(pictures, out, folder=True)
@@ -104,6 +108,7 @@ def match(
         list[str] | None, typer.Option(help='Say each text as in "a picture of {}"; of several, the mean.')
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="With --images, how many pictures.")] = 10,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Say which of some texts belongs to a picture, with probabilities; or find pictures for a text.
@@ -111,11 +116,12 @@ def match(
     Example: heed match runs/match cat.png --text "a cat" --text "a dog"
     """
     from heedful.data.captions import pictures_in
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.match import TEMPLATE, Matcher
 
     if (images is None) == (text is None):
         raise InputError("which texts, for which pictures?", fix="give --text for pictures, or --images for texts")
-    matcher, templates = Matcher.load(run), template or [TEMPLATE]
+    matcher, templates = Matcher.load(run, device=chosen_device(device)), template or [TEMPLATE]
     if images is not None:
         pictures = pictures_in(images)
         vectors = matcher.embed_images(pictures)
@@ -149,6 +155,7 @@ def paint(
     out: Annotated[
         Path, typer.Option(help="A .png file for all side by side, or a folder: NAME-1.png and so on of each picture.")
     ] = Path("painted"),
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Make new pictures, or complete the upper part of given ones, pixel by pixel.
@@ -157,9 +164,10 @@ def paint(
     """
     from heedful.data.images import to_image
     from heedful.look.sheet import contact_sheet
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.paint import Painter
 
-    painter = Painter.load(run)
+    painter = Painter.load(run, device=chosen_device(device))
     whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
     names = pictures or ["new"]
     files = [out] * len(names) if whole else list(map(_places(names, out, folder=True), names))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Engine, Json, Run, app, input_lines, say
+from heedful.cli.common import Device, Engine, Json, Run, app, input_lines, say
 from heedful.errors import InputError
 
 SUMMARISE = """Summarise texts, or standard input line by line.
@@ -19,6 +19,7 @@ Example: heed summarise runs/summarise "A long text." --beam 5
 """
 
 
+QUANTISED = ("int8", "int4")
 LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
 
 
@@ -30,6 +31,7 @@ def classify(
     ] = None,
     pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Say of texts, or pictures, what they are: the labels that the model has learnt, with their probabilities.
@@ -41,18 +43,19 @@ def classify(
     from heedful.data.text import sanitise
     from heedful.tasks.classify import TextClassifier
     from heedful.tasks.classify_images import ImageClassifier
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.load import load_model, task_of
 
     if task_of(run) == "classify-images":
         if pair or choice:
             option = "--pair" if pair else "--choice"
             raise InputError(f"{option} says nothing to a model of pictures", where=str(run), fix="leave it out")
-        pictures: ImageClassifier = load_model(run)
+        pictures: ImageClassifier = load_model(run, device=chosen_device(device))
         for files in [inputs] if inputs else input_lines():
             for file, found in zip(files, pictures.classify(files), strict=True):
                 _tell_labels({"input": file}, found, as_json=as_json)
         return
-    model = TextClassifier.load(run)
+    model = TextClassifier.load(run, device=chosen_device(device))
     for lines in [inputs] if inputs else input_lines():
         rows = [sanitise(line) for line in lines]
         split = [row.partition("\t") if inputs is None else (row, "", "") for row in rows]
@@ -97,12 +100,14 @@ def generate(
         bool | None,
         typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
     ] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Go on with a text.
 
     Example: heed generate runs/text "Once upon a time" --tokens 100
     """
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.generate import LanguageModel
 
     chosen: dict[str, Any] = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
@@ -113,7 +118,10 @@ def generate(
     if stream and not alone:
         raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
     worth = one and tokens >= LONG
-    model = LanguageModel.load(run, weights=weights, draft=draft if worth or draft != "auto" else "none")
+    few = f"--weights {weights}" if weights in QUANTISED else f"--draft {draft}" if draft in QUANTISED else ""
+    device = chosen_device(device, cpu_only=few)
+    draft = draft if worth or draft != "auto" else "none"
+    model = LanguageModel.load(run, device=device, weights=weights, draft=draft)
     if alone and (sys.stdout.isatty() if stream is None else stream):
         for piece in itertools.chain(texts, model.stream(texts[0], **chosen), "\n"):
             print(piece, end="", flush=True)
@@ -130,6 +138,7 @@ def fill(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many candidates for each mask.")] = 5,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Name what may stand in place of each "<mask>" in a text, a line for each, with probabilities.
@@ -137,9 +146,10 @@ def fill(
     Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
     """
     from heedful.data.text import sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.fill import Filler
 
-    filler = Filler.load(run)
+    filler = Filler.load(run, device=chosen_device(device))
     for lines in [texts] if texts else input_lines():
         for each in (each for own in filler.fill([*map(sanitise, lines)], top=top) for each in own):
             if as_json:
@@ -156,6 +166,7 @@ def parse(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Parse sentences into constituents, each a line of brackets. Words and punctuation stand apart.
@@ -163,9 +174,10 @@ def parse(
     Example: heed parse runs/parse "The cat sleeps on the mat ."
     """
     from heedful.data.text import sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.parse import Parser
 
-    parser = Parser.load(run)
+    parser = Parser.load(run, device=chosen_device(device))
     for lines in [texts] if texts else input_lines():
         lines = [sanitise(line) for line in lines]
         for text, found in zip(lines, parser.parse(lines, beam=beam), strict=True):
@@ -177,6 +189,7 @@ def parse(
 def tag(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Label the words of sentences: WORD TAB LABEL, a line each, and a blank line after a sentence.
@@ -186,9 +199,10 @@ def tag(
     Example: heed tag runs/tag "i want a flight to boston"
     """
     from heedful.data.text import sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.tag import Tagger
 
-    tagger = Tagger.load(run)
+    tagger = Tagger.load(run, device=chosen_device(device))
     for lines in [texts] if texts else input_lines():
         lines = [sanitise(line) for line in lines]
         for text, words in zip(lines, tagger.tag(lines), strict=True):
@@ -209,6 +223,7 @@ def answer(
         str | None, typer.Option(help="The text that tells the answer, or a file that holds it.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to each.")] = 1,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Answer questions by a stretch of a text: SCORE TAB ANSWER, an empty one where the text does not tell.
@@ -221,8 +236,9 @@ def answer(
 
     from heedful.data.text import read_lines, sanitise
     from heedful.tasks.answer import Answerer
+    from heedful.tasks.device import chosen_device
 
-    model = Answerer.load(run)
+    model = Answerer.load(run, device=chosen_device(device))
     if context is not None and os.path.isfile(context):
         context = "\n".join(read_lines(context))
     for lines in [questions] if questions else input_lines():
@@ -250,6 +266,7 @@ def embed(
     ] = None,
     near: Annotated[Path | None, typer.Option(help="A file, of which the nearest lines are shown.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many of them.")] = 5,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Turn texts into vectors, or find the lines of a file that are nearest: COSINE TAB LINE, the nearest first.
@@ -257,9 +274,10 @@ def embed(
     Example: heed embed runs/fill "A fine film." --near reviews.txt --top 3
     """
     from heedful.data.text import read_lines, sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.embed import nearest
 
-    vectors = _embedding(run, pool)
+    vectors = _embedding(run, pool, chosen_device(device))
     others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
     theirs = vectors(others) if others else None
     for lines in [inputs] if inputs else input_lines():
@@ -278,7 +296,7 @@ def embed(
                 print("\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), flush=True)
 
 
-def _embedding(run: Path, pool: str | None) -> Callable[[Sequence[str]], Any]:
+def _embedding(run: Path, pool: str | None, device: str) -> Callable[[Sequence[str]], Any]:
     """From texts to vectors, and a line about each that is too long to be read as a whole."""
     from heedful.tasks.embed import TextEncoder
     from heedful.tasks.load import task_of
@@ -287,9 +305,9 @@ def _embedding(run: Path, pool: str | None) -> Callable[[Sequence[str]], Any]:
     if task_of(run) == "match":
         if pool is not None:
             raise InputError("this model has one vector of a text or a picture", where=str(run), fix="leave out --pool")
-        matcher = Matcher.load(run)
+        matcher = Matcher.load(run, device=device)
         return matcher.embed
-    encoder = TextEncoder.load(run)
+    encoder = TextEncoder.load(run, device=device)
 
     def vectors(texts: Sequence[str]) -> Any:
         for text, beyond in zip(texts, encoder.encode(texts)[1], strict=True):
@@ -322,6 +340,7 @@ def translate(
     processes: Annotated[
         int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
     ] = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Translate sentences, or standard input line by line.
@@ -331,10 +350,13 @@ def translate(
     import torch
 
     from heedful.data.text import sanitise
+    from heedful.tasks.device import chosen_device
     from heedful.tasks.load import load_model
     from heedful.tasks.translate import Translator
 
-    translator = Translator.load(run) if engine is None else load_model(run, engine=engine)
+    several = f"--processes {processes}" if (processes or 1) > 1 else ""
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
+    translator = Translator.load(run, device=device) if engine is None else load_model(run, engine=engine)
     chosen: dict[str, Any] = {
         "n_best": n_best,
         "samples": samples,

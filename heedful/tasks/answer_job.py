@@ -74,8 +74,8 @@ class AnswerJob:
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self.about)
 
-    def finish(self, folder: Path) -> Scores:
-        best = Answerer.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Answerer.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(questions) for name, questions in sets.items()}
 

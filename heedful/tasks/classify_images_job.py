@@ -99,8 +99,8 @@ class ClassifyImagesJob:
     def write(self, folder: Path, model: Any) -> None:
         write_model(folder, model, parameters(model), {"task.json": self._task()})
 
-    def finish(self, folder: Path) -> Scores:
-        best = ImageClassifier.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = ImageClassifier.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(part) for name, part in sets.items()}
 

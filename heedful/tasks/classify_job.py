@@ -103,8 +103,8 @@ class ClassifyJob:
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self._task())
 
-    def finish(self, folder: Path) -> Scores:
-        best = TextClassifier.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = TextClassifier.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(examples) for name, examples in sets.items()}
 

@@ -99,8 +99,8 @@ class DenoiseJob:
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self._about())
 
-    def finish(self, folder: Path) -> Scores:
-        best = Translator.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Translator.load(folder, device=device)
         found = {
             name: evaluate(best, texts) for name, texts in (self.corpus.tests or {"valid": self.corpus.valid}).items()
         }

@@ -102,8 +102,8 @@ class DetectJob:
     def write(self, folder: Path, model: Any) -> None:
         write_model(folder, model, parameters(model), {"task.json": self._task()})
 
-    def finish(self, folder: Path) -> Scores:
-        best = Detector.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Detector.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(part) for name, part in sets.items()}
 

@@ -52,8 +52,8 @@ class FillJob(TextJob):
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self.about)
 
-    def finish(self, folder: Path) -> Scores:
-        best = Filler.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Filler.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(texts).scores() for name, texts in sets.items()}
 

@@ -181,7 +181,8 @@ class LanguageModel:
         model = model.to(device).eval()
         if draft == "auto":
             large = sum(parameter.numel() for parameter in model.parameters()) >= LARGE
-            draft = "int8" if large and device == "cpu" and weights == "float32" else "none"
+            on_cpu = model.embed.tokens.weight.device.type == "cpu"
+            draft = "int8" if large and on_cpu and weights == "float32" else "none"
         if draft not in DRAFTS or (draft != "none" and weights != "float32"):
             raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
         guesser = quick_copy(model, draft) if draft != "none" else None

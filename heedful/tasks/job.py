@@ -51,8 +51,8 @@ class Job(Protocol):
     def write(self, folder: Path, model: Any) -> None:
         """Saves the model as one to be used."""
 
-    def finish(self, folder: Path) -> Scores:
-        """The scores of the model in `folder` on each test set."""
+    def finish(self, folder: Path, device: str) -> Scores:
+        """The scores of the model in `folder`, loaded on `device`, on each test set."""
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         """The model card: README.md of `folder`. `best` is the row of metrics.jsonl of the step that was kept."""

@@ -41,8 +41,8 @@ class LanguageJob(TextJob):
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, ABOUT)
 
-    def finish(self, folder: Path) -> Scores:
-        best = LanguageModel.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = LanguageModel.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         found = {name: best.evaluate(texts) for name, texts in sets.items()}
         return {name: {"loss": each.loss, **_scores(each)} for name, each in found.items()}

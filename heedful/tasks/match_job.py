@@ -108,8 +108,8 @@ class MatchJob:
         tensors["log_scale"] = tensors["log_scale"].clamp(max=LARGEST_SCALE)
         write_run(folder, model, tensors, self.tokenizer, self.tokenizer, self._task())
 
-    def finish(self, folder: Path) -> Scores:
-        best = Matcher.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Matcher.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(part) for name, part in sets.items()}
 

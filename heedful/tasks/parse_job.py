@@ -94,8 +94,8 @@ class ParseJob:
         about = {"task": "parse", **asdict(self.about)}
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, about)
 
-    def finish(self, folder: Path) -> Scores:
-        best = Parser.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Parser.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(trees)[0] for name, trees in sets.items()}
 

@@ -27,6 +27,7 @@ from heedful.tasks.classify_images_job import ClassifyImagesJob
 from heedful.tasks.classify_job import ClassifyJob
 from heedful.tasks.denoise_job import DenoiseJob
 from heedful.tasks.detect_job import DetectJob
+from heedful.tasks.device import best_device
 from heedful.tasks.fill_job import FillJob
 from heedful.tasks.folder import parameters
 from heedful.tasks.job import Job, Scores
@@ -170,7 +171,7 @@ class _Run:
     def __init__(self, recipe: Recipe, out: Path, corpus: Any, job: Job | None, ranks: Ranks, signals: Signals) -> None:
         self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
         self.notes: list[str] = []
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = best_device()
         if job is not None:
             self.notes += job.notes
             newest = self._newest()
@@ -251,7 +252,7 @@ class _Run:
         if self.ranks.first:
             try:
                 with self.signals.giving_up():
-                    finished = _finish(self.job, self.out, state, self.progress)
+                    finished = _finish(self.job, self.out, state, self.progress, self.device)
             except Leave:
                 raise self._interrupted(self.signals.number) from None
             yield finished
@@ -412,9 +413,9 @@ def _write_measured(out: Path, step: int, found: Result) -> None:
         files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
-def _finish(job: Job, out: Path, state: State, progress: Progress) -> Finished:
+def _finish(job: Job, out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
-    finished = Finished(state.step, state.seconds / 60, job.finish(out))
+    finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
     figure = curves(rows, scores=job.score_names, title=out.name)

@@ -93,8 +93,8 @@ class SegmentJob:
     def write(self, folder: Path, model: Any) -> None:
         write_model(folder, model, parameters(model), {"task.json": self._task()})
 
-    def finish(self, folder: Path) -> Scores:
-        best = Segmenter.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Segmenter.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(part) for name, part in sets.items()}
 

@@ -16,6 +16,7 @@ from heedful.data.documents import read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.tasks.device import best_device
 from heedful.tasks.generate import Block, cross_entropy
 from heedful.tasks.recipe import Recipe, override
 from heedful.tasks.resume import saved_recipe
@@ -49,7 +50,7 @@ def sized(recipe: Recipe, out: Path) -> tuple[Recipe, str]:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
     held = sum(map(len, read_documents(data.path).train)) / CHARACTERS[data.tokenizer]
     vocabulary = {"chars": 400, "bytes": 260}.get(data.tokenizer, data.vocab_size)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = best_device()
     dtype = DTYPES[choose_precision(device).precision]
     model: dict[str, Any] = {}
     size, seen = 0, 0.0

@@ -82,8 +82,8 @@ class TagJob:
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.tokenizer, self.tokenizer, self.about)
 
-    def finish(self, folder: Path) -> Scores:
-        best = Tagger.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Tagger.load(folder, device=device)
         sets = self.corpus.tests or {"valid": self.corpus.valid}
         return {name: best.evaluate(sentences) for name, sentences in sets.items()}
 

@@ -299,7 +299,8 @@ class Translator:
     def in_processes(self, count: int) -> Iterator[None]:
         """Within it so many processes of one thread each search, on Linux and a CPU, where there is more than a batch:
         faster for files. The model is as it was when it began, and another thread must not hold a lock then."""
-        if count < 2 or sys.platform != "linux" or self.engine is not None or self.model.head.weight.is_cuda:
+        on_cpu = self.model.head.weight.device.type == "cpu"
+        if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
             yield
             return
         self.processes = Processes(self._search, count)

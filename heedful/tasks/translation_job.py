@@ -120,8 +120,8 @@ class TranslationJob:
     def write(self, folder: Path, model: Any) -> None:
         write_run(folder, model, parameters(model), self.source, self.target, self._about())
 
-    def finish(self, folder: Path) -> Scores:
-        best = Translator.load(folder)
+    def finish(self, folder: Path, device: str) -> Scores:
+        best = Translator.load(folder, device=device)
         found = {name: asdict(best.evaluate(pairs)[0]) for name, pairs in self.corpus.tests.items()}
         return {name: {key: value for key, value in each.items() if value is not None} for name, each in found.items()}
 

@@ -126,7 +126,7 @@ class Optimizer:
         for name, value in tensors.items():
             parameter, _, key = name.rpartition("/")
             master = masters[parameter]
-            owner[id(master)].state[master][key] = value.to(master.device) if value.dim() else value
+            owner[id(master)].state[master][key] = value.to(master.device)  # the count of steps too, for a fused step
 
     def load_masters(self, tensors: dict[str, Tensor]) -> None:
         """Sets the float32 weights, and the model's as their rounded copies."""

@@ -1,0 +1,35 @@
+"""Which device a model works on: here alone it is decided."""
+
+import re
+
+import torch
+
+from heedful.errors import InputError
+
+
+def best_device() -> torch.device:
+    """CUDA where there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def chosen_device(word: str, *, cpu_only: str = "") -> str:
+    """What "auto", "cpu", "cuda" or "cuda:1" means here, as `load_model` takes it. "auto" is the best device, and the
+    CPU where `cpu_only` names an option that asks for what a CPU alone can do.
+
+    Raises InputError for another word, a device that is not here, and `cpu_only` away from the CPU.
+    """
+    if word == "auto":
+        return "cpu" if cpu_only else str(best_device())
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,2})?", word):
+        raise InputError(f"no device {word!r}", where="--device", fix="choose auto, cpu, cuda, or cuda:1 and the like")
+    if word == "cpu":
+        return word
+    if cpu_only:
+        raise InputError(f"{cpu_only} is for a CPU", fix="leave it out, or take --device cpu")
+    if not torch.cuda.is_available():
+        raise InputError("no CUDA device is here", where="--device", fix="take --device cpu")
+    count = torch.cuda.device_count()
+    if int(word.partition(":")[2] or 0) >= count:
+        what = f"no {word} is here, but cuda:0" + (f" to cuda:{count - 1}" if count > 1 else "")
+        raise InputError(what, where="--device", fix="take --device cuda")
+    return word
