@@ -34,6 +34,7 @@ from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, ta
 from heedful.data.batches import Batch, bucket_rows, shuffled
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
+from heedful.models.compiled import compile_blocks
 from heedful.tasks.job import Job
 from heedful.tasks.language_job import LanguageJob
 from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
@@ -92,6 +93,8 @@ class Ours:
         model = make_model(job.config).to(DEVICE)
         average = Average(model, plan.average)
         model = model.to(DTYPES["bf16" if FAST in how else "fp32"])
+        if "compiled" in how:
+            compile_blocks(model)
         optimizer = Optimizer(model, OptimConfig(lr=plan.lr, warmup=plan.warmup))
         self.state = State(model=model, optimizer=optimizer, average=average, seed=1)
         self.task: Trainable = TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model)
@@ -248,7 +251,9 @@ PEERS: dict[str, Callable[[Any], nn.Module]] = {
 class Peer:
     def __init__(self, job: Any, peer: str, how: str) -> None:
         torch.manual_seed(1)
-        self.model, self.bf16 = PEERS[peer](job.config).to(DEVICE), how == FAST
+        self.model, self.bf16 = PEERS[peer](job.config).to(DEVICE), FAST in how
+        if "compiled" in how:
+            self.model.compile()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), fused=True)
         self.batches = chain.from_iterable(
             (_sorted if isinstance(job, TranslationJob) else _rows)(job, epoch) for epoch in range(1 << 20)
@@ -303,12 +308,13 @@ def theirs(name: str, data: Path, peer: str, how: str) -> Work:
     return Peer(make_job(name, data), peer, how)
 
 
-def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool) -> None:
+def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool, compiled: bool) -> None:
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
     dtype = DTYPES[choose_precision(DEVICE).precision]  # as `heed train` does
     known = (FAST, PLAIN) if BF16 else (PLAIN,)
     first = FAST if dtype == torch.bfloat16 else PLAIN
+    known += (f"{first} compiled",) if compiled else ()
     hows = sorted(known, key=lambda how: how != first) + ([f"{first}, sorted"] if packed else [])
     mine = [Contestant(f"heedful {how}", ours, (name, data, how)) for how in hows]
     peers = [
@@ -350,6 +356,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=12, help="a round")
     parser.add_argument("--as-shipped", action="store_true", help="peers without the allocator setting that we have")
+    parser.add_argument("--compile", action="store_true", help="also through torch.compile, ours and theirs")
     parser.add_argument("--losses", action="store_true", help="compare losses, not speed")
     parser.add_argument("--quick", action="store_true", help="2 rounds of 3 steps: whether it runs, not how fast")
     chosen = parser.parse_args()
@@ -359,7 +366,8 @@ def main() -> None:
         if chosen.losses:
             compare_losses(name, chosen.data, steps=20 if chosen.quick else 200)
         else:
-            compare(name, chosen.data, threads=chosen.threads, rounds=rounds, steps=steps, as_shipped=chosen.as_shipped)
+            how = {"rounds": rounds, "steps": steps, "as_shipped": chosen.as_shipped, "compiled": chosen.compile}
+            compare(name, chosen.data, threads=chosen.threads, **how)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ class TrainRecipe(Section):
     smoothing: float | None = Field(None, ge=0, lt=1)  # None: 0.1 for translation, none for a language model
     average: float = Field(0.998, ge=0, lt=1)  # decay of the weights' average; 0: none
     precision: Literal["auto", "fp32", "bf16"] = "auto"
+    compile: bool = False  # the blocks, by torch.compile: a minute or more at the begin; for a GPU, on CPUs no gain
     eval_every: int | None = Field(None, ge=1)  # steps; None: about ten times in all
     eval_sentences: int = Field(400, ge=1)  # how many validation pairs are translated each time; of pictures, read
     save_every: int | None = Field(None, ge=1)  # steps; None: as often as it measures

@@ -17,6 +17,7 @@ import torch
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
+from heedful.models.compiled import compile_blocks
 from heedful.models.inference import for_inference
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -400,6 +401,8 @@ def _state(recipe: Recipe, job: Job, device: torch.device, precision: Precision,
     model = model.to(DTYPES[precision])
     optimizer = Optimizer(model, optim)
     optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
+    if plan.compile:
+        compile_blocks(model)
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed)
 
 
