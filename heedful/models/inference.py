@@ -117,8 +117,9 @@ class Int8Linear(nn.Module):
         self.scale: Tensor
         self.bias: Tensor
         self.zero: Tensor
+        self.weight: Tensor
         if self.fbgemm:
-            self.weight = _for_fbgemm(level, self.scale)
+            self.packed = _for_fbgemm(level, self.scale)
         else:
             self.register_buffer("weight", level.t())
             self.scale /= 127
@@ -127,7 +128,7 @@ class Int8Linear(nn.Module):
         rows = x.reshape(-1, x.shape[-1])
         peak = rows.abs().amax(1, keepdim=True).clamp_(min=TINY)
         if self.fbgemm:
-            sums = _by_fbgemm(torch.div(rows, peak), self.weight)
+            sums = _by_fbgemm(torch.div(rows, peak), self.packed)
         else:
             level = torch.addcdiv(self.zero, rows, peak, value=127).round_().to(torch.int8)
             sums = torch._int_mm(level, self.weight) * self.scale

@@ -299,7 +299,7 @@ class Translator:
     def in_processes(self, count: int) -> Iterator[None]:
         """Within it so many processes of one thread each search, on Linux and a CPU, where there is more than a batch:
         faster for files. The model is as it was when it began, and another thread must not hold a lock then."""
-        on_cpu = self.model.head.weight.device.type == "cpu"
+        on_cpu = next(self.model.parameters()).device.type == "cpu"
         if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
             yield
             return
@@ -323,7 +323,7 @@ class Translator:
             before, after = self.around
             whole = [[*before, *ids, *after] for ids in sentences]
             return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
-        device = model.head.weight.device
+        device = next(model.parameters()).device
         source, segments = (part.to(device) for part in self.padded(sentences))
         rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
         if decoding.forced_eos and decoding.longest is not None:

@@ -1,5 +1,6 @@
 """Using a translator: what its settings do, and that a batch is its sentences one by one."""
 
+import copy
 import sys
 
 import pytest
@@ -7,7 +8,8 @@ import torch
 
 from heedful.data.text import Pairs
 from heedful.data.tokenizer import train_tokenizer
-from heedful.models import make_model
+from heedful.models import inference, make_model
+from heedful.models.inference import for_inference
 from heedful.models.presets import DecoderOnly, Transformer, translator
 from heedful.tasks import translate
 from heedful.tasks.processes import Processes
@@ -70,6 +72,19 @@ def test_processes_that_share_sentences_find_what_one_finds(model, settings, mon
     ]
     assert [one.text for one in made] == [one.text for one in expected]
     assert [one.score for one in made] == pytest.approx([one.score for one in expected], rel=1e-4)
+
+
+@pytest.mark.parametrize("vnni", [False, True])
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_weights_of_fewer_bits(model, weights, vnni, monkeypatch):
+    """A batch of them is its sentences one by one too, and processes share it."""
+    monkeypatch.setattr(inference, "VNNI", vnni)
+    monkeypatch.setattr(translate, "WORTH", 1)
+    small = Translator(for_inference(copy.deepcopy(model.model), weights), model.source, model.target, model.about)
+    together = small.search(TEXTS, beam=1)
+    assert [small.search([text], beam=1)[0].text for text in TEXTS] == [one.text for one in together]
+    with small.in_processes(2):
+        assert [one.text for one in small.search(TEXTS, beam=1)] == [one.text for one in together]
 
 
 def test_nothing_is_translated_by_nothing(model):
