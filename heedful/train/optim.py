@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core.init import NORMS
+from heedful.train.muon import Muon
 from heedful.train.ranks import Ranks
 
 
@@ -63,9 +64,7 @@ class Optimizer:
         self.parts.append((adam, config.lr))
         if matrices:
             inside = [m for name, m in zip(self.names, self.masters, strict=True) if name in matrices]
-            muon = torch.optim.Muon(
-                inside, lr=config.muon_lr, weight_decay=config.weight_decay, adjust_lr_fn="original"
-            )
+            muon = Muon(inside, lr=config.muon_lr, weight_decay=config.weight_decay)
             self.parts.append((muon, config.muon_lr))
 
     def collect(self) -> None:

@@ -1,0 +1,63 @@
+"""Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"): momentum whose matrices are
+turned into nearly orthogonal ones.
+
+As `torch.optim.Muon` does it, which multiplies in bfloat16 wherever it is: a CPU that only emulates that takes seconds
+for what float32 does in milliseconds.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+MOMENTUM = 0.95
+TURNS = 5
+A, B, C = 3.4445, -4.7750, 2.0315  # a quintic that pulls singular values towards 1, steepest at 0
+LEAST = 1e-7  # keeps a gradient of zeros from being divided by zero
+
+
+class Muon(torch.optim.Optimizer):
+    """For matrices alone. `dtype` is what they are multiplied in (None: bfloat16 where the device knows it)."""
+
+    def __init__(
+        self, params: Iterable[Tensor], *, lr: float, weight_decay: float = 0.0, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+        self.dtype = dtype
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One step along the gradients that are there."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                state = self.state[param]
+                if "momentum_buffer" not in state:
+                    state["momentum_buffer"] = torch.zeros_like(param)
+                momentum = state["momentum_buffer"].lerp_(param.grad, 1 - MOMENTUM)
+                ahead = param.grad.lerp(momentum, MOMENTUM)  # Nesterov's
+                update = orthogonal(ahead, self.dtype or quick_dtype(param.device))
+                param.mul_(1 - group["lr"] * group["weight_decay"])
+                param.add_(update, alpha=-group["lr"] * max(1, param.shape[0] / param.shape[1]) ** 0.5)
+
+
+def orthogonal(matrix: Float[Tensor, "N K"], dtype: torch.dtype) -> Float[Tensor, "N K"]:
+    """About the nearest matrix whose singular values are all the same, by Newton and Schulz' iteration: they come
+    between 0.5 and 1.5."""
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.to(dtype, copy=True)
+    x = x.T if tall else x
+    x.div_(x.norm().clamp(min=LEAST))
+    for _ in range(TURNS):
+        square = x @ x.T
+        x = torch.addmm(x, torch.addmm(square, square, square, beta=B, alpha=C), x, beta=A)
+    return x.T if tall else x
+
+
+def quick_dtype(device: torch.device) -> torch.dtype:
+    emulated = device.type == "cpu" and not (
+        torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+    return torch.float32 if emulated else torch.bfloat16
