@@ -16,7 +16,7 @@ SHOWN = "My brother is going to buy three red apples."
 
 
 def recipe() -> Recipe:
-    """Four minutes of training, whatever the machine: two cores reach 97 % in it."""
+    """Four minutes of training, whatever the machine: two cores reach 97 % in it, and 85 % where bf16 is emulated."""
     return Recipe(
         preset="transformer-small",
         model={"encoder_layers": 3, "decoder_layers": 2, "dropout": 0.0},
