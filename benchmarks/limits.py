@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.turns import BF16, DEVICE, finish, machine
-from heedful.models.inference import can_be_packed
+from heedful.core.onednn import onednn_knows
 
 SIDE = 2048  # of the square matrices
 READ = 1 << 28  # bytes: past all caches
@@ -33,7 +33,7 @@ def products(dtype: torch.dtype, side: int = SIDE) -> float:
     """GFLOP/s of a product of two square matrices, by the faster of torch's own choice and oneDNN."""
     a, b = (torch.randn(side, side, device=DEVICE).to(dtype) for _ in range(2))
     ways: list[Callable[[], object]] = [lambda: a @ b]
-    if DEVICE.type == "cpu" and can_be_packed(dtype):
+    if DEVICE.type == "cpu" and onednn_knows(dtype):
         ways.append(lambda: torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], ""))
     return 2 * side**3 / min(map(best_of, ways)) / 1e9
 

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from heedful.cli.memory import keep_freed_memory
-from heedful.models.inference import can_be_packed
+from heedful.core.onednn import onednn_knows
 
 Work = Callable[[Any], Any]  # what is asked in a turn, and the answer
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # where the models of all contestants are
-BF16 = DEVICE.type == "cuda" or can_be_packed(torch.bfloat16)  # elsewhere it is emulated, a hundred times as slowly
+BF16 = DEVICE.type == "cuda" or onednn_knows(torch.bfloat16)  # elsewhere it is emulated, a hundred times as slowly
 
 
 @dataclass

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from heedful.core.attention import Attention
 from heedful.core.block import Block
 from heedful.core.dropout import Dropout
+from heedful.core.onednn import onednn_knows
 from heedful.core.position import Added
 from heedful.errors import InputError
 
@@ -254,18 +255,11 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
         return Int4Linear(linear)
     if isinstance(linear, Float32Linear):
         return linear
-    if fixed and linear.weight.numel() >= PACKED and can_be_packed(linear.weight.dtype):
+    if fixed and linear.weight.numel() >= PACKED and onednn_knows(linear.weight.dtype):
         return PackedLinear(linear, tied=tied)
     if fixed and not tied and linear.weight.dtype == torch.float32:
         _by_inputs(linear)
     return Float32Linear(linear)
-
-
-def can_be_packed(dtype: torch.dtype) -> bool:
-    """Whether oneDNN is there and knows such numbers on this CPU."""
-    if not torch.backends.mkldnn.is_available():
-        return False
-    return dtype == torch.float32 or (dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _settle(model: nn.Module) -> None:

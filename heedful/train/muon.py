@@ -6,10 +6,13 @@ for what float32 does in milliseconds.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from heedful.core.onednn import onednn_knows
 
 MOMENTUM = 0.95
 TURNS = 5
@@ -18,17 +21,14 @@ LEAST = 1e-7  # keeps a gradient of zeros from being divided by zero
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices alone. `dtype` is what they are multiplied in (None: bfloat16 where the device knows it)."""
+    """For matrices alone."""
 
-    def __init__(
-        self, params: Iterable[Tensor], *, lr: float, weight_decay: float = 0.0, dtype: torch.dtype | None = None
-    ) -> None:
+    def __init__(self, params: Iterable[Tensor], *, lr: float, weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
-        self.dtype = dtype
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step along the gradients that are there."""
+    def step(self, closure: Any = None) -> Any:
+        """One step along the gradients that are there; a closure is not called."""
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
@@ -38,7 +38,7 @@ class Muon(torch.optim.Optimizer):
                     state["momentum_buffer"] = torch.zeros_like(param)
                 momentum = state["momentum_buffer"].lerp_(param.grad, 1 - MOMENTUM)
                 ahead = param.grad.lerp(momentum, MOMENTUM)  # Nesterov's
-                update = orthogonal(ahead, self.dtype or quick_dtype(param.device))
+                update = orthogonal(ahead, product_dtype(param.device))
                 param.mul_(1 - group["lr"] * group["weight_decay"])
                 param.add_(update, alpha=-group["lr"] * max(1, param.shape[0] / param.shape[1]) ** 0.5)
 
@@ -56,8 +56,6 @@ def orthogonal(matrix: Float[Tensor, "N K"], dtype: torch.dtype) -> Float[Tensor
     return x.T if tall else x
 
 
-def quick_dtype(device: torch.device) -> torch.dtype:
-    emulated = device.type == "cpu" and not (
-        torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    )
-    return torch.float32 if emulated else torch.bfloat16
+def product_dtype(device: torch.device) -> torch.dtype:
+    """What matrices are multiplied in: bfloat16 where the device knows it."""
+    return torch.bfloat16 if device.type != "cpu" or onednn_knows(torch.bfloat16) else torch.float32

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.core.onednn import onednn_knows
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import inference
@@ -18,7 +19,6 @@ from heedful.models.inference import (
     Int4Linear,
     Int8Linear,
     PackedLinear,
-    can_be_packed,
     for_inference,
     quick_copy,
 )
@@ -122,11 +122,11 @@ def test_many_rows_are_for_mkl_without_avx512(
 
 @pytest.mark.parametrize("known", [False, True])
 def test_bfloat16_is_laid_out_where_the_processor_knows_it(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "can_be_packed", lambda dtype: known and can_be_packed(dtype))
+    monkeypatch.setattr(inference, "onednn_knows", lambda dtype: known and onednn_knows(dtype))
     full = linear(600, 500).bfloat16()
     x = torch.randn(3, 600).bfloat16()
     made = for_inference(nn.Sequential(copy.deepcopy(full)))
-    assert made[0].weight.is_mkldnn == (known and can_be_packed(torch.bfloat16))
+    assert made[0].weight.is_mkldnn == (known and onednn_knows(torch.bfloat16))
     with torch.no_grad():
         torch.testing.assert_close(made(x), full(x))
 
