@@ -23,13 +23,13 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from benchmarks.datasets import FOLDS, copa, mctest, mrpc, sick, sst2, trec, write_by_article
-from heedful.data.labelled import Example, Labelled
-from heedful.data.noise import sentences_of
-from heedful.data.questions import Question, read_questions
-from heedful.data.tagged import Sentence, read_tagged
+from heedful.data.text.labelled import Example, Labelled
+from heedful.data.text.noise import sentences_of
+from heedful.data.text.questions import Question, read_questions
+from heedful.data.text.tagged import Sentence, read_tagged
 from heedful.errors import HeedError, MissingError
-from heedful.tasks.answer import overlap
-from heedful.tasks.metrics import accuracy, pearson, spearman
+from heedful.metrics.labels import accuracy, pearson, spearman
+from heedful.tasks.answer.use import overlap
 
 WORD, MARK = r"[\w']+", r"[^\w\s]"
 STRENGTHS = [10 ** (power / 2) for power in range(-2, 5)]  # 0.1 to 100

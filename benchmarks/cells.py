@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 from statistics import fmean, median
 
-from heedful.data.boxes import BoxedPart, read_boxed_images, thing_labels
-from heedful.tasks.average_precision import Found, average_precision
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, Measured, train
+from heedful.data.images.boxes import BoxedPart, read_boxed_images, thing_labels
+from heedful.metrics.boxes import Found, average_precision
+from heedful.run.train import Finished, Measured
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 
 def guesses(part: BoxedPart, size: tuple[int, int]) -> list[Found]:

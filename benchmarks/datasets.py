@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
-from heedful.data.labelled import Example, Labelled
-from heedful.data.text import read_lines, tsv_cells
+from heedful.data.lines import read_lines, tsv_cells
+from heedful.data.text.labelled import Example, Labelled
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 
@@ -28,7 +28,9 @@ def sst2(folder: Path) -> Labelled:
         rows = [line.split(" ", 1) for line in read_lines(path)]
         return [Example(text, label=SENTIMENT[int(label)]) for label, text in rows]
 
-    return Labelled("label", read(folder / "sst2.train.txt"), [], {"test": read(folder / "sst2.dev.txt")}, "SST-2")
+    return Labelled(
+        read(folder / "sst2.train.txt"), [], {"test": read(folder / "sst2.dev.txt")}, "SST-2", answer="label"
+    )
 
 
 def trec(folder: Path) -> Labelled:
@@ -41,7 +43,9 @@ def trec(folder: Path) -> Labelled:
         rows = [line.split(" ", 1) for line in read_lines(path)]
         return [Example(text, label=kind.split(":")[0]) for kind, text in rows]
 
-    return Labelled("label", read(folder / "train_fine.txt"), [], {"test": read(folder / "test_fine.txt")}, "TREC")
+    return Labelled(
+        read(folder / "train_fine.txt"), [], {"test": read(folder / "test_fine.txt")}, "TREC", answer="label"
+    )
 
 
 def sick(folder: Path, answer: Literal["label", "score"]) -> Labelled:
@@ -61,7 +65,7 @@ def sick(folder: Path, answer: Literal["label", "score"]) -> Labelled:
         return [Example(row[a], row[b], score=float(row[score])) for _, row in rows if row]
 
     train, valid, test = (read(folder / f"{name}.tsv") for name in ("train", "dev", "test"))
-    return Labelled(answer, train, valid, {"test": test}, "SICK")
+    return Labelled(train, valid, {"test": test}, "SICK", answer=answer)
 
 
 def mrpc(folder: Path) -> Labelled:
@@ -73,7 +77,7 @@ def mrpc(folder: Path) -> Labelled:
         return [Example(first, second, label="same" if same == "1" else "other") for same, _, _, first, second in rows]
 
     train, valid, test = (read(folder / f"{name}.tsv") for name in ("train", "dev", "test"))
-    return Labelled("label", train, valid, {"test": test}, "MRPC")
+    return Labelled(train, valid, {"test": test}, "MRPC", answer="label")
 
 
 def copa(folder: Path, *, fold: int) -> Labelled:
@@ -92,7 +96,7 @@ def copa(folder: Path, *, fold: int) -> Labelled:
         right = int(item.attrib["most-plausible-alternative"]) - 1
         example = Example(text, QUESTIONS[item.attrib["asks-for"]], choices=tuple(choices), choice=right)
         parts[int(item.attrib["id"]) % 1000 % FOLDS == fold].append(example)
-    return Labelled("choice", parts[False], [], {"test": parts[True]}, "COPA")
+    return Labelled(parts[False], [], {"test": parts[True]}, "COPA", answer="choice")
 
 
 def mctest(folder: Path, stories: Literal[160, 500], *, scored: Literal["dev", "test"] = "dev") -> Labelled:
@@ -114,7 +118,7 @@ def mctest(folder: Path, stories: Literal[160, 500], *, scored: Literal["dev", "
                 examples.append(Example(story, question, choices=tuple(choices), choice="ABCD".index(letter)))
         return examples
 
-    return Labelled("choice", read("train"), [], {"test": read(scored)}, f"MCTest-{stories}")
+    return Labelled(read("train"), [], {"test": read(scored)}, f"MCTest-{stories}", answer="choice")
 
 
 def write_by_article(folder: Path, out: Path) -> None:

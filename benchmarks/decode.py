@@ -21,14 +21,14 @@ from typing import Any
 import torch
 
 from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
-from heedful.data.phrasebook import phrasebook
+from heedful.apply.inference import WEIGHTS, for_inference
+from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
-from heedful.models.inference import WEIGHTS, for_inference
 from heedful.models.presets import TRANSLATORS, FullTransformer, translator
-from heedful.tasks.exchange import export_model
-from heedful.tasks.folder import parameters, write_run
+from heedful.run.folder import parameters, write_run
 from heedful.tasks.load import load_model
+from heedful.verbs.exchange import export_model
 
 BATCH, TOKENS, BEAMS = 64, 32, (1, 5)
 SIZES: dict[str, Any] = {

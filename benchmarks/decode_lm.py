@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
+from heedful.apply.inference import WEIGHTS, for_inference, quick_copy
 from heedful.decode.continuous import Batch
-from heedful.models.inference import WEIGHTS, for_inference, quick_copy
+from heedful.exchange.hf import gpt2
+from heedful.exchange.hf.rules import to_ours
 from heedful.models.lm import LM
-from heedful.store.hf import gpt2
-from heedful.store.hf.rules import to_ours
 
 ON_CPU = ("float32 guessed", *WEIGHTS)  # ours
 ON_CUDA = ("float32", "bfloat16")

@@ -16,11 +16,13 @@ from typing import Any
 
 import torch
 
-from heedful.data.text import Corpus, read_parallel
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
-from heedful.tasks.run import Finished, Measured, Note, Trained, train
-from heedful.tasks.translate import TranslationTask, Translator
-from heedful.tasks.translation_job import TranslationJob
+import heedful
+from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.run.recipe import Recipe
+from heedful.run.train import Finished, Measured, Note, Trained
+from heedful.tasks.translate.train import TranslateJob, TranslationTask
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.train import train
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ def contestants(layers: int) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def run(recipe: Recipe, corpus: Corpus, out: Path, test: str) -> Result:
     """Trains one and scores it."""
-    job = TranslationJob(recipe, corpus)
-    steps = len(TranslationTask(job.pairs, recipe.train, packs=True).batches(0))  # an epoch
+    job = TranslateJob(recipe, corpus)
+    steps = len(TranslationTask(job.pairs, recipe.train, packs=True).batches(0, None))  # an epoch
     losses: list[float] = []
     made, seconds, timed, processor, bleu = 0, 0.0, 0, 0.0, 0.0
     before = None  # the processor time after the last step, where nothing came in between
@@ -104,11 +106,12 @@ def main() -> None:
         if name not in chosen.which:
             continue
         print(name, flush=True)
-        recipe = Recipe(
+        recipe = heedful.recipe(
+            "translate",
             preset=f"{kind}-{chosen.size}",
             model=model | {"dropout": 0.2},
-            data=DataRecipe(path=str(chosen.data), source=chosen.source, target=chosen.target, vocab_size=6000),
-            train=TrainRecipe(minutes=chosen.minutes, epochs=chosen.epochs, lr=4e-3, warmup=400, average=0.998),
+            data={"path": str(chosen.data), "source": chosen.source, "target": chosen.target, "vocab_size": 6000},
+            train={"minutes": chosen.minutes, "epochs": chosen.epochs, "lr": 4e-3, "warmup": 400, "average": 0.998},
         )
         results[name] = run(recipe, corpus, chosen.out / name.replace(", ", "-").replace(" ", "_"), chosen.test)
     budget = f"{chosen.minutes:g} minutes each" if chosen.minutes else f"{chosen.epochs:g} epochs each"

@@ -20,13 +20,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heedful.data import shapes
-from heedful.data.captions import Captioned, CaptionedImages
-from heedful.data.images import ImageFiles, members, resize
-from heedful.data.text import read_lines, tsv_cells
-from heedful.tasks.match import RECALLS, Matcher, recalls
-from heedful.tasks.recipe import Recipe, override
-from heedful.tasks.run import Measured, Note, train
+import heedful
+from heedful.data.images.captions import Captioned, CaptionedImages
+from heedful.data.images.files import ImageFiles, members, resize
+from heedful.data.lines import read_lines, tsv_cells
+from heedful.data.made import shapes
+from heedful.run.recipe import override
+from heedful.run.train import Measured, Note
+from heedful.tasks.match.use import RECALLS, Matcher, recalls
+from heedful.verbs.train import train
 
 SHARE = 10  # one of so many training pictures is to validate on
 NEAREST, EDGE = 5, 16  # of the bag of words: training texts, and pixels of an edge of the pictures that are compared
@@ -48,7 +50,9 @@ def emoji(folder: Path) -> CaptionedImages:
     known = [row for row in rows if row["split"] == "train"]
     learnt = [row for number, row in enumerate(known) if number % SHARE]
     tests = {"test": part([row for row in rows if row["split"] == "test"], "name")}
-    return CaptionedImages(part(learnt, "name", "keywords"), part(known[::SHARE], "name"), tests, "emoji", 3, (64, 64))
+    return CaptionedImages(
+        part(learnt, "name", "keywords"), part(known[::SHARE], "name"), tests, "emoji", channels=3, size=(64, 64)
+    )
 
 
 def bag_of_words(corpus: CaptionedImages) -> dict[str, float]:
@@ -84,7 +88,7 @@ def shape_scenes(count: int, *, in_parts: bool) -> CaptionedImages:
         if in_parts and part == "train":
             told = [[*own, scene.told(_coloured), scene.told(_kind)] for own, scene in zip(told, made, strict=True)]
         parts.append(Captioned(_pixels(made), told))
-    return CaptionedImages(*parts, {}, "shapes", 3, (shapes.SIZE, shapes.SIZE))
+    return CaptionedImages(*parts, {}, "shapes", channels=3, size=(shapes.SIZE, shapes.SIZE))
 
 
 def _coloured(shape: shapes.Shape) -> str:
@@ -115,7 +119,7 @@ def _pixels(scenes: Sequence[shapes.Scene]) -> Tensor:
 
 
 def learnt(corpus: CaptionedImages, out: Path, settings: Sequence[str]) -> Matcher:
-    for event in train(override(Recipe(task="match"), settings), out, corpus=corpus):
+    for event in train(override(heedful.recipe("match"), settings), out, corpus=corpus):
         match event:
             case Note(text):
                 print(f"  {text}", flush=True)

@@ -19,11 +19,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
+from heedful.apply.inference import for_inference
+from heedful.exchange.hf import bert, vit
+from heedful.exchange.hf.rules import to_ours
 from heedful.models.encoder import Encoder
-from heedful.models.inference import for_inference
 from heedful.models.vit import ViT
-from heedful.store.hf import bert, vit
-from heedful.store.hf.rules import to_ours
 
 BATCH, TOKENS = 8, 128
 HOWS = ("float32", "bfloat16", "bfloat16 compiled") if BF16 else ("float32", "float32 compiled")

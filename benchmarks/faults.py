@@ -28,10 +28,11 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from heedful.data.text import Corpus, Pairs
-from heedful.tasks.recipe import Recipe, TrainRecipe
-from heedful.tasks.run import Saved, train
-from heedful.tasks.translate import TranslationTask
+import heedful
+from heedful.data.text.pairs import Corpus, Pairs
+from heedful.run.train import Saved
+from heedful.tasks.translate.train import TranslationTask
+from heedful.verbs.train import train
 
 STEPS, EVERY, KEPT, HALF = 60, 5, 3, 30
 FINISHED = "finished.sha256"
@@ -63,11 +64,21 @@ class Ours:
         draw = random.Random(0)
         lines = [" ".join(draw.choice("abcdefgh") for _ in range(draw.randint(3, 9))) for _ in range(200)]
         pairs = Pairs(lines, [line.upper() for line in lines], "made")
-        self.corpus = Corpus(pairs, pairs.rows(range(4)), {"test": pairs.rows(range(4))}, "a", "b", (), ())
-        self.recipe = Recipe(
+        self.corpus = Corpus(
+            pairs, pairs.rows(range(4)), {"test": pairs.rows(range(4))}, "made", source="a", target="b"
+        )
+        self.recipe = heedful.recipe(
+            "translate",
             preset="transformer-tiny",
             model={"d_model": 32, "n_heads": 2, "d_ff": 64},
-            train=TrainRecipe(steps=STEPS, save_every=EVERY, keep=KEPT, eval_every=HALF, tokens=256, precision="fp32"),
+            train={
+                "steps": STEPS,
+                "save_every": EVERY,
+                "keep": KEPT,
+                "eval_every": HALF,
+                "tokens": 256,
+                "precision": "fp32",
+            },
         )
         self.recipe = self.recipe.model_copy(update={"data": self.recipe.data.model_copy(update={"vocab_size": 300})})
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.datasets import copa, mctest, mrpc, sick, sst2, trec, write, write_by_article
-from heedful.data.labelled import Labelled
-from heedful.tasks.recipe import Recipe, build
-from heedful.tasks.resume import saved_recipe
-from heedful.tasks.run import Finished, Measured, train
+from heedful.data.text.labelled import Labelled
+from heedful.run.recipe import Recipe
+from heedful.run.train import Finished, Measured
+from heedful.tasks.recipes import build, saved_recipe
+from heedful.verbs.train import train
 
 RATES = (1e-3, 2e-3, 3e-4)
 

@@ -24,12 +24,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled_images import Part
+from heedful.data.images.labelled import Part
 from heedful.errors import HeedError
-from heedful.tasks.classify_images import ImageClassifier, targets_of
-from heedful.tasks.classify_images_job import ClassifyImagesJob
-from heedful.tasks.recipe import Recipe, override, read_recipe
-from heedful.tasks.run import Measured, Note, train
+from heedful.run.recipe import Recipe, override
+from heedful.run.train import Measured, Note
+from heedful.tasks.classify_images.train import ClassifyImagesJob
+from heedful.tasks.classify_images.use import ImageClassifier, targets_of
+from heedful.tasks.recipes import read_recipe
+from heedful.verbs.train import train
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "fashion_mnist.py"
 NEIGHBOURS = 5
@@ -88,7 +90,7 @@ def trained(model: nn.Module, job: ClassifyImagesJob, minutes: float) -> nn.Modu
     task, epoch, spent = job.task(model), 0, 0.0
     adam = torch.optim.Adam(model.parameters(), lr=1e-3)
     while spent < 60 * minutes:
-        for batch in task.batches(epoch):
+        for batch in task.batches(epoch, None):
             begin = time.perf_counter()
             adam.param_groups[0]["lr"] = 1e-3 * max(0.0, 1 - spent / (60 * minutes))
             adam.zero_grad()

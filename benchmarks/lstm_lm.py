@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from benchmarks.ngram import SPLITS, numbered, read_words
 from heedful.core.dropout import Dropout
 from heedful.errors import HeedError
-from heedful.train.loop import Budget, State, Step, fit
-from heedful.train.loss import Loss
-from heedful.train.optim import Average, OptimConfig, Optimizer
-from heedful.train.precision import DTYPES, Precision
+from heedful.training.loop import Budget, State, Step, fit
+from heedful.training.loss import Loss
+from heedful.training.optim import Average, OptimConfig, Optimizer
+from heedful.training.precision import DTYPES, Precision
 
 CUTS = (2000, 10000)  # words above each of these share a smaller output
 SCORED = 4096  # words that are scored at a time
@@ -62,14 +62,6 @@ class Stretch(NamedTuple):
     following: Int[Tensor, "B T"]
     first: bool  # of an epoch
 
-    @property
-    def rows(self) -> int:
-        return len(self.words)
-
-    def part(self, rank: int, ranks: int) -> "Stretch":
-        assert ranks == 1, "a memory is of all rows"
-        return self
-
 
 class Stretches:
     """Back-propagation through time, cut off after `length` words."""
@@ -81,7 +73,7 @@ class Stretches:
         self.length = length
         self.memory: Memory = []
 
-    def batches(self, epoch: int) -> list[Stretch]:
+    def batches(self, epoch: int, model: LSTM) -> list[Stretch]:
         parts = zip(self.words.split(self.length, 1), self.following.split(self.length, 1), strict=True)
         return [Stretch(words, following, i == 0) for i, (words, following) in enumerate(parts)]
 

@@ -23,9 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe, override
-from heedful.tasks.run import Finished, train
+import heedful
+from heedful.run.recipe import override
+from heedful.run.train import Finished
+from heedful.tasks.generate.use import LanguageModel
+from heedful.verbs.train import train
 
 CONTEXT, ROWS, STEPS = 64, 12, 2000
 
@@ -110,8 +112,16 @@ def peer_loss(model: Peer, text: Tensor) -> float:
 
 
 def train_ours(data: Path, settings: list[str], seed: int) -> tuple[LanguageModel, float]:
-    plan = TrainRecipe(steps=330, tokens=1024, optimizer="muon", lr=4e-3, warmup=30, average=0, eval_every=1_000_000)
-    recipe = Recipe(task="generate", preset="llama-nano", data=DataRecipe(tokenizer="chars"), train=plan)
+    plan = {
+        "steps": 330,
+        "tokens": 1024,
+        "optimizer": "muon",
+        "lr": 4e-3,
+        "warmup": 30,
+        "average": 0,
+        "eval_every": 1_000_000,
+    }
+    recipe = heedful.recipe("generate", preset="llama-nano", data={"tokenizer": "chars"}, train=plan)
     given = [f"data.path={data}", f"train.seed={seed}"]
     with tempfile.TemporaryDirectory() as name:
         finished = [e for e in train(override(recipe, given + settings), Path(name) / "run") if isinstance(e, Finished)]

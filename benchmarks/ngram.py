@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from heedful.data.text import read_lines
+from heedful.data.lines import read_lines
 from heedful.errors import HeedError, InputError
 
 EOS = "<eos>"

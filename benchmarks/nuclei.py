@@ -15,10 +15,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from heedful.data.masks import MaskedPart, read_masked_images
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, Measured, train
-from heedful.tasks.segment import confusion, overlaps
+from heedful.data.images.masks import MaskedPart, read_masked_images
+from heedful.run.train import Finished, Measured
+from heedful.tasks.recipes import build
+from heedful.tasks.segment.use import confusion, overlaps
+from heedful.verbs.train import train
 
 
 def otsu(pixels: Tensor) -> Tensor:

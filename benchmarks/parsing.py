@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.data.trees import Tree, read_treebank, right_branching
-from heedful.tasks.bracket_scores import bracket_scores
-from heedful.tasks.parse import Parser
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Measured, Note, train
+from heedful.data.text.trees import Tree, read_treebank, right_branching
+from heedful.metrics.brackets import bracket_scores
+from heedful.run.train import Measured, Note
+from heedful.tasks.parse.use import Parser
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 
 def baseline(learnt: list[Tree], asked: list[Tree]) -> list[Tree]:

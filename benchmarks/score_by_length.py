@@ -7,11 +7,11 @@ import argparse
 from itertools import pairwise
 from pathlib import Path
 
-from heedful.data.text import Pairs, read_pairs
+from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.look.draw import score_by_length, to_bytes
+from heedful.metrics.texts import score_bleu
 from heedful.store.files import write_bytes
-from heedful.tasks.scores import score_bleu
-from heedful.tasks.translate import Translator
+from heedful.tasks.translate.use import Translator
 
 EDGES = (1, 8, 11, 14, 17, 21, 1000)  # words: about equal numbers of captions
 

@@ -9,12 +9,15 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from heedful.data.noise import sentences_of
-from heedful.data.text import read_parallel
-from heedful.tasks.recipe import override, read_recipe
-from heedful.tasks.run import Measured, Note, train
-from heedful.tasks.scores import LABELS, ROUGE, score_rouge
-from heedful.tasks.translate import Translator
+from heedful.data.text.noise import sentences_of
+from heedful.data.text.pairs import read_parallel
+from heedful.metrics.names import LABELS
+from heedful.metrics.texts import ROUGE, score_rouge
+from heedful.run.recipe import override
+from heedful.run.train import Measured, Note
+from heedful.tasks.recipes import read_recipe
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.train import train
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "scitldr.py"
 

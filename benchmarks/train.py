@@ -28,36 +28,37 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import heedful
 from benchmarks import nanogpt
 from benchmarks.limits import products
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
-from heedful.data.batches import Batch, bucket_rows, shuffled
+from heedful.apply.compiled import compile_blocks
+from heedful.core.seeds import shuffled
+from heedful.data.batches import PairBatch, bucket_rows
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
-from heedful.models.compiled import compile_blocks
-from heedful.tasks.job import Job
-from heedful.tasks.language_job import LanguageJob
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
-from heedful.tasks.translate import TranslationTask
-from heedful.tasks.translation_job import TranslationJob
-from heedful.train.loop import Budget, State, Step, Trainable, fit
-from heedful.train.optim import Average, OptimConfig, Optimizer
-from heedful.train.precision import DTYPES, choose_precision
+from heedful.run.recipe import Recipe
+from heedful.run.task import Job
+from heedful.tasks.generate.train import GenerateJob
+from heedful.tasks.translate.train import TranslateJob, TranslationTask
+from heedful.training.loop import Budget, Kept, State, Step, fit
+from heedful.training.optim import Average, OptimConfig, Optimizer
+from heedful.training.precision import DTYPES, choose_precision
 
 PLAIN, FAST = "float32", "bf16"
 
 
 class Setting(NamedTuple):
-    job: type[TranslationJob] | type[LanguageJob]
+    job: type[TranslateJob] | type[GenerateJob]
     folder: str
     recipe: Recipe
     peers: tuple[str, ...]
 
 
 def characters(rows: int, **model: Any) -> Recipe:
-    plan = TrainRecipe(tokens=rows * model["context"], lr=1e-3, warmup=100, average=0)
-    return Recipe(
-        task="generate", preset="gpt-nano", model=model, data=DataRecipe(tokenizer="chars", vocab_size=300), train=plan
+    plan = {"tokens": rows * model["context"], "lr": 1e-3, "warmup": 100, "average": 0}
+    return heedful.recipe(
+        "generate", preset="gpt-nano", model=model, data={"tokenizer": "chars", "vocab_size": 300}, train=plan
     )
 
 
@@ -65,14 +66,16 @@ NANO, MINI = {"n_layers": 4, "d_model": 128, "n_heads": 4}, {"n_layers": 6, "d_m
 GPT = ("nanoGPT", "Hugging Face GPT-2")
 SETTINGS = {
     "translate": Setting(
-        TranslationJob,
+        TranslateJob,
         "multi30k",
-        Recipe(preset="transformer-small", data=DataRecipe(source="en", target="de"), train=TrainRecipe(average=0)),
+        heedful.recipe(
+            "translate", preset="transformer-small", data={"source": "en", "target": "de"}, train={"average": 0}
+        ),
         ("torch.nn.Transformer", "Hugging Face Marian"),
     ),
-    "a": Setting(LanguageJob, "tinyshakespeare", characters(12, **NANO, context=64), GPT),
-    "b": Setting(LanguageJob, "tinyshakespeare", characters(16, **MINI, context=256), GPT),
-    "b-dropout": Setting(LanguageJob, "tinyshakespeare", characters(16, **MINI, context=256, dropout=0.2), GPT),
+    "a": Setting(GenerateJob, "tinyshakespeare", characters(12, **NANO, context=64), GPT),
+    "b": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context=256), GPT),
+    "b-dropout": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context=256, dropout=0.2), GPT),
 }
 
 
@@ -97,7 +100,7 @@ class Ours:
             compile_blocks(model)
         optimizer = Optimizer(model, OptimConfig(lr=plan.lr, warmup=plan.warmup))
         self.state = State(model=model, optimizer=optimizer, average=average, seed=1)
-        self.task: Trainable = TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model)
+        self.task = Kept(TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model))
 
     def steps(self, count: int) -> Iterator[Step]:
         for step in fit(self.task, self.state, Budget(steps=self.state.step + count)):
@@ -108,11 +111,11 @@ class Ours:
         """Makes so many steps; the real tokens in them."""
         tokens = 0
         for _ in self.steps(count):
-            tokens += self._tokens(self.task.batches(self.state.epoch)[self.state.batch - 1])
+            tokens += self._tokens(self.task.batches(self.state.epoch, self.state.model)[self.state.batch - 1])
         return tokens
 
     def _tokens(self, batch: Any) -> int:
-        return batch.source_tokens if isinstance(batch, Batch) else batch.tokens.numel()
+        return batch.source_tokens if isinstance(batch, PairBatch) else batch.tokens.numel()
 
 
 class Marked(NamedTuple):
@@ -256,7 +259,7 @@ class Peer:
             self.model.compile()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), fused=True)
         self.batches = chain.from_iterable(
-            (_sorted if isinstance(job, TranslationJob) else _rows)(job, epoch) for epoch in range(1 << 20)
+            (_sorted if isinstance(job, TranslateJob) else _rows)(job, epoch) for epoch in range(1 << 20)
         )
 
     def __call__(self, count: int) -> int:
@@ -296,7 +299,7 @@ def _sorted(job: Any, epoch: int) -> Iterator[Given]:
 
 def _rows(job: Any, epoch: int) -> Iterator[Given]:
     model = make_model(job.config)
-    for batch in job.task(model).batches(epoch):
+    for batch in job.task(model).batches(epoch, None):
         yield batch.tokens, batch.following, batch.tokens.numel(), 0.0
 
 

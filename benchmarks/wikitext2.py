@@ -17,11 +17,12 @@ import torch
 
 from benchmarks.lstm_lm import nats, trained
 from benchmarks.ngram import SPLITS, KneserNey, numbered, read_words
-from heedful.data.documents import read_text
+from heedful.data.text.documents import read_text
 from heedful.errors import HeedError, InputError
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.recipe import read_recipe
-from heedful.tasks.run import Measured, Note, train
+from heedful.run.train import Measured, Note
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import read_recipe
+from heedful.verbs.train import train
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "wikitext2.py"
 ORDERS = (3, 5)

@@ -4,21 +4,22 @@ model = heedful.load("runs/demo")
 model.translate(["The small cat is sleeping."])
 """
 
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedful.tasks.recipe import Recipe
-    from heedful.tasks.run import Finished
+    from heedful.run.recipe import Recipe
+    from heedful.run.train import Finished
 
 __version__ = metadata.version("heedful")
 
 
 def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> Any:
-    """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as
-    `heedful.tasks.load.SERVED` lists them by the task that they were trained for. All but bare encoders `evaluate`.
-    With the engine "ctranslate2", a `Translator` that searches by that library.
+    """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as the rows
+    of `heedful.tasks.TASKS` say by the task that they were trained for. All but bare encoders `evaluate`. With the
+    engine "ctranslate2", a `Translator` that searches by that library.
 
     torch is imported only now.
     """
@@ -27,15 +28,49 @@ def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> 
     return load_model(Path(run), device=device, engine=engine)
 
 
-def train(recipe: "Recipe", out: str | Path, *, resume: bool = False) -> "Finished | None":
-    """Trains into the folder `out`, or goes on there. For the steps on the way, see `heedful.tasks.run.train`.
+def recipe(task: str | None = None, **sections: Any) -> "Recipe":
+    """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
+    5})`. docs/recipe.md lists the sections and keys of each task. Raises InputError."""
+    from heedful.tasks.recipes import recipe as made
+
+    return made(task, **sections)
+
+
+def train(
+    recipe: "Recipe | str",
+    out: str | Path,
+    *,
+    data: str | Path | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    preset: str | None = None,
+    start_from: str | Path | None = None,
+    minutes: float | None = None,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+) -> "Finished | None":
+    """Trains into the folder `out`, or continues there, as `heed train` does. `recipe` is one, or the name of a task or
+    of a recipe file; all else overrides it. For the steps on the way, see `heedful.run.train.train`.
 
     Under `torchrun`, None on all ranks but the first.
     """
-    from heedful.tasks.run import Finished
-    from heedful.tasks.run import train as events
+    from heedful.run.train import Finished
+    from heedful.verbs.train import planned
+    from heedful.verbs.train import train as events
 
-    for event in events(recipe, Path(out), resume=resume):
+    made, _ = planned(
+        recipe,
+        Path(out),
+        data=data,
+        source=source,
+        target=target,
+        preset=preset,
+        start_from=start_from,
+        minutes=minutes,
+        settings=settings,
+        resume=resume,
+    )
+    for event in events(made, Path(out), resume=resume):
         if isinstance(event, Finished):
             return event
     return None

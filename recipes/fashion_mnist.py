@@ -8,12 +8,20 @@ right, and on one core 0.899, in one run each, without their mirror images; they
 them, and 80 minutes on one core (--minutes 80 --set train.average=0.999), it came to 0.9248.
 """
 
-from heedful.tasks.recipe import ImagesRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
-    task="classify-images",
+recipe = heedful.recipe(
+    "classify-images",
     preset="vit-nano28",
     model={"patch": 7, "d_model": 128, "stem": [32, 32]},
-    images=ImagesRecipe(batch=128, augment="light", mirrored=True),
-    train=TrainRecipe(minutes=10, optimizer="muon", lr=2e-3, muon_lr=0.02, warmup=100, average=0.99, eval_every=1500),
+    images={"batch": 128, "augment": "light", "mirrored": True},
+    train={
+        "minutes": 10,
+        "optimizer": "muon",
+        "lr": 2e-3,
+        "muon_lr": 0.02,
+        "warmup": 100,
+        "average": 0.99,
+        "eval_every": 1500,
+    },
 )

@@ -6,12 +6,13 @@ heed train recipes/multi30k_en_de.py --data PATH/TO/multi30k --out runs/multi30k
 with AVX-512 bf16; another draw of dropout gave 38.8 and 29.8. English to French (`--target fr`): 58.1 and 48.8.
 """
 
-from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
+recipe = heedful.recipe(
+    "translate",
     preset="transformer-tiny",
     model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2},
-    data=DataRecipe(source="en", target="de", vocab_size=6000),
-    train=TrainRecipe(epochs=16, lr=4e-3, warmup=400, average=0.998, eval_sentences=1014),
-    decode=DecodeRecipe(beam=5, length_penalty=1.0),
+    data={"source": "en", "target": "de", "vocab_size": 6000},
+    train={"epochs": 16, "lr": 4e-3, "warmup": 400, "average": 0.998, "eval_sentences": 1014},
+    decode={"beam": 5, "length_penalty": 1.0},
 )

@@ -9,12 +9,13 @@ minutes on two cores with AVX-512 bf16. The second goes on with the finished run
 and told 72 at the 54th.) One run each.
 """
 
-from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
+recipe = heedful.recipe(
+    "translate",
     preset="transformer-tiny",
     model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
-    data=DataRecipe(source="en", target="de", vocab_size=6000),
-    train=TrainRecipe(epochs=36, minutes=19.5, lr=5e-3, warmup=1000, average=0.999, eval_sentences=1014),
-    decode=DecodeRecipe(beam=5, length_penalty=1.0),
+    data={"source": "en", "target": "de", "vocab_size": 6000},
+    train={"epochs": 36, "minutes": 19.5, "lr": 5e-3, "warmup": 1000, "average": 0.999, "eval_sentences": 1014},
+    decode={"beam": 5, "length_penalty": 1.0},
 )

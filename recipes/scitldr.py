@@ -8,13 +8,13 @@ heed train denoise --data PATH/TO/TEXT --set data.objective=infill --out runs/de
 heed train recipes/scitldr.py --data PATH/TO/scitldr_a --from runs/denoise --out runs/scitldr
 """
 
-from heedful.tasks.recipe import DataRecipe, DecodeRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
-    task="summarise",
+recipe = heedful.recipe(
+    "summarise",
     preset="transformer-tiny",
     model={"dropout": 0.2},
-    data=DataRecipe(source="source", target="target", vocab_size=8000, longest=400),
-    train=TrainRecipe(minutes=10, lr=2e-3, warmup=200, eval_sentences=100),
-    decode=DecodeRecipe(beam=4, longest=60),
+    data={"source": "source", "target": "target", "vocab_size": 8000, "longest": 400},
+    train={"minutes": 10, "lr": 2e-3, "warmup": 200, "eval_sentences": 100},
+    decode={"beam": 4, "longest": 60},
 )

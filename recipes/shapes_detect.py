@@ -6,13 +6,21 @@ After ten minutes on one core (4,263 steps): mAP@0.5 0.992 and mAP 0.882 on the 
 was 0.98 after four of them. Adam, at 3e-4, had come to 0.175 in three minutes in which Muon came to 0.798.
 """
 
-from heedful.tasks.recipe import DataRecipe, ImagesRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
-    task="detect",
+recipe = heedful.recipe(
+    "detect",
     preset="detr-nano",
     model={"encoder_layers": 2, "decoder_layers": 2, "n_queries": 8},
-    data=DataRecipe(path="shapes"),
-    images=ImagesRecipe(batch=32, augment="light"),
-    train=TrainRecipe(minutes=10, optimizer="muon", lr=1e-3, muon_lr=0.01, warmup=100, average=0.99, eval_every=500),
+    data={"path": "shapes"},
+    images={"batch": 32, "augment": "light"},
+    train={
+        "minutes": 10,
+        "optimizer": "muon",
+        "lr": 1e-3,
+        "muon_lr": 0.01,
+        "warmup": 100,
+        "average": 0.99,
+        "eval_every": 500,
+    },
 )

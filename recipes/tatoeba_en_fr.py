@@ -6,11 +6,12 @@ Cut to 5.5 minutes on one core (`--set train.minutes=5.5 --set train.warmup=300`
 3,303 test sentences (sacreBLEU, cased, beam 5), one run. All eight epochs have not been measured.
 """
 
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
+recipe = heedful.recipe(
+    "translate",
     preset="transformer-tiny",
     model={"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
-    data=DataRecipe(source="en", target="fr", vocab_size=8000),
-    train=TrainRecipe(epochs=8, lr=4e-3, warmup=1000, average=0.998, eval_sentences=1000),
+    data={"source": "en", "target": "fr", "vocab_size": 8000},
+    train={"epochs": 8, "lr": 4e-3, "warmup": 1000, "average": 0.998, "eval_sentences": 1000},
 )

@@ -6,12 +6,20 @@ Validates on the last tenth of the text. 1.482 nats a character after 6.0 minute
 through a window of 128 characters that moves by half of it; 1.506 in windows that begin anew. One run.
 """
 
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
-    task="generate",
+recipe = heedful.recipe(
+    "generate",
     preset="llama-nano",
     model={"n_layers": 6, "d_model": 256, "kv_heads": 4, "d_ff": 704, "context": 128, "dropout": 0.1},
-    data=DataRecipe(tokenizer="chars"),
-    train=TrainRecipe(minutes=6, tokens=4096, optimizer="muon", lr=3e-3, warmup=50, average=0.99, eval_every=300),
+    data={"tokenizer": "chars"},
+    train={
+        "minutes": 6,
+        "tokens": 4096,
+        "optimizer": "muon",
+        "lr": 3e-3,
+        "warmup": 50,
+        "average": 0.99,
+        "eval_every": 300,
+    },
 )

@@ -11,12 +11,12 @@ this text: of words, each end of a line one of them, though this model reads and
 and has no dropout because it reads the text only twice.
 """
 
-from heedful.tasks.recipe import DataRecipe, Recipe, TrainRecipe
+import heedful
 
-recipe = Recipe(
-    task="generate",
+recipe = heedful.recipe(
+    "generate",
     preset="llama-nano",
     model={"n_layers": 4, "d_model": 192, "n_heads": 3, "kv_heads": 3, "d_ff": 512, "context": 128},
-    data=DataRecipe(vocab_size=8000),
-    train=TrainRecipe(minutes=15, tokens=4096, optimizer="muon", lr=4e-3, muon_lr=0.02, warmup=100),
+    data={"vocab_size": 8000},
+    train={"minutes": 15, "tokens": 4096, "optimizer": "muon", "lr": 4e-3, "muon_lr": 0.02, "warmup": 100},
 )

@@ -18,8 +18,8 @@ from transformers import LogitsProcessorList
 from heedful.core import attention, dropout
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import beam, greedy
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 4, 1), (3, 6, 5)
 LONGEST = 12  # tokens of what is generated

@@ -3,8 +3,9 @@
 import random
 from typing import Any
 
-from heedful.data.text import Corpus, Pairs
-from heedful.tasks.recipe import Recipe, build, override
+from heedful.data.text.pairs import Corpus, Pairs
+from heedful.run.recipe import Recipe, override
+from heedful.tasks.recipes import build
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
 TRANSFORMER: dict[str, Any] = {
@@ -28,7 +29,16 @@ def backwards(count: int, seed: int) -> Pairs:
 
 
 def made_corpus(train: int = 1200) -> Corpus:
-    return Corpus(backwards(train, 1), backwards(60, 2), {"test": backwards(60, 3)}, "low", "high", (), ("a note",))
+    return Corpus(
+        backwards(train, 1),
+        backwards(60, 2),
+        {"test": backwards(60, 3)},
+        "made",
+        (),
+        ("a note",),
+        source="low",
+        target="high",
+    )
 
 
 def made_recipe(base: dict[str, Any] = TRANSFORMER, **train: object) -> Recipe:

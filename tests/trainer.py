@@ -91,10 +91,10 @@ def ends(out: Path) -> dict[str, str]:
 def serve() -> None:
     import torch
 
-    from heedful.tasks import run
+    from heedful.verbs.train import train as training
 
     torch.set_num_threads(1)
-    assert run.train
+    assert training
     for line in sys.stdin:
         question = json.loads(line)
         if "wait" in question:
@@ -115,12 +115,12 @@ def serve() -> None:
 
 def train(job: dict[str, Any], rank: int, port: int) -> int:
     import made
-    from heedful.data.batches import Batch
+    from heedful.data.batches import PairBatch
     from heedful.errors import HeedError
-    from heedful.tasks.recipe import override
-    from heedful.tasks.run import Note, Saved, Trained
-    from heedful.tasks.run import train as events
-    from heedful.tasks.translate import TranslationTask
+    from heedful.run.recipe import override
+    from heedful.run.train import Note, Saved, Trained
+    from heedful.tasks.translate.train import TranslationTask
+    from heedful.verbs.train import train as events
     from made import made_corpus, made_recipe
 
     os.close(0)
@@ -137,17 +137,21 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         )
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
         os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
-    plain = TranslationTask.loss
+    plain, made_of = TranslationTask.loss, TranslationTask.batches
+    made_steps, epoch_now = 0, 0
 
-    made_steps = 0
+    def batches(task: TranslationTask, epoch: int, model: Any) -> Any:
+        nonlocal epoch_now
+        epoch_now = epoch
+        return made_of(task, epoch, model)
 
-    def loss(task: TranslationTask, model: Any, batch: Batch) -> Any:
-        tell("seen", task._kept and task._kept[0], sentences(batch))
+    def loss(task: TranslationTask, model: Any, batch: PairBatch) -> Any:
+        tell("seen", epoch_now, sentences(batch))
         if made_steps + 1 == job["leave"] and rank == 0:
             os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
         return plain(task, model, batch)
 
-    TranslationTask.loss = loss
+    TranslationTask.loss, TranslationTask.batches = loss, batches
     try:
         recipe = override(made_recipe(getattr(made, job["model"])), job["settings"])
         for event in events(recipe, Path(job["out"]), corpus=made_corpus(job["pairs"])):

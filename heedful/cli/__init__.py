@@ -3,10 +3,38 @@
 import sys
 from typing import NoReturn
 
-from heedful.cli import evaluating, exchange, looking, measuring, seeing, training, using  # noqa: F401  # each adds its commands
-from heedful.cli.common import app
+import typer
+
+from heedful.cli import exchange, looking, measuring, training
 from heedful.cli.memory import keep_freed_memory
+from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted
+from heedful.tasks import TASKS
+from heedful.tasks.shared.cli import Command
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="One attention core, and every transformer family on it: train, measure, use and look inside.",
+)
+
+# In the order in which people need them: train, measure, use, look inside, hand on. What a task adds is its own.
+COMMANDS = (
+    Command("train", training.train),
+    Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS)),
+    *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
+    Command("look", with_options(looking.look, looking.LOOK_OPTIONS)),
+    Command("embed", looking.embed),
+    Command("info", measuring.info),
+    Command("check", measuring.check),
+    Command("import", exchange.import_),
+    Command("export", exchange.export),
+)
+for command in COMMANDS:
+    app.command(command.name, help=command.help)(command.run)
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
 """Models from and for other libraries: `heed import` and `heed export`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from heedful.cli.common import Json, Run, app, say
+from heedful.tasks.shared.cli import Json, Run, say
 
 
-@app.command("import")
 def import_(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model's folder, as the Hugging Face Hub has it.")],
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
@@ -20,9 +20,7 @@ def import_(
 
     Example: heed import gpt2 --out runs/gpt2
     """
-    from dataclasses import asdict
-
-    from heedful.tasks.exchange import import_model
+    from heedful.verbs.exchange import import_model
 
     made = import_model(folder, out or Path("runs") / folder.absolute().name)
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
@@ -32,7 +30,6 @@ def import_(
         print(json.dumps(asdict(made)))
 
 
-@app.command()
 def export(
     run: Run,
     out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
@@ -47,9 +44,7 @@ def export(
 
     Example: heed export runs/text --to hf --out hub/text
     """
-    from dataclasses import asdict
-
-    from heedful.tasks.exchange import export_model
+    from heedful.verbs.exchange import export_model
 
     made = export_model(run, out, to=to, quantize=quantize)
     say(f"{made.family}: {made.loads}")

@@ -1,34 +1,26 @@
-"""Looking inside a model: `heed look`, one function a kind of task."""
+"""Looking inside a model, and vectors of what it reads: `heed look` and `heed embed`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Json, Run, app, say
+from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError, MissingError
+from heedful.run.task import NoOptions
+from heedful.tasks import TASKS
+from heedful.tasks.shared.cli import Device, Json, Run, say, tell, texts_given
 
-KINDS = ("png", "svg", "html")
-Options = Mapping[str, Any]
-Looked = tuple[bytes, str, dict[str, Any]]  # a picture, what a person reads, and what a machine does
+LOOK_OPTIONS = united(row.look_options for row in TASKS.values())
 
 
-@app.command()
 def look(
     run: Run,
     text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, or the file of a picture.")],
+    options: dict[str, Any],
     out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
-    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None,
-    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None,
-    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None,
-    pair: Annotated[
-        str | None, typer.Option(help="The second of two texts; for a question, the text that answers it.")
-    ] = None,
-    shown: Annotated[
-        list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was
@@ -37,7 +29,9 @@ def look(
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
     from heedful.store import files
-    from heedful.tasks.load import load_model, task_of
+    from heedful.tasks.load import row_of_run
+    from heedful.verbs.look import KINDS, refuse_blind
+    from heedful.verbs.look import look as look_inside
 
     kind = out.suffix.removeprefix(".")
     if kind not in KINDS:
@@ -46,100 +40,66 @@ def look(
         )
     if not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
-    task = task_of(run)
-    if task not in LOOKS:
-        raise InputError(f"a model for {task!r}", where=str(run), fix=f"look at one for {', '.join(LOOKS)}")
-    if target is not None and task != "translate":
-        raise InputError("--target says nothing to a model that does not translate", where=str(run), fix="leave it out")
-    if pair is not None and LOOKS[task] is not _reading:
-        raise InputError("--pair is for texts that are read in twos", where=str(run), fix="leave it out")
-    if (shown is not None) != (task == "match"):
-        what, fix = "--text says nothing to a model that does not match pictures and texts", "leave it out"
-        if shown is None:
-            what, fix = "which texts are to be looked for in the picture?", "give --text"
-        raise InputError(what, where=str(run), fix=fix)
-    options = {
-        "texts": shown,
-        "pair": pair,
-        "kind": kind,
-        "target": target,
-        "layers": layer or "*",
-        "chosen": layer is not None,
-        "head": head,
-    }
-    picture, told, facts = LOOKS[task](load_model(run), text, options)
-    files.write_bytes(out, picture)
-    say(f"{told}\n{out}")
+    refuse_blind(run)
+    row = row_of_run(run)
+    read = NoOptions if row.look_options is None else row.look_options()
+    looked = look_inside(run, text, kind, chosen_of(read, options, LOOK_OPTIONS, str(run)))
+    files.write_bytes(out, looked.picture)
+    say(f"{looked.told}\n{out}")
     if as_json:
-        print(json.dumps(facts | {"out": str(out)}))
+        print(json.dumps(looked.facts | {"out": str(out)}))
 
 
-def _translation(translator: Any, text: str, options: Options) -> Looked:
-    from heedful.tasks.look import draw, look
+def embed(
+    run: Run,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or files of pictures for a model of both; without any, lines of standard input."),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="mean (of a text's hidden states), or first of them.", show_default="mean")
+    ] = None,
+    near: Annotated[Path | None, typer.Option(help="A file, of which the nearest lines are shown.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of them.")] = 5,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Turn texts into vectors, or find the lines of a file that are nearest: COSINE TAB LINE, the nearest first.
 
-    looked = look(translator, text, target=options["target"], layers=options["layers"])
-    picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
-    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return picture, f"{text}\n  -> {looked.text}", facts
+    Example: heed embed runs/fill "A fine film." --near reviews.txt --top 3
+    """
+    from heedful.data.lines import read_lines
+    from heedful.run.device import chosen_device
+    from heedful.tasks.shared.embed import nearest
+    from heedful.verbs.use import embedder_of
 
-
-def _reading(served: Any, text: str, options: Options) -> Looked:
-    from heedful.tasks.generate import LanguageModel
-    from heedful.tasks.look import draw, head_labels, look_within, looked_at
-
-    looked = look_within(served, text, pair=options["pair"], layers=options["layers"])
-    picture = draw(looked, options["kind"], head=options["head"], chosen=options["chosen"])
-    name, at = ("last", -1) if isinstance(served, LanguageModel) else ("first", 0)  # the token that sums a text up
-    row = looked_at(looked, at)
-    likeliest = sorted(row, key=lambda pair: -pair[1])[:5]
-    told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
-    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return picture, told, facts | {"heads": head_labels(looked), name: row}
-
-
-def _image(served: Any, file: str, options: Options) -> Looked:
-    from heedful.tasks.look_images import draw, look
-
-    seen = look(served, file, layers=options["layers"])
-    label, chance = seen.labels[0]
-    facts = {"input": file, "label": label, "layers": list(seen.maps.layers)}
-    return draw(seen, options["kind"], head=options["head"]), f"{file}\n  -> {label} {chance:.3f}", facts
-
-
-def _detect(served: Any, file: str, options: Options) -> Looked:
-    from heedful.tasks.look_detect import draw, look
-
-    _refuse_choices(options, "thing that was found")
-    looked = look(served, file)
-    told = [f"  {one.label} {one.score:.3f}" for one in looked.found]
-    boxes = [one._asdict() for one in looked.found]
-    return draw(looked, options["kind"]), "\n".join([file, *told]), {"input": file, "boxes": boxes}
+    vectors = _vectors(embedder_of(run, device=chosen_device(device)), pool, run)
+    others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
+    theirs = vectors(others) if others else None
+    for lines in texts_given(inputs):
+        for given, vector in zip(lines, vectors(lines), strict=True):
+            record: dict[str, Any] = {"text": given}
+            if theirs is None:
+                record["vector"] = vector.tolist()
+                tell(record, " ".join(f"{value:.6g}" for value in record["vector"]), as_json=as_json)
+                continue
+            record["near"] = [{"text": others[i], "score": score} for i, score in nearest(vector, theirs, top=top)]
+            tell(record, "\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), as_json=as_json)
 
 
-def _refuse_choices(options: Options, each: str) -> None:
-    if options["chosen"] or options["head"] is not None:
-        raise InputError(f"one picture for each {each} is all there is", fix="leave out --layer and --head")
+def _vectors(embedder: Any, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
+    """From texts to vectors, and a line about each that is too long to be read as a whole."""
+    from heedful.tasks.shared.embed import TextEncoder
 
+    if not isinstance(embedder, TextEncoder):
+        if pool is not None:
+            raise InputError("this model has one vector of a text or a picture", where=str(run), fix="leave out --pool")
+        return embedder.embed
 
-def _match(served: Any, file: str, options: Options) -> Looked:
-    from heedful.tasks.look_match import draw, look
+    def vectors(texts: Sequence[str]) -> Any:
+        for text, beyond in zip(texts, embedder.encode(texts)[1], strict=True):
+            if beyond:
+                say(f"too long: the last {beyond:,} tokens of {text[:20]!r}... were not read")
+        return embedder.embed(texts, pool=pool or "mean")
 
-    _refuse_choices(options, "text")
-    looked = look(served, file, options["texts"])
-    told = [f"  {text}: {own.min():.3f} to {own.max():.3f}" for text, own in looked.cosines.items()]
-    texts = [{"text": text, "cosines": own.tolist()} for text, own in looked.cosines.items()]
-    return draw(looked, options["kind"]), "\n".join([file, *told]), {"input": file, "texts": texts}
-
-
-LOOKS: dict[str, Callable[[Any, str, Options], Looked]] = {
-    "translate": _translation,
-    "fill": _reading,
-    "encode": _reading,
-    "classify": _reading,
-    "tag": _reading,
-    "answer": _reading,
-    "generate": _reading,
-    "classify-images": _image,
-    "match": _match,
-    "detect": _detect,
-}
+    return vectors

@@ -1,57 +1,46 @@
-"""How likely texts are to a model, what it is, and whether it keeps its laws: `heed score`, `info` and `check`."""
+"""What a model is worth, what it is, and whether it keeps its laws: `heed eval`, `info` and `check`."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.common import Device, Json, Run, app, input_lines
+from heedful.cli.options import chosen_of, united
+from heedful.run.task import NoOptions
+from heedful.tasks import TASKS
+from heedful.tasks.shared.cli import Device, Json, Run, say
+
+EVAL_OPTIONS = united(row.eval_options for row in TASKS.values())
 
 
-@app.command()
-def score(
-    run: Run,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
-    choice: Annotated[list[str] | None, typer.Option(help="A text that may follow; give it twice or more.")] = None,
-    device: Device = "auto",
-    as_json: Json = False,
-) -> None:
-    """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
+def evaluate(run: Run, options: dict[str, Any], device: Device = "auto", as_json: Json = False) -> None:
+    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
+    likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
 
-    With choices, tell how likely each of them is after the text, the likeliest first.
+    A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
+    with "choices": [...]. All other data is plain text to it.
 
-    Example: heed score runs/text "Once upon a time"
+    Example: heed eval runs/demo --source test.en --target test.fr --beam 5
     """
-    from heedful.data.text import sanitise
-    from heedful.tasks.device import chosen_device
-    from heedful.tasks.generate import LanguageModel
+    from heedful.run.device import chosen_device
+    from heedful.tasks.load import row_of_run
+    from heedful.verbs.evaluate import evaluate as scored
 
-    model = LanguageModel.load(run, device=chosen_device(device))
-    for lines in [texts] if texts else input_lines():
-        lines = [sanitise(line) for line in lines]
-        if choice:
-            _choose(model, lines, [sanitise(each) for each in choice], as_json=as_json)
-            continue
-        for text, found in zip(lines, model.likelihood(lines), strict=True):
-            if as_json:
-                row = {"text": text, "logprob": -found.nats, "tokens": found.tokens}
-                print(json.dumps(row, ensure_ascii=False), flush=True)
-            else:
-                print(f"{-found.nats:.3f}\t{found.tokens}\t{text}", flush=True)
-
-
-def _choose(model: Any, contexts: list[str], choices: list[str], *, as_json: bool) -> None:
-    for context in contexts:
-        found = model.choose(context, choices)
-        if as_json:
-            row = {"text": context, "choices": [each._asdict() for each in found]}
-            print(json.dumps(row, ensure_ascii=False), flush=True)
-        else:
-            for each in found:
-                print(f"{each.logprob:.3f}\t{each.tokens}\t{each.choice}", flush=True)
+    engine = options["engine"]
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else "")
+    row = row_of_run(run)
+    kind = NoOptions if row.eval_options is None else row.eval_options()
+    chosen = chosen_of(kind, options, EVAL_OPTIONS, str(run)) if row.eval_options else NoOptions()
+    tests: dict[str, dict[str, Any]] = {}
+    for name, scores, told, notes in scored(run, chosen, device=device, engine=engine):
+        say("\n".join([*notes, f"{name}: {told}"]))
+        tests[name] = scores
+    if as_json:
+        first = next(iter(tests.values()))
+        print(json.dumps(first | ({"tests": tests} if len(tests) > 1 else {})))
 
 
-@app.command()
 def info(
     name: Annotated[str | None, typer.Argument(help="A run's folder or a preset; without any, the presets.")] = None,
     as_json: Json = False,
@@ -60,7 +49,7 @@ def info(
 
     Example: heed info transformer-base
     """
-    from heedful.tasks.info import describe
+    from heedful.verbs.info import describe
 
     facts = describe(name)
     if as_json:
@@ -71,15 +60,12 @@ def info(
         print(f"{key:{width}}  {value if not isinstance(value, float) else round(value, 3)}")
 
 
-@app.command()
 def check(run: Run, as_json: Json = False) -> None:
     """Check the laws that a model must keep on your own model, and the files of its folder.
 
     Example: heed check runs/demo
     """
-    from dataclasses import asdict
-
-    from heedful.tasks.check import check as check_run
+    from heedful.verbs.check import check as check_run
 
     laws = []
     for law in check_run(run):

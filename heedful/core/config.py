@@ -25,8 +25,9 @@ def to_json(config: Any) -> Any:
     return config
 
 
-def from_json(kind: type[C], data: Any, where: str = "config") -> C:
-    """Builds the dataclass `kind` from a JSON object.
+def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int | None = LARGEST) -> C:
+    """Builds the dataclass `kind` from a JSON object. Its whole numbers are sizes of a model, at most `largest` (None:
+    they are counts, which may be any).
 
     Raises InputError for a key that `kind` does not have, a missing key, or a value of another type.
     """
@@ -37,7 +38,7 @@ def from_json(kind: type[C], data: Any, where: str = "config") -> C:
     for key in data:
         if key not in fields:
             raise unknown_key(key, list(fields), where=where)
-    values = {key: _value(hints[key], value, f"{where}.{key}") for key, value in data.items()}
+    values = {key: _value(hints[key], value, f"{where}.{key}", largest) for key, value in data.items()}
     needed = [name for name, field in fields.items() if name not in data and _required(field)]
     if needed:
         raise InputError(f"missing {', '.join(needed)}", where=where)
@@ -55,12 +56,12 @@ def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        return _value(next(option for option in arguments if option is not type(None)), value, where)
+        return _value(next(option for option in arguments if option is not type(None)), value, where, largest)
     if origin is Literal:
         if value not in arguments:
             raise InputError(f"{value!r} is not one of {', '.join(map(repr, arguments))}", where=where)
@@ -68,13 +69,13 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise InputError(f"expected a list, found {value!r}", where=where)
-        return tuple(_value(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        return tuple(_value(arguments[0], item, f"{where}[{i}]", largest) for i, item in enumerate(value))
     if dataclasses.is_dataclass(kind):
-        return value if isinstance(value, kind) else from_json(kind, value, where)  # type: ignore[arg-type]
+        return value if isinstance(value, kind) else from_json(kind, value, where, largest=largest)  # type: ignore[arg-type]
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InputError(f"expected {kind.__name__}, found {value!r}", where=where)
-    if kind is int and not 0 <= value <= LARGEST:
-        raise InputError(f"{value} is no size of a model", where=where, fix=f"give a number from 0 to {LARGEST:,}")
+    if kind is int and largest is not None and not 0 <= value <= largest:
+        raise InputError(f"{value}, but it must be from 0 to {largest:,}", where=where)
     return value

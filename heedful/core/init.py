@@ -4,10 +4,13 @@ Each sets every linear map (a convolution is one), embedding and norm that it fi
 is known from the one line that called it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from heedful.core.attention import Attention
 from heedful.core.position import RelativeBuckets
@@ -73,3 +76,24 @@ def _each(
                 module.weight.fill_(1.0)
             if not isinstance(module, nn.RMSNorm) and module.bias is not None:
                 module.bias.zero_()
+
+
+@contextmanager
+def uninitialised() -> Iterator[None]:
+    """In this block, parameters hold whatever was in memory: for models whose weights come from a file.
+
+    It also spares the device "meta" what torch needs to draw numbers there: its compiler, a second to import.
+    """
+    with _LeaveParameters():
+        yield
+
+
+class _LeaveParameters(TorchFunctionMode):
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        target = args[0] if args else named.get("tensor")
+        name = getattr(func, "__name__", "")
+        in_place = name.endswith("_") and not name.startswith("_")
+        return target if in_place and isinstance(target, nn.Parameter) else func(*args, **named)

@@ -6,7 +6,6 @@ sentences of a row from 1, and 0 is padding; source segment k belongs to target 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.core.seeds import shuffled
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
@@ -33,7 +33,7 @@ class Ends(NamedTuple):
 OUR_ENDS = Ends()
 
 
-class Batch(NamedTuple):
+class PairBatch(NamedTuple):
     """Teacher-forced pairs: position i of `target_in` predicts position i of `target_out`."""
 
     source: Int[Tensor, "B S"]
@@ -41,14 +41,6 @@ class Batch(NamedTuple):
     target_out: Int[Tensor, "B T"]
     source_segments: Int[Tensor, "B S"]
     target_segments: Int[Tensor, "B T"]
-
-    @property
-    def rows(self) -> int:
-        return len(self.source)
-
-    def part(self, rank: int, ranks: int) -> "Batch":
-        """The rows that are `rank`'s of `ranks` that share this batch: one after another, in turn."""
-        return Batch(*(tensor[rank::ranks] for tensor in self))
 
     @property
     def source_tokens(self) -> int:
@@ -61,13 +53,6 @@ class Batch(NamedTuple):
         return int(self.target_segments.count_nonzero())
 
 
-def shuffled(n: int, seed: int, epoch: int) -> list[int]:
-    """A permutation of range(n) that depends on (n, seed, epoch) only, so any epoch can be entered anew."""
-    key = sha256(f"{seed} {epoch}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(key[:4], "big"))
-    return torch.randperm(n, generator=generator).tolist()
-
-
 def too_long(pairs: Sequence[Pair], limit: int) -> list[int]:
     """The indices of the pairs of which a side has more than `limit` tokens, EOS included."""
     return [index for index, pair in enumerate(pairs) if _length(pair) > limit]
@@ -75,7 +60,7 @@ def too_long(pairs: Sequence[Pair], limit: int) -> list[int]:
 
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
-) -> Iterator[Batch]:
+) -> Iterator[PairBatch]:
     """Pack whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are placed first, and each goes into the row where it
@@ -91,7 +76,7 @@ def pack_rows(
     return _packed_batches(pairs, packed, row, rows, ends)
 
 
-def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[Batch]:
+def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
     """One pair a row, like lengths together, at most `tokens` a batch on either side, padding included.
 
     Batches come by length within each window of the order: the caller shuffles them. Raises InputError for
@@ -183,18 +168,18 @@ def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[i
 
 def _packed_batches(
     pairs: Sequence[Pair], packed: Iterator[list[int]], row: int, rows: int, ends: Ends
-) -> Iterator[Batch]:
+) -> Iterator[PairBatch]:
     while chunk := list(islice(packed, rows)):
         filled = [[pairs[index] for index in indices] for indices in chunk]
         yield _batch(filled + [[]] * (rows - len(chunk)), ends, row)
 
 
-def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> Batch:
+def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> PairBatch:
     """The pairs of each row, one after another, as far as `length` or the longest row."""
     source = [[token for ids, _ in row for token in (*ids, ends.eos)] for row in rows]
     target_in = [[token for _, ids in row for token in (ends.bos, *ids)] for row in rows]
     target_out = [[token for _, ids in row for token in (*ids, ends.eos)] for row in rows]
-    return Batch(
+    return PairBatch(
         _rectangle(source, length),
         _rectangle(target_in, length),
         _rectangle(target_out, length),

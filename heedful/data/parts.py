@@ -1,33 +1,44 @@
-"""Examples in a file or a folder, and their split into training, validation and tests."""
+"""What a model is trained and measured on: which files are which part, and what is held out where there is none."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from heedful.data.documents import kind_of, part_of
+from heedful.core.seeds import hashed
+from heedful.data.lines import unreadable
 from heedful.errors import InputError, MissingError
 
-E = TypeVar("E")
-SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more
+E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
+Row = TypeVar("Row")
+SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
+SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more texts
 
 
 @dataclass(frozen=True)
 class Parts(Generic[E]):
     """What a model is trained and measured on. `notes` are lines that a person should see."""
 
-    train: list[E]
-    valid: list[E]
-    tests: dict[str, list[E]]
+    train: E
+    valid: E
+    tests: Mapping[str, E]
     name: str
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class PictureParts(Parts[E]):
+    """Of pictures: the channels of all, and the rows and columns of the middlemost one to learn from."""
+
+    channels: int = field(kw_only=True)
+    size: tuple[int, int] = field(kw_only=True)
+
+
 def read_parts(
-    path: str | Path, read: Callable[[Path], list[E]], *, kinds: Sequence[str], key: Callable[[E], str]
-) -> Parts[E]:
+    path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str], key: Callable[[Row], str]
+) -> Parts[list[Row]]:
     """Reads a file, or the files of these `kinds` in a folder: named train*, valid* (val, dev) and test*, or as those
     of Universal Dependencies; any may be gzipped.
 
@@ -36,7 +47,7 @@ def read_parts(
     """
     path = Path(path)
     found = _files(path, kinds) if path.is_dir() else [path]
-    parts: dict[str, list[E]] = {"train": [], "valid": []}
+    parts: dict[str, list[Row]] = {"train": [], "valid": []}
     tests = {}
     for file in found:
         part = part_of(file) if path.is_dir() else "train"
@@ -47,14 +58,14 @@ def read_parts(
     train, valid = parts["train"], parts["valid"]
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
-    if valid:
-        return Parts(train, valid, tests, str(path), tuple(found))
-    train, valid = held_out(train, key, path)
-    note = f"{path}: {len(valid):,} examples held out for validation"
-    return Parts(train, valid, tests, str(path), tuple(found), (note,))
+    notes: tuple[str, ...] = ()
+    if not valid:
+        train, valid, note = held_out(train, key, noun="example", where=path, most=MOST)
+        notes = (note,)
+    return Parts(train, valid, tests, str(path), tuple(found), notes)
 
 
-def read_tests(path: str | Path, read: Callable[[Path], list[E]], *, kinds: Sequence[str]) -> dict[str, list[E]]:
+def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str]) -> dict[str, list[Row]]:
     """The examples of a file, or of a folder's test files, by name. Raises InputError or MissingError."""
     path = Path(path)
     if not path.is_dir():
@@ -69,11 +80,71 @@ def _files(folder: Path, kinds: Sequence[str]) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.is_file() and kind_of(file) in kinds)
 
 
-def held_out(examples: list[E], key: Callable[[E], str], path: Path) -> tuple[list[E], list[E]]:
-    """What stays, and what is held out: the smallest hashes, so that each machine chooses the same."""
-    keys = sorted({key(one) for one in examples}, key=lambda text: blake2b(text.encode(), digest_size=8).digest())
-    if len(keys) < 2:
-        what = "one text alone, expected at least two, as some are held out"
-        raise InputError(what, where=str(path), fix="give more, or a file to validate on")
-    held = set(keys[: min(MOST, max(1, len(keys) // SHARE))])
-    return [one for one in examples if key(one) not in held], [one for one in examples if key(one) in held]
+def entries(folder: Path, *, hidden: tuple[str, ...] = (".",)) -> list[Path]:
+    """What is in a folder, by name, without what begins as `hidden` says. Raises MissingError or InputError."""
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith(hidden))
+    except OSError as error:
+        raise unreadable(folder, error) from None
+
+
+def kind_of(file: Path) -> str:
+    """The suffix of what a file holds: that of "train.jsonl.gz" is ".jsonl"."""
+    return Path(file.name.removesuffix(".gz")).suffix
+
+
+def part_of(file: Path) -> str:
+    """ "train", "valid" or "test", by the first word of its name: "test_2016" is a test, and "testament" is not. In
+    Universal Dependencies it is the word after "-ud-"."""
+    return named_part(file.name) or "train"
+
+
+def named_part(name: str) -> str | None:
+    """What `part_of` says, or None of a name that does not say it."""
+    found = SPLITS.fullmatch(re.split(r"[^a-z]", name.lower().rpartition("-ud-")[2])[0])
+    return found.lastgroup if found else None
+
+
+def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[Collection[str]]:
+    """The keys of each of so many parts: in the order of their hashes, as many as have room for what each of them
+    weighs, and at least one. Each machine chooses the same, and more data moves few of them."""
+    rest, chosen = sorted(weights, key=hashed), list[Collection[str]]()
+    for _ in range(parts):
+        held, left = set[str](), room
+        for key in rest:
+            if weights[key] <= left:
+                held.add(key)
+                left -= weights[key]
+            if not left:
+                break
+        chosen.append(held or {min(rest, key=weights.__getitem__)})
+        rest = [key for key in rest if key not in chosen[-1]]
+    return chosen
+
+
+def held_out(
+    rows: Sequence[Row],
+    key: Callable[[Row], str],
+    *,
+    noun: str,
+    where: Path,
+    most: int | None = None,
+    within: Callable[[Row], str] = lambda row: "",
+) -> tuple[list[Row], list[Row], str]:
+    """What stays, what is held out, and a note that says so: a tenth of the keys, at least one and at most `most`, all
+    rows of one key together; a tenth of each group where `within` tells groups. Raises InputError where nothing could
+    stay."""
+    groups: dict[str, dict[str, int]] = {}
+    for row in rows:
+        groups.setdefault(within(row), {})[key(row)] = 1
+    held: set[tuple[str, str]] = set()
+    for group, keys in groups.items():
+        if len(keys) > 1:
+            room = min(most or len(keys), max(1, len(keys) // SHARE))
+            held |= {(group, name) for name in hold_out(keys, room)[0]}
+    if not held:
+        what = f"one {noun} {'of each label' if len(groups) > 1 else 'alone'}, expected more, as some are held out"
+        raise InputError(what, where=str(where), fix="give more, or a part to validate on")
+    kept = [row for row in rows if (within(row), key(row)) not in held]
+    out = [row for row in rows if (within(row), key(row)) in held]
+    return kept, out, f"{where}: {len(out):,} {noun}s held out for validation"

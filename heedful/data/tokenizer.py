@@ -19,7 +19,7 @@ from typing import Literal
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from heedful.data.text import sanitise
+from heedful.data.lines import sanitise
 from heedful.errors import InputError, StorageError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3

@@ -35,9 +35,14 @@ KINDS: dict[str, tuple[type, Any]] = {
 }
 
 
+def class_of_config(config: Any) -> Any:
+    """The class of the models with such a configuration."""
+    return next(model for kind, model in KINDS.values() if isinstance(config, kind))
+
+
 def make_model(config: Any) -> Any:
     """The model that a configuration describes, with weights as at the begin of a training."""
-    return next(model for kind, model in KINDS.values() if isinstance(config, kind))(config)
+    return class_of_config(config)(config)
 
 
 def config_from(data: dict[str, Any], *, where: str = "config.json") -> Any:
@@ -53,6 +58,11 @@ def model_from(data: dict[str, Any]) -> Any:
     Raises InputError for what it does not know.
     """
     return make_model(config_from(data))
+
+
+def kind_of_config(config: Any) -> str:
+    """What `config.json` calls models with such a configuration."""
+    return next(name for name, (kind, _) in KINDS.items() if isinstance(config, kind))
 
 
 def config_of(model: Any) -> dict[str, Any]:

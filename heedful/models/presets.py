@@ -436,6 +436,10 @@ ENCODERS: dict[str, Bidirectional] = {
     "roberta-large": Bidirectional(style="roberta", n_layers=24, d_model=1024, n_heads=16, vocab_size=50265),
 }
 
+# What texts are classified by; and what reads and writes with a vocabulary each.
+READERS: dict[str, Decoder | Bidirectional] = {**LANGUAGE_MODELS, **ENCODERS}
+PARSERS: dict[str, Row] = {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)}
+
 
 def encoder(
     row: Bidirectional,

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.baselines import window
 from benchmarks.datasets import FOLDS, copa, mctest, sick, sst2, trec, write
-from heedful.data.labelled import Example, Labelled, read_labelled
+from heedful.data.text.labelled import Example, Labelled, read_labelled
 
 STORY = "Jessie had a cake.\\newline\\newlineThen Lion came over\\newlineto eat the cake."
 

@@ -38,12 +38,12 @@ def test_a_text_is_read_piece_by_piece(model: LSTM, monkeypatch: pytest.MonkeyPa
 def test_stretches_go_on_where_the_last_one_ended(model: LSTM) -> None:
     text = torch.randint(VOCABULARY, (64,))
     task = Stretches(text, rows=3, length=5)
-    batches = task.batches(0)
+    batches = task.batches(0, None)
     assert torch.cat([batch.words for batch in batches], 1).flatten().tolist() == text[:63].tolist()
     assert torch.cat([batch.following for batch in batches], 1).flatten().tolist() == text[1:].tolist()
     with torch.no_grad():
         each = [task.loss(model, batch) for batch in batches]
         whole = Stretches(text, rows=3, length=100)
-        (batch,) = whole.batches(0)
+        (batch,) = whole.batches(0, None)
         assert float(sum(loss.total for loss in each)) == pytest.approx(float(whole.loss(model, batch).total), rel=1e-5)
     assert sum(loss.count for loss in each) == 63

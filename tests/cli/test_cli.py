@@ -219,9 +219,9 @@ def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
     assert heed("eval", start, "--data", book, "--json") == 0
     assert json.loads(lines(capsys)[-1]).keys() == {"loss", "perplexity", "tokens"}
     assert heed("eval", start) == 2
-    assert "fix: give --data PATH" in capsys.readouterr().err
+    assert "or --data PATH" in capsys.readouterr().err
     assert heed("eval", start, "--data", book, "--shots", 2) == 2
-    assert "--shots says nothing to a model of this kind" in capsys.readouterr().err
+    assert "--shots is not used by this model" in capsys.readouterr().err
     assert heed("translate", start, "ba <mask> gi.", "--json") == 0
     assert json.loads(lines(capsys)[-1])["source"] == "ba <mask> gi."
     for verb in ("check", "info"):

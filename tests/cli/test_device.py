@@ -8,8 +8,8 @@ import torch
 import typer
 
 from heedful import cli
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.translate import Translator
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.translate.use import Translator
 
 ELSEWHERE = {"check", "look", "export"}  # of the verbs on a run: they stay on the CPU
 
@@ -118,6 +118,6 @@ def test_training_names_its_own_batches(monkeypatch, capsys, tmp_path):
     def train(*words, **options):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr("heedful.tasks.run.train", train)
+    monkeypatch.setattr("heedful.verbs.train.train", train)
     assert heed("train", "generate", "--data", json.dumps("x"), "--out", tmp_path) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "fix: take a smaller train.tokens or images.batch"

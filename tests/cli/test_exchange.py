@@ -10,8 +10,7 @@ import pytest
 
 import heedful
 from heedful import cli
-from heedful.tasks.recipe import Recipe
-from heedful.tasks.resume import saved_recipe
+from heedful.tasks.recipes import saved_recipe
 from hub import LINES, gpt2_folder
 
 
@@ -63,7 +62,7 @@ def test_an_imported_model_is_tuned_gently(run: Path, tmp_path: Path, capsys) ->
     assert rates["own"].lr == 3e-4
     assert "an imported model is tuned with" in capsys.readouterr().err
     assert heed(*words[:5], tmp_path / "default", *words[6:], "--out", tmp_path / "again") == 0
-    assert saved_recipe(tmp_path / "again").train.lr == Recipe(task="generate").train.lr
+    assert saved_recipe(tmp_path / "again").train.lr == heedful.recipe("generate").train.lr
 
 
 def test_an_imported_model_is_served_by_every_verb(run: Path, tmp_path: Path, capsys) -> None:

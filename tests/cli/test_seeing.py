@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from heedful import cli
-from heedful.data import shapes
+from heedful.data.made import shapes
 
 SIZES = {"detect": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}}
 SIZES["segment"] = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2]}

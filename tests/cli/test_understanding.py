@@ -89,8 +89,8 @@ def test_look(data, tmp_path, capsys):
     assert (tmp_path / "look.svg").read_text().startswith("<?xml")
     for run, more, says in (
         ("answer", [], "give --pair"),
-        ("tag", ["--pair", "a dog"], "reads one text"),
-        ("tag", ["--text", "a dog"], "does not match pictures"),
+        ("tag", ["--pair", "a dog"], "is not used by this model"),
+        ("tag", ["--text", "a dog"], "--text is not used by this model"),
     ):
         assert heed("look", data / run, "the dog1", *words, *more) == 2
         assert says in capsys.readouterr().err

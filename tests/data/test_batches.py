@@ -8,17 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.batches import (
-    SORT_WINDOW,
-    Batch,
-    Pair,
-    bucket_rows,
-    by_length,
-    pack_rows,
-    pad,
-    shuffled,
-    too_long,
-)
+from heedful.core.seeds import shuffled
+from heedful.data.batches import SORT_WINDOW, Pair, PairBatch, bucket_rows, by_length, pack_rows, pad, too_long
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
@@ -37,7 +28,7 @@ def sentences(ids: torch.Tensor, segments: torch.Tensor) -> list[list[int]]:
     return [ids[segments == number].tolist() for number in range(1, max(numbers, default=0) + 1)]
 
 
-def unpacked(batch: Batch) -> list[list[Pair]]:
+def unpacked(batch: PairBatch) -> list[list[Pair]]:
     """The pairs of each row, after a look at what stands around them."""
     rows = []
     for source, target_in, target_out, left, right in zip(*batch, strict=True):
@@ -53,7 +44,7 @@ def unpacked(batch: Batch) -> list[list[Pair]]:
     return rows
 
 
-def counted(batches: Sequence[Batch]) -> tuple[int, int]:
+def counted(batches: Sequence[PairBatch]) -> tuple[int, int]:
     return sum(batch.source_tokens for batch in batches), sum(batch.target_tokens for batch in batches)
 
 

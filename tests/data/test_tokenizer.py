@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.text import sanitise
+from heedful.data.lines import sanitise
 from heedful.data.tokenizer import BOS, EOS, MASK, PAD, SMALLEST, SPECIALS, UNK, Kind, Tokenizer, train_tokenizer
 from heedful.errors import InputError, StorageError
 

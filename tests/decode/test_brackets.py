@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.data.text.trees import LEAF, Brackets, Leaf, linearise
 from heedful.data.tokenizer import BOS, EOS
-from heedful.data.trees import LEAF, Brackets, Leaf, linearise
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 

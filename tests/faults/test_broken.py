@@ -14,14 +14,15 @@ import pytest
 import torch
 
 from disks import Faulty, Killed
-from heedful.data.text import Corpus
+from heedful.data.text.pairs import Corpus
 from heedful.errors import NonFiniteError, StorageError
+from heedful.run.train import Finished, Note, Saved, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
-from heedful.tasks.run import Finished, Note, Saved, Trained, train
-from heedful.tasks.translate import TranslationTask
-from heedful.train.loss import Loss
-from heedful.train.optim import Optimizer
+from heedful.tasks.translate.train import TranslationTask
+from heedful.training.loss import Loss
+from heedful.training.optim import Optimizer
+from heedful.verbs.train import train
 from made import made_corpus, made_recipe
 from trainer import ends
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.tasks.run import train
+from heedful.verbs.train import train
 from hostile import CONFIGS, TENSOR_FILES
 from made import made_corpus, made_recipe
 
@@ -18,7 +18,7 @@ OPENER = """
 import json, os, resource, sys, time
 import heedful
 from heedful.errors import HeedError
-from heedful.tasks.translate import Translator
+from heedful.tasks.translate.use import Translator
 root = sys.argv[1]
 Translator.load(os.path.join(root, "good")).translate(["ba de"])
 inside = ""

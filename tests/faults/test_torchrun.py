@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.tasks.resume import flat
+from heedful.run.resume import flat
 from made import TRANSFORMER, made_corpus
 from trainer import ends
 

@@ -3,9 +3,10 @@
 import random
 
 from heedful.data.parts import Parts
-from heedful.data.questions import Question, Span
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.text.questions import Question, Span
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 ASKED = {
     "who": ["ada", "ben lee", "cleo", "dan"],

@@ -2,9 +2,10 @@
 
 import random
 
-from heedful.data.labelled import Example, Labelled
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.text.labelled import Example, Labelled
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 COLOURS, ANIMALS = ["red", "green", "blue", "pink"], ["dog", "cat", "cow", "hen"]
 
@@ -26,7 +27,7 @@ def sought(draw):
 
 def learnt(answer, make, out, preset="gpt-mini"):
     draw = random.Random(0)
-    corpus = Labelled(answer, [make(draw) for _ in range(2000)], [make(draw) for _ in range(200)], {}, "made")
+    corpus = Labelled([make(draw) for _ in range(2000)], [make(draw) for _ in range(200)], {}, "made", answer=answer)
     recipe = build(
         {
             "task": "classify",

@@ -4,11 +4,13 @@ nothing."""
 import random
 
 import heedful
-from heedful.data.documents import Documents
-from heedful.data.text import Corpus, Pairs
-from heedful.tasks.denoise import make_noise, read_passages
-from heedful.tasks.recipe import build, override
-from heedful.tasks.run import Measured, train
+from heedful.data.text.documents import Documents
+from heedful.data.text.pairs import Corpus, Pairs
+from heedful.run.recipe import override
+from heedful.run.train import Measured
+from heedful.tasks.denoise.noise import make_noise, read_passages
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 from made import SYLLABLES
 
 MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
@@ -48,7 +50,7 @@ def test_it_learns_and_is_a_start(tmp_path):
     assert right >= 0.9 * len(pairs)
 
     losses = {}
-    tests = Corpus(going_on(1000, 3), going_on(100, 4), {"test": going_on(10, 5)}, "begin", "end", (), ())
+    tests = Corpus(going_on(1000, 3), going_on(100, 4), {"test": going_on(10, 5)}, "made", source="begin", target="end")
     plan = build({"preset": "transformer-tiny", "data": {"vocab_size": 300}, "train": TRAIN}, where="test")
     plan = override(plan, ["train.steps=20", "train.eval_every=20", "train.warmup=5"])
     for name, settings in (

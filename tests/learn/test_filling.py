@@ -3,10 +3,10 @@ does, before and after, with other words between."""
 
 import random
 
-from heedful.data.documents import Documents
-from heedful.tasks.fill import Filler
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
+from heedful.data.text.documents import Documents
+from heedful.tasks.fill.use import Filler
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 CRIES = {"cat": "meows", "dog": "barks", "cow": "moos", "duck": "quacks"}
 CRIES |= {"lion": "roars", "horse": "neighs", "frog": "croaks", "wolf": "howls"}

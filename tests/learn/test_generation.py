@@ -1,10 +1,10 @@
 """A language model alone learns to say a sentence backwards in another alphabet after a sign (Liu et al. 2018), which
 looking words up cannot do."""
 
-from heedful.data.documents import Documents
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
+from heedful.data.text.documents import Documents
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 from made import backwards
 
 GPT = {"d_model": 64, "n_heads": 4, "n_layers": 3, "context": 64}

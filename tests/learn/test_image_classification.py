@@ -2,9 +2,10 @@
 
 import torch
 
-from heedful.data.labelled_images import LabelledImages, Part
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.images.labelled import LabelledImages, Part
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 LABELS = ["upper left", "upper right", "lower left", "lower right"]
 
@@ -23,7 +24,7 @@ def pictures(n: int, seed: int) -> Part:
 
 def test_pictures(tmp_path):
     """Chance is 1/4."""
-    data = LabelledImages(pictures(2000, 0), pictures(200, 1), {}, "made", 1, (16, 16))
+    data = LabelledImages(pictures(2000, 0), pictures(200, 1), {}, "made", channels=1, size=(16, 16))
     recipe = build(
         {
             "task": "classify-images",

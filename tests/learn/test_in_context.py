@@ -4,12 +4,12 @@ of two kinds that it never saw together are understood from four examples, which
 import random
 from itertools import product
 
-from heedful.data.documents import Documents
-from heedful.data.solved import Solved
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.in_context import Asking, evaluate, lay_out
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
+from heedful.data.text.documents import Documents
+from heedful.data.text.solved import Solved
+from heedful.tasks.generate.in_context import Asking, evaluate_in_context, lay_out
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 WORDS = {"red blue green pink": ("hue", "tint", "shade"), "dog cat cow fox": ("beast", "animal", "creature")}
 NAMES = tuple(name for names in WORDS.values() for name in names)
@@ -49,8 +49,8 @@ def test_it_learns(tmp_path):
     for names in HELD_OUT:
         named = [(word, name) for words, name in zip(WORDS, names, strict=True) for word in words.split()]
         examples = [Solved(word, name, NAMES) for word, name in named] * 5
-        none, four = (evaluate(model, examples, Asking(shots=shots)) for shots in (0, 4))
-        written = evaluate(model, examples, Asking(shots=4, by="match"))
+        none, four = (evaluate_in_context(model, examples, Asking(shots=shots)) for shots in (0, 4))
+        written = evaluate_in_context(model, examples, Asking(shots=4, by="match"))
         assert four.accuracy >= 0.8  # in one of sixteen prompts no word is of the kind that is asked
         assert written.accuracy >= 0.8
         assert four.chance == 1 / len(NAMES)

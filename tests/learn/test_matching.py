@@ -6,10 +6,10 @@ import random
 import torch
 
 import heedful
-from heedful.data.captions import Captioned, CaptionedImages
-from heedful.data.images import to_image
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
+from heedful.data.images.captions import Captioned, CaptionedImages
+from heedful.data.images.files import to_image
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (50, 50, 240), "yellow": (230, 220, 30)}
 SHAPES = {
@@ -42,7 +42,7 @@ def pictures(kinds, count, seed):
 def test_what_was_never_seen_together(tmp_path):
     """Who knows two of the three is right in one of two at most."""
     seen = [kind for kind in ALL if kind not in NEVER]
-    corpus = CaptionedImages(pictures(seen, 1000, 0), pictures(seen, 60, 1), {}, "made", 3, (16, 16))
+    corpus = CaptionedImages(pictures(seen, 1000, 0), pictures(seen, 60, 1), {}, "made", channels=3, size=(16, 16))
     recipe = build(
         {
             "task": "match",

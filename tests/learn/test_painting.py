@@ -6,9 +6,10 @@ import torch
 from PIL import Image
 
 import heedful
-from heedful.data.labelled_images import LabelledImages, Part
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.images.labelled import LabelledImages, Part
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 SIZE = 8
 
@@ -23,7 +24,7 @@ def stripes(n: int, seed: int) -> Part:
 def test_stripes(tmp_path):
     """Without their places, pixels have log 4 = 1.39 nats each; with them the first row alone tells anything, and that
     is an eighth of a picture: 0.17. Guessing completes a quarter of the pixels."""
-    data = LabelledImages(stripes(600, 0), stripes(40, 1), {}, "made", 1, (SIZE, SIZE))
+    data = LabelledImages(stripes(600, 0), stripes(40, 1), {}, "made", channels=1, size=(SIZE, SIZE))
     recipe = build(
         {
             "task": "paint",

@@ -2,10 +2,11 @@
 
 import random
 
-from heedful.data.trees import Leaf, Tree, Treebank, right_branching
-from heedful.tasks.bracket_scores import bracket_scores
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.text.trees import Leaf, Tree, Treebank, right_branching
+from heedful.metrics.brackets import bracket_scores
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 NOUNS = ["cat", "dog", "hen", "park", "house", "hill"]
 

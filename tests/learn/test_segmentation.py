@@ -2,10 +2,11 @@
 
 import torch
 
-from heedful.data import shapes
-from heedful.data.masks import SHAPES, MaskedImages, MaskedPart
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
+from heedful.data.made import shapes
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 
 def scenes(part: str, count: int) -> MaskedPart:
@@ -16,7 +17,9 @@ def scenes(part: str, count: int) -> MaskedPart:
 
 def test_shapes(tmp_path):
     """All ground has a mean of less than 0.25, and perfect outlines that are all called circles about 0.33."""
-    data = MaskedImages(scenes("train", 600), scenes("valid", 60), {}, SHAPES, "made", 3, (32, 32))
+    data = MaskedImages(
+        scenes("train", 600), scenes("valid", 60), {}, "made", channels=3, size=(32, 32), classes=SHAPES
+    )
     recipe = build(
         {
             "task": "segment",

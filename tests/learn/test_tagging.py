@@ -4,9 +4,10 @@ stands anywhere."""
 import random
 
 from heedful.data.parts import Parts
-from heedful.data.tagged import Sentence
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.text.tagged import Sentence
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 THINGS, OTHERS = ["apples", "bread", "cups", "hats", "old keys", "red wine"], ["we", "now", "here", "gladly"]
 

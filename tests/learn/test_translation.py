@@ -2,9 +2,10 @@
 
 import pytest
 
-from heedful.data.text import Corpus
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, train
+from heedful.data.text.pairs import Corpus
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 from made import backwards
 
 TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
@@ -27,7 +28,7 @@ def test_it_learns(tmp_path, preset, model, lr):
     seen = set(test.source)
     kept = backwards(4000, 1)
     kept = kept.rows(i for i, source in enumerate(kept.source) if source not in seen)
-    corpus = Corpus(kept, backwards(50, 2), {"test": test}, "low", "high", (), ())
+    corpus = Corpus(kept, backwards(50, 2), {"test": test}, "made", source="low", target="high")
     recipe = build(
         {
             "preset": preset,

@@ -31,7 +31,7 @@ from heedful.models.presets import (
     language_model,
     translator,
 )
-from heedful.tasks.info import describe
+from heedful.verbs.info import describe
 
 
 def of_transformer(

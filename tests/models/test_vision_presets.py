@@ -20,6 +20,7 @@ from transformers import (
     ViTForImageClassification,
 )
 
+from heedful.exchange.hf import clip, detr, segformer, vit
 from heedful.models import make_model
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vision_presets import (
@@ -36,7 +37,6 @@ from heedful.models.vision_presets import (
     two_towers,
     vision_transformer,
 )
-from heedful.store.hf import clip, detr, segformer, vit
 
 
 def count(theirs: nn.Module) -> int:

@@ -26,10 +26,10 @@ from compared import (
     pair_of,
 )
 from heedful.errors import InputError
+from heedful.exchange.hf.bart import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules, whole
+from heedful.exchange.hf.rules import to_ours
 from heedful.models.presets import TRANSLATORS, translator
 from heedful.models.seq2seq import Seq2Seq
-from heedful.store.hf.bart import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules, whole
-from heedful.store.hf.rules import to_ours
 
 BOS, PAD, EOS = 0, 1, 2
 SPECIAL = Special(pad=PAD, start=EOS, end=EOS)  # a target begins with the end of the source

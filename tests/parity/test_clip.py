@@ -15,12 +15,12 @@ from torch import Tensor
 from transformers import CLIPConfig, CLIPModel
 
 from heedful.errors import InputError
+from heedful.exchange.hf import clip
+from heedful.exchange.hf.clip import config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.models.clip import CLIP
 from heedful.models.vision_presets import PAIRS, two_towers
-from heedful.store.hf import clip
-from heedful.store.hf.clip import config_from_hf, config_to_hf, rules
-from heedful.store.hf.rules import to_ours, to_theirs
-from heedful.train.loss import contrastive
+from heedful.training.loss import contrastive
 from pictures import close, loud, saved
 
 V = 41

@@ -18,12 +18,12 @@ from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
 from heedful.errors import InputError
+from heedful.exchange.hf import detr
+from heedful.exchange.hf.detr import config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detector
-from heedful.store.hf import detr
-from heedful.store.hf.detr import config_from_hf, config_to_hf, rules
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
-from heedful.train.detection import SetConfig, Target, set_loss
+from heedful.training.detection import SetConfig, Target, set_loss
 from pictures import close, loud, saved
 
 TINY: dict[str, Any] = {

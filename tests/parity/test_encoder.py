@@ -26,10 +26,10 @@ from transformers import (
 )
 
 from heedful.errors import InputError
+from heedful.exchange.hf import bert, roberta
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.encoder import Encoder
 from heedful.models.presets import ENCODERS, encoder
-from heedful.store.hf import bert, roberta
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
 
 V, PAD = 41, 1
 SMALL = {

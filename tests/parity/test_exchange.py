@@ -22,6 +22,7 @@ from heedful import cli
 from heedful.core.embed import PlacesConfig
 from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
+from heedful.exchange.hf.folder import packed
 from heedful.models import make_model
 from heedful.models.presets import (
     Decoder,
@@ -31,13 +32,14 @@ from heedful.models.presets import (
     translator,
 )
 from heedful.store.checkpoint import read_model
-from heedful.store.hf.folder import packed
-from heedful.tasks import exchange
-from heedful.tasks.check import check
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.look import look
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.use import Translator
+from heedful.verbs import exchange
+from heedful.verbs.check import check
+from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, gpt2_folder, llama_folder, loud, marian_folder
+from saved import save_run
 
 MAKERS = {
     "gpt2": (gpt2_folder, {}),
@@ -51,7 +53,7 @@ class Pair(NamedTuple):
     tokenizer: Any
     folder: Path
     run: Path
-    ours: heedful.tasks.generate.LanguageModel
+    ours: LanguageModel
 
 
 def heed(*words: object) -> int:
@@ -329,7 +331,7 @@ class Both(NamedTuple):
     tokenizer: Any
     folder: Path
     run: Path
-    ours: heedful.tasks.translate.Translator
+    ours: Translator
 
 
 @pytest.fixture(scope="module")
@@ -391,7 +393,7 @@ def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> N
     assert marian.ours.about["decode"] == {"beam": 2, "length_penalty": 1.0, "no_repeat": 2}
     assert heed("translate", marian.run, LINES[0]) == 0
     assert heed("info", marian.run) == 0
-    seen = look(marian.ours, "The cat")
+    seen = look_at_translation(marian.ours, "The cat")
     assert seen.source[-1] == "</s>"
     assert (seen.read[0], seen.said[-1]) == ("<pad>", "</s>")
 
@@ -466,7 +468,7 @@ def own_tokenizer(kind: Kind) -> Tokenizer:
 
 def own_run(folder: Path, model: Any, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> Any:
     loud(model)
-    write_run(folder, model.eval(), parameters(model), source, target, about)
+    save_run(folder, model.eval(), source, target, about)
     return heedful.load(folder)
 
 

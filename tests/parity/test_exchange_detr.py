@@ -24,18 +24,19 @@ from transformers.image_transforms import get_size_with_aspect_ratio
 
 import heedful
 from heedful import cli
-from heedful.data.boxes import BoxedImages, BoxedPart, Thing
-from heedful.data.images import Preparation, read_image
+from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
+from heedful.data.images.files import Preparation, read_image
 from heedful.errors import InputError
+from heedful.exchange.hf import detr
+from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models import make_model
 from heedful.models.vision_presets import DETECTORS, detector
+from heedful.run.folder import parameters, write_model
+from heedful.run.recipe import override
+from heedful.run.train import Finished
 from heedful.store.checkpoint import read_model
-from heedful.store.hf import detr
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_model
-from heedful.tasks.hub_images import PREPROCESSOR, preprocessor, read_preparation
-from heedful.tasks.recipe import Recipe, override
-from heedful.tasks.run import Finished, train
+from heedful.verbs.exchange import export_model, import_model
+from heedful.verbs.train import train
 from pictures import close, loud
 
 RESNET: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [8, 12], "depths": [2, 1], "layer_type": "basic"}
@@ -129,7 +130,7 @@ def test_pictures_are_seen_and_told_as_by_them(made: Made) -> None:
         pixels, theirs = told(made.model, made.processor, file)
         sizes.append(tuple(pixels.shape[2:]))
         picture = read_image(file)
-        own = ours.says.preparation([picture])
+        own = ours.spec.preparation([picture])
         torch.testing.assert_close(own, pixels, rtol=0, atol=1e-5)
         with torch.no_grad():
             logits, boxes = ours.model(own)
@@ -194,10 +195,10 @@ def test_what_is_trained_from_it_is_exported(made: Made, tmp_path: Path) -> None
     pixels = torch.randint(0, 256, (3, 3, 40, 56), dtype=torch.uint8)
     things = [(Thing("car", (4.0, 5.0, 30.0, 20.0)),), (), (Thing("bus", (20.0, 5.0, 30.0, 40.0)),)]
     part = BoxedPart(pixels, things, ["0", "1", "2"])
-    plan = Recipe(task="detect", start_from=str(made.folder / "run"))
+    plan = heedful.recipe("detect", start_from=str(made.folder / "run"))
     plan = override(plan, ["train.steps=1", "train.lr=0.001", "train.precision=fp32", "images.batch=3"])
     run = tmp_path / "run"
-    *_, done = train(plan, run, corpus=BoxedImages(part, part, {}, "made", 3, (40, 56)))
+    *_, done = train(plan, run, corpus=BoxedImages(part, part, {}, "made", channels=3, size=(40, 56)))
     assert isinstance(done, Finished)
     export_model(run, tmp_path / "hub")
     processor = AutoImageProcessor.from_pretrained(tmp_path / "hub", backend="pil")
@@ -207,7 +208,7 @@ def test_what_is_trained_from_it_is_exported(made: Made, tmp_path: Path) -> None
         pixels, theirs = told(model, processor, file)
         assert pixels.shape[2:] == (40, 56)
         with torch.no_grad():
-            logits, boxes = ours.model(ours.says.preparation([read_image(file)]))
+            logits, boxes = ours.model(ours.spec.preparation([read_image(file)]))
         close(logits[-1], theirs.logits)
         close(boxes[-1], theirs.pred_boxes)
 

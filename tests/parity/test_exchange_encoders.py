@@ -26,19 +26,20 @@ from transformers import (
 )
 
 import heedful
-from heedful.data.documents import Documents
+from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import Bidirectional, encoder
 from heedful.store.checkpoint import read_model
-from heedful.tasks.check import check
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.look import draw, head_labels, look_within, looked_at
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
+from heedful.tasks.fill.use import Filler
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.look import draw_text, head_labels, look_within, looked_at
+from heedful.verbs.check import check
+from heedful.verbs.exchange import export_model, import_model
+from heedful.verbs.train import train
 from hub import LINES, TEXTS, bert_folder, loud, roberta_folder
+from saved import save_run
 
 MAKERS: dict[str, tuple[Any, Any]] = {
     "bert": (bert_folder, BertForMaskedLM),
@@ -54,7 +55,7 @@ class Pair(NamedTuple):
     tokenizer: Any
     folder: Path
     run: Path
-    ours: heedful.tasks.fill.Filler
+    ours: Filler
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS))
@@ -73,7 +74,7 @@ def logits_of(theirs: Any, ids: list[int]) -> Any:
     return (made.prediction_logits if "prediction_logits" in made else made.logits)[0]
 
 
-def agree(ours: heedful.tasks.fill.Filler, theirs: Any, tokenizer: Any, texts: list[str]) -> None:
+def agree(ours: Filler, theirs: Any, tokenizer: Any, texts: list[str]) -> None:
     """The likeliest tokens at each mask, and their probabilities among all tokens that are text."""
     for text, filled in zip(texts, ours.fill(texts, top=5), strict=True):
         ids = tokenizer(text.replace("<mask>", tokenizer.mask_token)).input_ids
@@ -132,7 +133,7 @@ def test_what_is_read_can_be_looked_at(pair: Pair) -> None:
     assert [*seen.weights] == [f"stack.blocks.{i}.self_attention" for i in range(2)]
     assert all(len(labels) == 4 for labels in head_labels(seen).values())
     assert sum(share for _, share in looked_at(seen, 0)) == pytest.approx(1, abs=1e-5)
-    assert len(draw(seen, "svg")) > 2000
+    assert len(draw_text(seen, "svg")) > 2000
 
 
 def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
     tokenizer = train_tokenizer([*LINES, "<s> </s>"] * 2, kind=kind, size=330, mask=True)
     net = make_model(encoder(ROW, vocab_size=tokenizer.size))
     loud(net)
-    write_run(tmp_path / "run", net.eval(), parameters(net), tokenizer, tokenizer, {"task": "fill"})
+    save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, {"task": "fill"})
     ours = heedful.load(tmp_path / "run")
     made = export_model(tmp_path / "run", tmp_path / "hub")
     assert made.family == "BERT"
@@ -273,6 +274,6 @@ def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
 def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300, mask=True)
     net = make_model(encoder(replace(ROW, order="sandwich"), vocab_size=tokenizer.size))
-    write_run(tmp_path / "run", net, parameters(net), tokenizer, tokenizer, {"task": "fill"})
+    save_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "fill"})
     with pytest.raises(InputError, match=r"BERT has no words for model\.stack\.block\.order = 'sandwich'"):
         export_model(tmp_path / "run", tmp_path / "never")

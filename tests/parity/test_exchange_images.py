@@ -23,14 +23,14 @@ from transformers import (
 )
 
 import heedful
-from heedful.data.images import Preparation, read_image
+from heedful.data.images.files import Preparation, read_image
 from heedful.errors import HeedError, InputError
+from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models import make_model
 from heedful.models.vision_presets import Vision, vision_transformer
+from heedful.run.folder import parameters, write_model
 from heedful.store.checkpoint import read_model
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_model
-from heedful.tasks.hub_images import PREPROCESSOR, preprocessor, read_preparation
+from heedful.verbs.exchange import export_model, import_model
 from pictures import close, loud
 
 SIZES = {
@@ -83,7 +83,7 @@ def seen(processor: Any, files: list[Path]) -> torch.Tensor:
 def test_pictures_are_seen_and_told_as_by_them(pair: Pair) -> None:
     ours = heedful.load(pair.run)
     pixels = seen(pair.processor, pair.files)
-    own = ours.says.preparation([read_image(file) for file in pair.files])
+    own = ours.spec.preparation([read_image(file) for file in pair.files])
     torch.testing.assert_close(own, pixels, rtol=0, atol=1e-5)
     with torch.no_grad():
         logits = pair.theirs(pixels).logits
@@ -126,7 +126,7 @@ def test_a_model_trained_here_is_exported(tmp_path: Path) -> None:
     image = Image.fromarray(pixels.permute(1, 2, 0).numpy())
     theirs = AutoImageProcessor.from_pretrained(tmp_path / "hub", backend="pil")(images=image, return_tensors="pt")
     ours = heedful.load(run)
-    torch.testing.assert_close(ours.says.preparation([pixels]), theirs["pixel_values"], rtol=0, atol=1e-5)
+    torch.testing.assert_close(ours.spec.preparation([pixels]), theirs["pixel_values"], rtol=0, atol=1e-5)
     model = AutoModelForImageClassification.from_pretrained(tmp_path / "hub").eval()
     with torch.no_grad():
         close(ours.model(theirs["pixel_values"]), model(**theirs).logits)

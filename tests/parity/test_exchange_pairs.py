@@ -18,18 +18,18 @@ from transformers import AutoProcessor, CLIPConfig, CLIPImageProcessorPil, CLIPM
 
 import heedful
 from heedful.core.config import to_json
-from heedful.data.images import Preparation
+from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError
 from heedful.models import make_model
 from heedful.models.vision_presets import TwoTowers, two_towers
 from heedful.store.checkpoint import read_model
-from heedful.tasks.check import check
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.match import About, lowered
+from heedful.tasks.match.use import MatchSpec, lowered
+from heedful.verbs.check import check
+from heedful.verbs.exchange import export_model, import_model
 from hub import LINES
 from pictures import close, loud
+from saved import save_run
 
 TEXT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 TEXT |= {"max_position_embeddings": 24, "bos_token_id": 0, "pad_token_id": 1}
@@ -138,8 +138,8 @@ def a_run(folder: Path) -> Path:
     model = make_model(two_towers(TwoTowers(**sizes), vocab_size=tokenizer.size, end=tokenizer.eos))
     loud(model)
     prepared = Preparation(resize=(12,), crop=(12, 12), mean=(0.3, 0.4, 0.5), std=(0.2, 0.3, 0.4))
-    about = {"task": "match", **to_json(About(preparation=prepared))}
-    write_run(folder, model, parameters(model), tokenizer, tokenizer, about)
+    about = {"task": "match", **to_json(MatchSpec(preparation=prepared))}
+    save_run(folder, model, tokenizer, tokenizer, about)
     return folder
 
 

@@ -18,9 +18,9 @@ from transformers import (
 
 import heedful
 from heedful.errors import InputError
+from heedful.exchange.preprocessor import PREPROCESSOR
 from heedful.store.checkpoint import read_model
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.hub_images import PREPROCESSOR
+from heedful.verbs.exchange import export_model, import_model
 from pictures import loud
 
 SIZES: dict[str, Any] = {
@@ -85,8 +85,8 @@ def test_there_and_back(made: Made, tmp_path: Path) -> None:
     (config, tensors), (other, back) = read_model(folder / "run"), read_model(tmp_path / "again")
     assert config == other
     assert all(torch.equal(tensors[name], back[name]) for name in tensors)
-    says = heedful.load(tmp_path / "again").says
-    assert says == heedful.load(folder / "run").says
+    says = heedful.load(tmp_path / "again").spec
+    assert says == heedful.load(folder / "run").spec
     assert says.labels == ("road", "tree (1)", "sky", "tree (3)")
     first = int(json.loads((folder / "theirs" / PREPROCESSOR).read_text())["do_reduce_labels"])
     assert says.classes.values == tuple(range(first, first + 4))

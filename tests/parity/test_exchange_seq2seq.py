@@ -13,20 +13,21 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import heedful
 from heedful.core.config import from_json, to_json
-from heedful.data.text import Corpus, Pairs
+from heedful.data.text.pairs import Corpus, Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, FullTransformer, translator
 from heedful.store.checkpoint import read_model
-from heedful.tasks.check import check
-from heedful.tasks.exchange import export_model, import_model
-from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.look import look
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
-from heedful.tasks.translation_job import TranslationJob
+from heedful.tasks.recipes import build
+from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.check import check
+from heedful.verbs.exchange import export_model, import_model
+from heedful.verbs.train import train
 from hub import LINES, TEXTS, bart_folder, loud, t5_folder
+from saved import save_run
 
 MAKERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "bart": (bart_folder, {}),
@@ -48,7 +49,7 @@ class Pair(NamedTuple):
     tokenizer: Any
     folder: Path
     run: Path
-    ours: heedful.tasks.translate.Translator
+    ours: Translator
 
 
 def made(folder: Path, name: str, **options: Any) -> Pair:
@@ -140,7 +141,7 @@ def test_the_search_of_their_files_is_followed(tmp_path: Path, name: str, penalt
 
 def test_it_is_served_like_any_translator(pair: Pair) -> None:
     assert [law.name for law in check(pair.run) if not law.holds] == []
-    seen = look(pair.ours, "The cat")
+    seen = look_at_translation(pair.ours, "The cat")
     assert seen.source[-1] == "</s>"
     assert pair.ours.translate(["The cat"], prefix=["The"])[0].startswith("The")
 
@@ -167,12 +168,12 @@ def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
 def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None:
     """A target begins and ends as theirs does: the loss of the first step is theirs."""
     pairs = Pairs([*LINES[:2]], [*LINES[2:]], "made")
-    corpus = Corpus(pairs, pairs, {"test": pairs}, "low", "high", (), ())
+    corpus = Corpus(pairs, pairs, {"test": pairs}, "made", source="low", target="high")
     plan = {"task": "translate", "start_from": str(pair.run), "decode": {"beam": 1, "longest": 6}}
     recipe = build(plan | {"train": {"steps": 1, "smoothing": 0.0, "lr": 1e-6, "precision": "fp32"}}, where="test")
-    job = TranslationJob(recipe, corpus)
+    job = TranslateJob(recipe, corpus)
     task = job.task(pair.ours.model)
-    found = sum(float(task.loss(pair.ours.model, batch).total.detach()) for batch in task.batches(0))
+    found = sum(float(task.loss(pair.ours.model, batch).total.detach()) for batch in task.batches(0, None))
     expected = 0.0
     for source, target in zip(pairs.source, pairs.target, strict=True):
         ids, labels = pair.tokenizer(source).input_ids, pair.tokenizer(target).input_ids
@@ -211,7 +212,7 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
     loud(net)
     about = {"task": "translate", "source": "noised text", "target": "text", "decode": {"beam": 2}}
     about["noise"] = {"objective": objective, "longest": 30}
-    write_run(tmp_path / "run", net.eval(), parameters(net), tokenizer, tokenizer, about)
+    save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, about)
     ours = heedful.load(tmp_path / "run")
     export_model(tmp_path / "run", tmp_path / "hub")
     theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hub").eval()
@@ -238,7 +239,7 @@ def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     config = from_json(type(config), to_json(config) | {"output_bias": False}, where="test")
     net = make_model(config)
     about = {"task": "translate", "source": "a", "target": "b"}
-    write_run(tmp_path / "run", net, parameters(net), tokenizer, tokenizer, about)
+    save_run(tmp_path / "run", net, tokenizer, tokenizer, about)
     with pytest.raises(InputError, match=r"BART has no words for model\.output_bias = False"):
         export_model(tmp_path / "run", tmp_path / "never")
     bart_folder(tmp_path / "theirs")

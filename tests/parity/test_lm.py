@@ -17,10 +17,10 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from heedful.decode.search import greedy
 from heedful.errors import InputError
+from heedful.exchange.hf import gpt2, llama
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, language_model
-from heedful.store.hf import gpt2, llama
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
 
 V, PAD, EOS = 41, 0, 1
 GPT2 = {

@@ -18,10 +18,10 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig, PlacesConfig
 from heedful.errors import InputError
+from heedful.exchange.hf.marian import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.presets import TRANSLATORS, translator
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.store.hf.marian import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
 
 PAD, BOS, EOS, V = 0, 2, 3, 37
 TINY: dict[str, Any] = {

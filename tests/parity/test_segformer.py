@@ -17,10 +17,10 @@ from torch import Tensor
 from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
 from heedful.errors import InputError
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
+from heedful.exchange.hf.segformer import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from heedful.models.pyramid import Pyramid
 from heedful.models.vision_presets import SEGMENTERS, segmenter
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
-from heedful.store.hf.segformer import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from pictures import close, loud, saved
 
 TINY: dict[str, Any] = {

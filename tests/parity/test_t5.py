@@ -29,10 +29,10 @@ from compared import (
     pair_of,
 )
 from heedful.errors import InputError
+from heedful.exchange.hf.rules import to_ours
+from heedful.exchange.hf.t5 import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from heedful.models.presets import TRANSLATORS, translator
 from heedful.models.seq2seq import Seq2Seq
-from heedful.store.hf.rules import to_ours
-from heedful.store.hf.t5 import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 
 PAD, EOS = 0, 1
 SPECIAL = Special(pad=PAD, start=PAD, end=EOS)

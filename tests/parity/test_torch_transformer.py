@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import Mask
-from heedful.store.hf.rules import Rule, to_ours
+from heedful.exchange.hf.rules import Rule, to_ours
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # that it will not be used
 

@@ -16,10 +16,10 @@ from transformers import (
 )
 
 from compared import close
+from heedful.exchange.hf import bert, roberta
+from heedful.exchange.hf.rules import to_ours
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from heedful.store.hf import bert, roberta
-from heedful.store.hf.rules import to_ours
 
 V, PAD, L = 41, 1, 3
 SMALL = {"vocab_size": V, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}

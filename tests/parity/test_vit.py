@@ -22,10 +22,10 @@ from transformers import (
 from transformers import ViTConfig as TheirConfig
 
 from heedful.errors import InputError
+from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
+from heedful.exchange.hf.vit import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
 from heedful.models.vit import ViT, ViTConfig
-from heedful.store.hf.rules import Rule, to_ours, to_theirs
-from heedful.store.hf.vit import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from pictures import close, loud, saved
 
 TINY = {

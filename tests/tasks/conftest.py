@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.data.text import Corpus
+from heedful.data.text.pairs import Corpus
 from made import made_corpus
 
 

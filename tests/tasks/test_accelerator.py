@@ -11,34 +11,37 @@ from torch.utils._pytree import tree_flatten
 
 import heedful
 from accelerator import DEVICE, Away, accelerator
-from heedful.data import shapes
-from heedful.data.boxes import BoxedImages, BoxedPart, Thing
-from heedful.data.captions import Captioned, CaptionedImages
-from heedful.data.documents import Documents
-from heedful.data.images import to_image
-from heedful.data.labelled import Example, Labelled
-from heedful.data.labelled_images import LabelledImages, Part
-from heedful.data.masks import SHAPES, MaskedImages, MaskedPart
+from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
+from heedful.data.images.captions import Captioned, CaptionedImages
+from heedful.data.images.files import to_image
+from heedful.data.images.labelled import LabelledImages, Part
+from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
+from heedful.data.made import shapes
 from heedful.data.parts import Parts
-from heedful.data.questions import Question, Span
-from heedful.data.solved import Solved
-from heedful.data.tagged import Sentence
-from heedful.data.text import Corpus
-from heedful.data.trees import Treebank, parse_trees
+from heedful.data.text.documents import Documents
+from heedful.data.text.labelled import Example, Labelled
+from heedful.data.text.pairs import Corpus
+from heedful.data.text.questions import Question, Span
+from heedful.data.text.solved import Solved
+from heedful.data.text.tagged import Sentence
+from heedful.data.text.trees import Treebank, parse_trees
 from heedful.errors import InputError
-from heedful.tasks.embed import TextEncoder
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.in_context import Asking
-from heedful.tasks.in_context import evaluate as ask
-from heedful.tasks.recipe import build
-from heedful.tasks.run import Finished, Trained, train
+from heedful.run.recipe import Recipe, keys_in
+from heedful.run.train import Finished, Trained
+from heedful.tasks import TASKS
+from heedful.tasks.generate.in_context import Asking
+from heedful.tasks.generate.in_context import evaluate_in_context as ask
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.embed import TextEncoder
+from heedful.verbs.train import train
 from made import backwards
 
 WORDS = ["ba", "de", "gi", "ko"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
 LINES = [f"{text}. {text[::-1]}\n" for text in TEXTS]
 DOCUMENTS = Documents(LINES[:56], LINES[56:60], {"test": LINES[60:]}, "made", (), ())
-PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "low", "high", (), ())
+PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "made", source="low", target="high")
 SENTENCES = [Sentence((*t.split(),), (*("B-X" if word == "de" else "O" for word in t.split()),)) for t in TEXTS]
 QUESTIONS = [Question(f"{t[:2]}?", f"{t[:2]} is {t[3:5]}.", (Span(t[3:5], 6),), t) for t in TEXTS]
 TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
@@ -68,22 +71,22 @@ class Case:
 
 def boxed() -> Any:
     part = BoxedPart(PIXELS, [tuple(Thing(own.kind, own.box) for own in one.shapes) for one in SCENES], NAMES)
-    return BoxedImages(part, part, {"test": part}, "made", 3, (64, 64))
+    return BoxedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
 
 
 def masked() -> Any:
     part = MaskedPart(PIXELS, torch.stack([torch.from_numpy(one.mask)[None] for one in SCENES]), NAMES)
-    return MaskedImages(part, part, {"test": part}, SHAPES, "made", 3, (64, 64))
+    return MaskedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64), classes=SHAPES)
 
 
 def labelled_images(channels: int = 3) -> Any:
     part = Part(PIXELS[:, :channels], [*"ababab"])
-    return LabelledImages(part, part, {"test": part}, "made", channels, (64, 64))
+    return LabelledImages(part, part, {"test": part}, "made", channels=channels, size=(64, 64))
 
 
 def captioned() -> Any:
     part = Captioned(PIXELS, [[f"Picture {i}", f"{'ab'[i % 2]} again"] for i in range(6)])
-    return CaptionedImages(part, part, {"test": part}, "made", 3, (64, 64))
+    return CaptionedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
 
 
 def labelled(answer: str) -> Any:
@@ -93,7 +96,7 @@ def labelled(answer: str) -> Any:
         "score": [Example(text, TEXTS[0], score=float(text.count("a"))) for text in TEXTS],
         "choice": [Example(text, "which", choices=(text[:2], "no"), choice=0) for text in TEXTS],
     }[answer]
-    return Labelled(answer, made, made[:6], {"test": made[6:12]}, "made")
+    return Labelled(made, made[:6], {"test": made[6:12]}, "made", answer=answer)
 
 
 def searched(model: Any, files: list[str]) -> Any:
@@ -140,7 +143,7 @@ def matched(model: Any, files: list[str]) -> Any:
 
 
 def named(model: Any, files: list[str]) -> Any:
-    return model.classify(TEXTS[:5], choices=[["ba", "no"]] * 5 if model.says.answer == "choice" else ())
+    return model.classify(TEXTS[:5], choices=[["ba", "no"]] * 5 if model.spec.answer == "choice" else ())
 
 
 CHARS = {"tokenizer": "chars"}
@@ -234,11 +237,18 @@ CASES = {
 }
 
 
+def recipe_of(case: Case, model: dict[str, Any], plan: dict[str, Any]) -> Recipe:
+    """Of the plan, what the task knows."""
+    known = keys_in(TASKS[case.task].recipe(), ["train"])
+    few = {key: value for key, value in plan.items() if key in known}
+    sections = {"task": case.task, "preset": case.preset, "model": model, "data": case.data, "train": few}
+    return build(sections | case.more, where="test")
+
+
 def learnt(case: Case, out: Any, **changes: Any) -> Any:
     """The losses of the steps, and the scores on the test set."""
     plan = {"steps": 2, "eval_every": 2, "tokens": 256, "precision": "fp32", "eval_sentences": 3} | changes
-    parts = {"task": case.task, "preset": case.preset, "model": case.model, "data": case.data, "train": plan}
-    events = list(train(build(parts | case.more, where="test"), out, corpus=case.corpus))
+    events = list(train(recipe_of(case, case.model, plan), out, corpus=case.corpus))
     losses = [(event.step.loss, event.step.norm) for event in events if isinstance(event, Trained)]
     (scores,) = [event.scores for event in events if isinstance(event, Finished)]
     return losses, scores
@@ -267,11 +277,11 @@ def files(tmp_path_factory):
 @pytest.fixture
 def plain(monkeypatch):
     """Trainings without dropout, which a device draws in its own way, and with little to show, which takes time."""
-    monkeypatch.setattr("heedful.tasks.language_job.SHOWN", 3)
-    monkeypatch.setattr("heedful.tasks.paint_job.SHOWN", 1)
+    monkeypatch.setattr("heedful.tasks.generate.train.SHOWN", 3)
+    monkeypatch.setattr("heedful.tasks.paint.train.SHOWN", 1)
     monkeypatch.setattr("heedful.core.dropout.dropout", lambda x, p: x)
-    monkeypatch.setattr("heedful.tasks.run.to_bytes", lambda figure, kind: b"")
-    monkeypatch.setattr("heedful.tasks.run.curves", lambda rows, scores, title: None)
+    monkeypatch.setattr("heedful.run.train.to_bytes", lambda figure, kind: b"")
+    monkeypatch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
 
 
 @pytest.mark.usefixtures("plain")
@@ -281,7 +291,7 @@ def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, tmp_path, mon
     wanted = learnt(case, tmp_path / "here")
     uses = case.uses(heedful.load(tmp_path / "here"), files)
     with accelerator() as device:
-        monkeypatch.setattr("heedful.tasks.run.best_device", lambda: torch.device(device))
+        monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
         close(learnt(case, tmp_path / "there"), wanted)
         model = heedful.load(tmp_path / "here", device=device)
         assert {weight.device for weight in model.model.parameters()} == {DEVICE}
@@ -294,7 +304,7 @@ def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(tmp_path, monke
     plan |= {"optimizer": "muon", "precision": "bf16", "accumulate": 2}  # and Adam for what is no matrix
     recipe = build({"task": "generate", "model": TINY, "data": CHARS, "train": plan}, where="test")
     with accelerator() as device:
-        monkeypatch.setattr("heedful.tasks.run.best_device", lambda: torch.device(device))
+        monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
         *_, wanted = train(recipe, tmp_path / "whole", corpus=DOCUMENTS)
         events = train(recipe, tmp_path / "cut", corpus=DOCUMENTS)
         assert any(isinstance(event, Trained) and event.step.step == 2 for event in events)
@@ -307,11 +317,10 @@ def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(tmp_path, monke
 def test_dropout_is_drawn_on_the_device(name, tmp_path, monkeypatch):
     case = CASES[name]
     model = {key: 0.1 if key == "dropout" else value for key, value in case.model.items()}
-    parts = {"task": case.task, "preset": case.preset, "model": model, "data": case.data}
-    parts["train"] = {"steps": 1, "tokens": 256, "precision": "fp32", "eval_sentences": 3}
+    recipe = recipe_of(case, model, {"steps": 1, "tokens": 256, "precision": "fp32", "eval_sentences": 3})
     with accelerator() as device:
-        monkeypatch.setattr("heedful.tasks.run.best_device", lambda: torch.device(device))
-        events = train(build(parts | case.more, where="test"), tmp_path / "run", corpus=case.corpus)
+        monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
+        events = train(recipe, tmp_path / "run", corpus=case.corpus)
         assert any(isinstance(event, Trained) for event in events)
         events.close()
 

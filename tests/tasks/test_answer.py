@@ -5,15 +5,18 @@ import torch
 
 import heedful
 from heedful.data.parts import Parts
-from heedful.data.questions import Question, Span
+from heedful.data.text.questions import Question, Span
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.tasks.answer import About, AnswerTask, Layout, batch_of, normal, overlap
-from heedful.tasks.answer_job import AnswerJob
-from heedful.tasks.check import check
-from heedful.tasks.recipe import build, override
-from heedful.tasks.run import Finished, train
+from heedful.run.recipe import override
+from heedful.run.train import Finished
+from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, answer_batch
+from heedful.tasks.answer.train import AnswerJob, AnswerTask
+from heedful.tasks.answer.use import normal, overlap
+from heedful.tasks.recipes import build
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
 
@@ -48,7 +51,7 @@ def run(request, tmp_path_factory):
 def test_a_run_says_what_it_has_learnt(run):
     told, out, done = run
     model = heedful.load(out)
-    assert model.says == About(unanswerable=told == "some")
+    assert model.spec == AnswerSpec(unanswerable=told == "some")
     assert model.evaluate(CORPUS.tests["test"]) == pytest.approx(done.scores["test"], abs=1e-5)
     assert done.scores["test"].keys() == {"loss", "exact_match", "f1"}
     found = model.answer(["ba?"], [QUESTIONS[0].context], top=40)[0]
@@ -78,7 +81,7 @@ def test_an_answer_does_not_depend_on_its_neighbours(run):
 def test_windows_cover_a_long_context_and_point_at_the_answer():
     context = " ".join(f"w{n}" for n in range(60))
     begin = context.index("w37")
-    layout = Layout(TOKENIZER, 40)
+    layout = AnswerLayout(TOKENIZER, 40)
     (windows,) = layout.encode([Question("ba?", context, (Span("w37 w38", begin),), "")])
     assert max(len(one.framed.tokens) for one in windows) == 40
     assert {n for one in windows for a, b in one.offsets for n in range(a, b)} == {*range(len(context))}
@@ -98,7 +101,7 @@ def test_the_loss_is_of_begin_and_end_among_the_places_of_the_context():
     model = make_model(job.config).eval()
     (window,) = job.windows[:1]
     with torch.no_grad():
-        found = AnswerTask([window], recipe().train).loss(model, batch_of([window]))
+        found = AnswerTask([window], recipe().train).loss(model, answer_batch([window]))
         logits = model(torch.tensor([window.framed.tokens]), types=torch.tensor([window.framed.types]))[0]
     places = [0, *range(window.begin, window.begin + len(window.offsets))]
     wanted = [-float(logits[places, side].log_softmax(0)[places.index(window.target[side])]) for side in (0, 1)]
@@ -108,7 +111,7 @@ def test_the_loss_is_of_begin_and_end_among_the_places_of_the_context():
 
 def test_the_longest_answer(run):
     model = heedful.load(run[1])
-    model.says = About(longest=2)
+    model.spec = AnswerSpec(longest=2)
     found = model.answer(["ba?"], [QUESTIONS[0].context], top=40)[0]
     assert max(one.end - one.start for one in found) <= 2
 

@@ -7,16 +7,19 @@ import tokenizers
 import torch
 
 import heedful
-from heedful.data.documents import Documents
-from heedful.data.labelled import Example, Labelled
+from heedful.data.text.documents import Documents
+from heedful.data.text.labelled import Example, Labelled
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.presets import Bidirectional, Decoder, encoder, language_model
-from heedful.tasks.check import check
-from heedful.tasks.classify import About, ClassifyTask, Layout, answer_loss, batch_of
-from heedful.tasks.classify_job import ClassifyJob
-from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
-from heedful.tasks.run import Finished, Trained, train
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
+from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.sections import PackedTrain, SmoothedTrain
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
@@ -31,7 +34,7 @@ SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24}
 
 def corpus(answer):
     made = EXAMPLES[answer]
-    return Labelled(answer, made, made[::5], {"test": made[:10]}, "made")
+    return Labelled(made, made[::5], {"test": made[:10]}, "made", answer=answer)
 
 
 def recipe(**changes):
@@ -113,26 +116,26 @@ def test_going_on_is_as_if_nothing_had_happened(tmp_path):
 def test_layouts_of_gpt_1():
     tokenizer = train_tokenizer(TEXTS, kind="chars", size=300)
     ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
-    about = About(answer="label", labels=("x",))
+    about = ClassifySpec(answer="label", labels=("x",))
     delimiter, extract = tokenizer.size, tokenizer.size + 1
 
     def body(context):
         return language_model(Decoder(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context))
 
     def sequences(one, about=about):
-        return [own.tokens for own in Layout(tokenizer, about, body(24)).encode([one])[0].sequences]
+        return [own.tokens for own in ClassifyLayout(tokenizer, about, body(24)).encode([one])[0].sequences]
 
     assert sequences(Example("ba", label="x")) == [[BOS, *ba, extract]]
     assert sequences(Example("ba", "de", label="x")) == [[BOS, *ba, delimiter, *de, extract]]
-    both = About(answer="label", labels=("x",), symmetric=True)
+    both = ClassifySpec(answer="label", labels=("x",), symmetric=True)
     there, back = sequences(Example("ba", "de", label="x"), both)
     assert (there, back) == ([BOS, *ba, delimiter, *de, extract], [BOS, *de, delimiter, *ba, extract])
     chosen = Example("ba", "de", choices=("gi", "ba"), choice=1)
-    assert sequences(chosen, About(answer="choice")) == [
+    assert sequences(chosen, ClassifySpec(answer="choice")) == [
         [BOS, *ba, *de, delimiter, *gi, extract],
         [BOS, *ba, *de, delimiter, *ba, extract],
     ]
-    layout = Layout(tokenizer, about, body(10))
+    layout = ClassifyLayout(tokenizer, about, body(10))
     ((long, _),) = layout.encode([Example("ba de gi ko lu", "de", label="x")])[0].sequences
     assert layout.cut == 1
     assert len(long) <= 10
@@ -148,15 +151,15 @@ def test_layouts_of_bert():
     ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
 
     def sequences(one, about, tokenizer=tokenizer):
-        layout = Layout(tokenizer, about, body)
+        layout = ClassifyLayout(tokenizer, about, body)
         assert layout.tokens == tokenizer.size
         return layout.encode([one])[0].sequences
 
-    labels = About(answer="label", labels=("x",))
+    labels = ClassifySpec(answer="label", labels=("x",))
     assert sequences(Example("ba", label="x"), labels) == [([BOS, *ba, EOS], [0] * 5)]
     pair = [BOS, *ba, EOS, *de, EOS], [0] * 5 + [1] * 4
     assert sequences(Example("ba", "de", label="x"), labels) == [pair]
-    (first, _) = sequences(Example("ba", "de", choices=("gi", "ba"), choice=1), About(answer="choice"))
+    (first, _) = sequences(Example("ba", "de", choices=("gi", "ba"), choice=1), ClassifySpec(answer="choice"))
     assert first == ([BOS, *ba, *de, EOS, *gi, EOS], [0] * 8 + [1] * 4)
     special = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, separators=2)
     doubled = Tokenizer(tokenizers.Tokenizer.from_str(tokenizer.json()), special)
@@ -166,12 +169,12 @@ def test_layouts_of_bert():
 
 def test_losses_by_hand():
     logits, target = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0]])
-    assert float(answer_loss(logits, target, "label")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
-    assert float(answer_loss(logits[:, :1], target, "score")) == 0
-    several = answer_loss(logits, torch.tensor([[1.0, 0.0]]), "labels")
+    assert float(label_loss(logits, target, "label")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
+    assert float(label_loss(logits[:, :1], target, "score")) == 0
+    several = label_loss(logits, torch.tensor([[1.0, 0.0]]), "labels")
     assert float(several) == pytest.approx(-float(logits[0, 0].sigmoid().log() + (1 - logits[0, 1].sigmoid()).log()))
     absent = torch.tensor([[1.0, 2.0, -torch.inf]])
-    assert float(answer_loss(absent, target, "choice")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
+    assert float(label_loss(absent, target, "choice")) == pytest.approx(-float(logits.log_softmax(1)[0, 1]))
 
 
 def test_the_auxiliary_loss_is_that_of_the_language_model():
@@ -179,11 +182,11 @@ def test_the_auxiliary_loss_is_that_of_the_language_model():
     job = ClassifyJob(recipe(), corpus("label"))
     model = heedful.models.make_model(job.config).eval()
     examples = job.examples[:1]
-    plan = TrainRecipe()
+    plan = SmoothedTrain()
     ((ids, _),) = examples[0].sequences
     with torch.no_grad():
         plain, more = (
-            ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, batch_of(examples)).total
+            ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, classify_batch(examples)).total
             for weight in (0.0, 0.5)
         )
         logits = model.lm(torch.tensor([ids[:-1]]))[0]
@@ -236,7 +239,7 @@ def test_a_classifier_begins_with_an_encoder(tmp_path, pairs):
     assert ("pooler.weight" in given) == (pairs == "next")
     finished(train(begins, tmp_path / "run", corpus=corpus("label")))
     heedful.load(tmp_path / "run").classify(["ba de gi"], pairs=["ko"])
-    with pytest.raises(InputError, match="an encoder cannot go on with texts"):
+    with pytest.raises(InputError, match="an encoder cannot predict texts"):
         ClassifyJob(override(begins, ["classify.auxiliary=0.1"]), corpus("label"))
 
 
@@ -274,10 +277,13 @@ def test_what_is_asked_must_fit_the_model(run):
 
 
 def test_defaults_are_those_of_the_task():
-    assert Recipe(task="classify").train.lr == 5e-4
-    assert Recipe(task="classify", train=TrainRecipe(lr=1e-3, steps=3)).train == TrainRecipe(
+    assert heedful.recipe("classify").train.lr == 5e-4
+    assert heedful.recipe("classify", train={"lr": 1e-3, "steps": 3}).train == SmoothedTrain(
         lr=1e-3, steps=3, warmup=100
     )
-    assert Recipe(task="classify").preset == "gpt-mini"
-    assert Recipe().train == TrainRecipe()
-    assert json.loads(Recipe(task="classify").model_dump_json())["classify"] == {"symmetric": False, "auxiliary": None}
+    assert heedful.recipe("classify").preset == "gpt-mini"
+    assert heedful.recipe("translate").train == PackedTrain()
+    assert json.loads(heedful.recipe("classify").model_dump_json())["classify"] == {
+        "symmetric": False,
+        "auxiliary": None,
+    }

@@ -10,18 +10,21 @@ from PIL import Image
 import heedful
 from heedful import cli
 from heedful.core.embed import places_between
-from heedful.data.augment import Augment
-from heedful.data.images import Preparation, read_image
-from heedful.data.labelled_images import LabelledImages, Part, read_labelled_images
+from heedful.data.images.augment import Augment
+from heedful.data.images.files import Preparation, read_image
+from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import make_model
-from heedful.tasks.check import check
-from heedful.tasks.classify_images import About, Batch, ClassifyImagesTask, ImageClassifier, targets_of
-from heedful.tasks.classify_images_job import ClassifyImagesJob
-from heedful.tasks.look_images import draw, look
-from heedful.tasks.recipe import Recipe, build, override
-from heedful.tasks.run import Finished, Trained, train
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.classify_images.look import draw_picture, look_at_picture
+from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask, MixedBatch
+from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
+from heedful.tasks.recipes import build
+from heedful.training.loop import rows_of
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 LABELS = [*"abcdefg"]
@@ -32,7 +35,7 @@ def corpus(n=70, channels=3, edge=12):
     images = torch.randint(0, 256, (n, channels, edge, edge), generator=draw, dtype=torch.uint8)
     part = Part(images, [LABELS[i % 7] for i in range(n)])
     few = Part(images[:14], part.labels[:14])
-    return LabelledImages(part, few, {"test": few}, "made", channels, (edge, edge))
+    return LabelledImages(part, few, {"test": few}, "made", channels=channels, size=(edge, edge))
 
 
 def recipe(**changes):
@@ -83,7 +86,7 @@ def test_a_run_says_what_it_has_learnt(run):
 def few_labels():
     whole = corpus()
     part = Part(whole.train.images, [label if label in "ab" else "c" for label in whole.train.labels])
-    return LabelledImages(part, part, {}, "made", 3, (12, 12))
+    return LabelledImages(part, part, {}, "made", channels=3, size=(12, 12))
 
 
 def tiny(data):
@@ -93,13 +96,13 @@ def tiny(data):
 def test_what_was_looked_at(run, tmp_path, capsys):
     model = heedful.load(run[0])
     Image.new("RGB", (30, 20), "red").save(tmp_path / "a.png")
-    looked = look(model, tmp_path / "a.png", layers="*.0.*")
+    looked = look_at_picture(model, tmp_path / "a.png", layers="*.0.*")
     assert looked.labels == model.classify([tmp_path / "a.png"])[0]
     (heads,) = looked.maps.layers.values()
     grid = model.model.config.patches.grid
     assert heads.shape == (2, *grid)
     assert looked.maps.together.shape == grid
-    pixels = model.says.preparation([read_image(tmp_path / "a.png")])
+    pixels = model.spec.preparation([read_image(tmp_path / "a.png")])
     with torch.no_grad(), record(model.model) as recording:
         model.model(pixels)
     weights = recording.weights(recording.names[0])[0]
@@ -110,7 +113,7 @@ def test_what_was_looked_at(run, tmp_path, capsys):
         assert json.loads(line)["label"] == looked.labels[0][0]
         assert (tmp_path / name).stat().st_size > 1000
     with pytest.raises(InputError, match="2 heads, no head 2"):
-        draw(looked, "png", head=2)
+        draw_picture(looked, "png", head=2)
 
 
 def test_laws_hold_on_a_run(run):
@@ -137,22 +140,22 @@ def test_shares_of_a_batch_add_up_to_it():
     job = ClassifyImagesJob(recipe(**{"images.augment": "strong"}), corpus())
     model = make_model(job.config)
     task = job.task(model)
-    batch = task.batches(3)[1]
-    assert batch.rows == 16
+    batch = task.batches(3, None)[1]
+    assert len(batch.pictures) == 16
     whole = task.loss(model, batch)
-    parts = [task.loss(model, batch.part(rank, 3)) for rank in range(3)]
+    parts = [task.loss(model, rows_of(batch, rank, 3)) for rank in range(3)]
     assert sum(part.count for part in parts) == whole.count == 16
     assert float(sum(part.total.detach() for part in parts)) == pytest.approx(float(whole.total.detach()), rel=1e-5)
 
 
 def test_a_mixture_counts_for_both_labels():
     data = corpus(2)
-    about = About(labels=("a", "b"), preparation=Preparation(resize=(12, 12)))
+    about = ImageLabelSpec(labels=("a", "b"), preparation=Preparation(resize=(12, 12)))
     task = ClassifyImagesTask(data.train, about, Augment(), recipe(**{"images.mixup": 1.0}))
     model = tiny(few_labels())
     seen = []
     model.register_forward_hook(lambda module, inputs, output: seen.append((inputs[0], output)))
-    total = task.loss(model, Batch(0, [0, 1], [1, 0])).total
+    total = task.loss(model, MixedBatch(0, [0, 1], [1, 0])).total
     (pixels, logits), one, other = seen[0], task.pixels([0], 0), task.pixels([1], 0)
     shares = ((pixels - other) / (one - other)).nanmedian(dim=3).values.flatten(1).median(1).values
     first, second = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
@@ -166,7 +169,7 @@ def test_a_picture_and_its_mirror_image_have_one_answer(tmp_path):
     data = corpus()
     done = finished(train(recipe(**{"images.mirrored": True}), tmp_path / "run", corpus=data))
     model, test = heedful.load(tmp_path / "run"), data.tests["test"]
-    assert model.says.mirrored
+    assert model.spec.mirrored
     assert model.evaluate(test) == pytest.approx(done.scores["test"], abs=1e-5)
     mirrored = Part(test.images.flip(-1), test.labels)
     torch.testing.assert_close(model._logits(mirrored), model._logits(test))
@@ -184,7 +187,7 @@ def test_the_model_fits_the_pictures():
     assert ClassifyImagesJob(own, corpus()).config.patches.grid == (8, 8)
     published = recipe(preset="vit-b16", model={})
     assert ClassifyImagesJob(published, corpus()).config.patches.grid == (14, 14)
-    assert Recipe(task="classify-images").preset == "vit-nano28"
+    assert heedful.recipe("classify-images").preset == "vit-nano28"
 
 
 def test_it_begins_with_another_model(run, tmp_path):
@@ -235,7 +238,7 @@ def test_by_hand_on_the_command_line(tmp_path, capsys):
     sys.argv = ["heed", "classify", str(tmp_path / "run"), str(files[0]), "--choice", "a", "--choice", "b"]
     with pytest.raises(SystemExit, match="2"):
         cli.main()
-    assert "--choice says nothing to a model of pictures" in capsys.readouterr().err
+    assert "--choice is not used by a model of pictures" in capsys.readouterr().err
     (line,) = heed(capsys, "eval", tmp_path / "run", "--data", tmp_path / "data", "--json")
     assert json.loads(line)["accuracy"] == 1
     (line,) = heed(capsys, "info", tmp_path / "run", "--json")
@@ -254,6 +257,8 @@ def test_what_is_wrong_is_said_before_the_first_step(tmp_path):
     assert not (tmp_path / "run").exists()
     (tmp_path / "a" / "2.png").write_bytes(whole)
     read = read_labelled_images(tmp_path)
-    strange = LabelledImages(read.train, Part(read.valid.images, ["z"] * len(read.valid)), {}, "made", 1, (8, 8))
+    strange = LabelledImages(
+        read.train, Part(read.valid.images, ["z"] * len(read.valid)), {}, "made", channels=1, size=(8, 8)
+    )
     with pytest.raises(InputError, match="the label 'z' was not among those"):
         ClassifyImagesJob(recipe(), strange)

@@ -9,18 +9,23 @@ import pytest
 import torch
 
 import heedful
-from heedful.data.documents import Documents
-from heedful.data.text import Corpus
+from heedful.data.text.documents import Documents
+from heedful.data.text.pairs import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.recipe import Recipe, override
+from heedful.run.train import Finished, Measured, Trained
 from heedful.store.checkpoint import read_model
-from heedful.tasks.check import check
-from heedful.tasks.denoise import DenoisingTask, evaluate, make_noise, read_passages
-from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
-from heedful.tasks.run import Finished, Measured, Trained, train
-from heedful.tasks.translate import Translator
-from heedful.tasks.translation_job import TranslationJob
+from heedful.tasks.denoise.noise import make_noise, read_passages
+from heedful.tasks.denoise.train import DenoiseTask
+from heedful.tasks.denoise.use import denoising_likelihood
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 from made import SYLLABLES, backwards, made_corpus, made_recipe
 
 ROWS = {
@@ -99,33 +104,33 @@ def test_it_is_measured_alike_each_time(run):
     out, events = run
     model = heedful.load(out)
     best = max((event for event in events if isinstance(event, Measured)), key=lambda event: -event.valid_loss)
-    found = evaluate(model, CORPUS.valid, most=30)
+    found = denoising_likelihood(model, CORPUS.valid, most=30)
     assert found.loss == pytest.approx(best.valid_loss, rel=1e-5)
-    assert found == evaluate(model, CORPUS.valid, most=30)
-    assert evaluate(model, CORPUS.tests["test"]).loss == pytest.approx(events[-1].scores["test"]["loss"])
+    assert found == denoising_likelihood(model, CORPUS.valid, most=30)
+    assert denoising_likelihood(model, CORPUS.tests["test"]).loss == pytest.approx(events[-1].scores["test"]["loss"])
 
 
 @pytest.mark.parametrize("objective", sorted(ROWS))
 def test_every_passage_is_noised_anew_in_each_epoch(objective):
     tokenizer = train_tokenizer(TEXTS, kind="bpe", size=320, mask=True, sentinels=12)
     noise, passages = make_noise(objective, tokenizer, {}), read_passages(TEXTS, tokenizer, 39)
-    plan = TrainRecipe(tokens=512, row=48)
+    plan = PackedTrain(tokens=512, row=48)
 
     def pairs(task, epoch):
         """Of the batches: each target with its source."""
         found = []
-        for batch in task.batches(epoch):
-            for row in range(batch.rows):
+        for batch in task.batches(epoch, None):
+            for row in range(len(batch.source)):
                 for number in range(1, int(batch.target_segments[row].max()) + 1):
                     source = batch.source[row][batch.source_segments[row] == number].tolist()
                     target = batch.target_out[row][batch.target_segments[row] == number].tolist()
                     found.append((tuple(source[:-1]), tuple(target[:-1])))
         return sorted(found)
 
-    task = DenoisingTask(passages, noise, plan, packs=True)
+    task = DenoiseTask(passages, noise, plan, packs=True)
     first, second = pairs(task, 0), pairs(task, 1)
     assert len(first) == len(second) == len(passages)
-    assert pairs(DenoisingTask(passages, noise, plan, packs=False), 0) == first
+    assert pairs(DenoiseTask(passages, noise, plan, packs=False), 0) == first
     assert pairs(task, 0) == first
     assert {source for source, _ in first} != {source for source, _ in second}
     whole = sorted(tuple(token for sentence in passage for token in sentence) for passage in passages)
@@ -134,7 +139,7 @@ def test_every_passage_is_noised_anew_in_each_epoch(objective):
     else:
         tokens = [sorted(index for index in (*s, *t) if index not in noise.sentinels) for s, t in first]
         assert sorted(tokens) == sorted(sorted(text) for text in whole)
-    alone = DenoisingTask(passages[:1], noise, plan, packs=True)
+    alone = DenoiseTask(passages[:1], noise, plan, packs=True)
     assert pairs(alone, 1)[0] in second, "a text's noise does not depend on the others"
 
 
@@ -174,9 +179,9 @@ def test_what_starts_from_a_run_starts_with_its_numbers(run, tmp_path):
     assert served.model.config == start.model.config
     assert f"Trained from the model in `{run[0]}`" in (out / "README.md").read_text()
 
-    job = TranslationJob(plan, corpus)
+    job = TranslateJob(plan, corpus)
     task = job.task(start.model)
-    first = task.loss(start.model, task.batches(0)[0])
+    first = task.loss(start.model, task.batches(0, None)[0])
     assert losses[0] == pytest.approx(float(first.total.detach()) / first.count, rel=1e-5)
     made = make_model(job.config)
     job.begin(made)
@@ -243,7 +248,7 @@ def test_learned_places_have_an_end(tmp_path):
     plan = override(plan, ["train.steps=2", "train.tokens=256"])
     short = pairs.rows(i for i, source in enumerate(pairs.source) if len(source) < 11)
     assert 5 < len(short) < 95
-    corpus = Corpus(pairs, short, {"test": short}, "low", "high", (), ())
+    corpus = Corpus(pairs, short, {"test": short}, "made", source="low", target="high")
     for _ in train(plan, tmp_path / "run", corpus=corpus):
         pass
     model = heedful.load(tmp_path / "run")
@@ -252,4 +257,10 @@ def test_learned_places_have_an_end(tmp_path):
     found = model.hypotheses(model.source.encode(["ba de gi"]), model.decoding(beam=1, shortest=11))
     assert len(found[0][0].tokens) <= 12
     with pytest.raises(InputError, match="but the model has 12 places"):
-        next(train(plan, tmp_path / "none", corpus=Corpus(pairs, pairs, {"test": short}, "low", "high", (), ())))
+        next(
+            train(
+                plan,
+                tmp_path / "none",
+                corpus=Corpus(pairs, pairs, {"test": short}, "made", source="low", target="high"),
+            )
+        )

@@ -12,16 +12,18 @@ from PIL import Image
 
 import heedful
 from heedful.cli import main
-from heedful.data import shapes
-from heedful.data.boxes import BoxedImages, BoxedPart, Thing, read_boxed_images
-from heedful.data.views import whole
+from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing, read_boxed_images
+from heedful.data.images.views import whole
+from heedful.data.made import shapes
 from heedful.errors import InputError
-from heedful.tasks import look_detect
-from heedful.tasks.average_precision import Found, average_precision
-from heedful.tasks.detect import target_of
-from heedful.tasks.detect_job import DetectJob
-from heedful.tasks.recipe import Recipe, build, override
-from heedful.tasks.run import Finished, Trained, train
+from heedful.metrics.boxes import Found, average_precision
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.detect import look as look_detect
+from heedful.tasks.detect.train import DetectJob
+from heedful.tasks.detect.use import target_of
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 
 SMALL = {
     "d_model": 16,
@@ -41,7 +43,9 @@ def part(name, count):
 
 
 def corpus():
-    return BoxedImages(part("train", 12), part("valid", 6), {"test": part("test", 5)}, "made", 3, (64, 64))
+    return BoxedImages(
+        part("train", 12), part("valid", 6), {"test": part("test", 5)}, "made", channels=3, size=(64, 64)
+    )
 
 
 def recipe(**changes):
@@ -109,8 +113,8 @@ def test_another_training_begins_with_it(run, tmp_path):
     other = corpus()
     squares = [tuple(Thing("thing", one.box) for one in own) for own in other.train.things]
     named = BoxedPart(other.train.images, squares, other.train.names)
-    own = BoxedImages(named, named, {}, "made", 3, (64, 64))
-    plan = override(Recipe(task="detect", start_from=str(run[0])), ["train.steps=1", "train.precision=fp32"])
+    own = BoxedImages(named, named, {}, "made", channels=3, size=(64, 64))
+    plan = override(heedful.recipe("detect", start_from=str(run[0])), ["train.steps=1", "train.precision=fp32"])
     job, before = DetectJob(plan, own), heedful.load(run[0]).model
     model = heedful.models.make_model(job.config)
     job.begin(model)
@@ -159,7 +163,7 @@ def test_labels_that_were_not_learnt_and_options_that_say_nothing():
     named = corpus()
     strange = BoxedPart(named.valid.images, [(Thing("star", SQUARE),)] * 6, named.valid.names)
     with pytest.raises(InputError, match="0: the label 'star'"):
-        DetectJob(recipe(), BoxedImages(named.train, strange, {}, "made", 3, (64, 64)))
+        DetectJob(recipe(), BoxedImages(named.train, strange, {}, "made", channels=3, size=(64, 64)))
     with pytest.raises(InputError, match="mixup"):
         DetectJob(recipe(**{"images.mixup": 0.2}), corpus())
     with pytest.raises(InputError, match="mirrored"):
@@ -174,9 +178,9 @@ def test_there_are_queries_for_all_things():
     crowded = corpus()
     things = (Thing("a", SQUARE),) * 20
     full = BoxedPart(crowded.train.images[:1], [things], ["x"])
-    job = DetectJob(recipe(), BoxedImages(full, full, {}, "made", 3, (64, 64)))
+    job = DetectJob(recipe(), BoxedImages(full, full, {}, "made", channels=3, size=(64, 64)))
     assert job.config.n_queries == 40
-    few = DetectJob(recipe(**{"model.n_queries": 5}), BoxedImages(full, full, {}, "made", 3, (64, 64)))
+    few = DetectJob(recipe(**{"model.n_queries": 5}), BoxedImages(full, full, {}, "made", channels=3, size=(64, 64)))
     assert few.config.n_queries == 5
     assert "a picture has 20 things, but 5 queries" in few.notes[0]
 
@@ -195,7 +199,7 @@ def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
     """The boxes are those of `detect`, in the pixels that the model sees; a map has all that its query looked at."""
     model = heedful.load(run[0])
     Image.fromarray(corpus().valid.images[0].permute(1, 2, 0).numpy()).save(tmp_path / "scene.png")
-    looked = look_detect.look(model, tmp_path / "scene.png", threshold=0.0)
+    looked = look_detect.look_at_things(model, tmp_path / "scene.png", threshold=0.0)
     (found,) = model.detect([tmp_path / "scene.png"], threshold=0.0)
     assert len(looked.found) == min(look_detect.MOST, len(found))
     for ours, theirs in zip(looked.found, found, strict=False):
@@ -205,8 +209,8 @@ def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
         assert one.shape == (8, 8)
         assert float(one.sum()) == pytest.approx(1)
     assert not torch.equal(looked.maps[0], looked.maps[1])
-    assert len(look_detect.look(model, tmp_path / "scene.png", threshold=2.0).found) == 1
-    assert look_detect.draw(looked, "png").startswith(b"\x89PNG")
+    assert len(look_detect.look_at_things(model, tmp_path / "scene.png", threshold=2.0).found) == 1
+    assert look_detect.draw_things(looked, "png").startswith(b"\x89PNG")
     for name, more, code in (("look.html", [], 0), ("look.svg", [], 0), ("one.svg", ["--head", 1], 2)):
         words = ["heed", "look", run[0], tmp_path / "scene.png", "--out", tmp_path / name, *more]
         monkeypatch.setattr("sys.argv", [str(word) for word in words])

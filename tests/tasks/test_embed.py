@@ -10,9 +10,9 @@ from heedful.errors import InputError
 from heedful.models import Classifier, ClassifierConfig, Encoder, Seq2Seq, TokenClassifier, TokenClassifierConfig
 from heedful.models.lm import LM
 from heedful.models.presets import Bidirectional, Decoder, Transformer, encoder, language_model, translator
-from heedful.tasks.check import check
-from heedful.tasks.embed import TextEncoder, nearest
-from heedful.tasks.folder import parameters, write_run
+from heedful.tasks.shared.embed import TextEncoder, nearest
+from heedful.verbs.check import check
+from saved import save_run
 
 TEXTS = ["ba", "ba de gi ko lu", "de gi", "lu lu lu lu"]
 TOKENIZER = train_tokenizer(TEXTS, kind="chars", size=300)
@@ -87,7 +87,7 @@ def test_the_nearest():
 
 def test_a_run_of_an_encoder_alone(tmp_path):
     model = loud(Encoder(BODY))
-    write_run(tmp_path / "run", model, parameters(model), TOKENIZER, TOKENIZER, {"task": "encode"})
+    save_run(tmp_path / "run", model, TOKENIZER, TOKENIZER, {"task": "encode"})
     torch.testing.assert_close(
         heedful.load(tmp_path / "run").embed(TEXTS), TextEncoder(model, TOKENIZER, {}).embed(TEXTS)
     )

@@ -8,19 +8,23 @@ import torch
 import torch.nn.functional as F
 
 import heedful
-from heedful.data.documents import Documents
+from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, pieces
+from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, SPECIALS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.tasks.blanks import SHARE, WHOLE, Blanks, Hider, Joiner, pieces
-from heedful.tasks.check import check
-from heedful.tasks.fill import Filler, FillTask
-from heedful.tasks.fill_job import FillJob
-from heedful.tasks.folder import parameters, write_run
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
-from heedful.tasks.run import Finished, Measured, train
+from heedful.run.recipe import Recipe, override
+from heedful.run.train import Finished, Measured
+from heedful.tasks.fill.train import FillJob, FillTask
+from heedful.tasks.fill.use import Filler
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.training.loop import rows_of
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 from made import made_corpus
+from saved import save_run
 
 PAIRS = made_corpus(150).train
 TEXTS = [f"{source} > {target}\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
@@ -45,19 +49,19 @@ def run(tmp_path_factory):
 
 
 def task(documents, *, context=48, whole_words=False, pairs="none", **plan):
-    hider, joiner = Hider(TOKENIZER, whole_words=whole_words), Joiner(TOKENIZER, pairs)
-    return FillTask(documents, TrainRecipe(**plan), context=context, hider=hider, joiner=joiner)
+    hider, joiner = Masker(TOKENIZER, whole_words=whole_words), PairSampler(TOKENIZER, pairs)
+    return FillTask(documents, SmoothedTrain(**plan), context=context, masker=hider, sampler=joiner)
 
 
 def together(batches):
-    return Blanks(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
+    return MaskedRows(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_a_share_is_chosen_and_most_of_it_hidden(whole_words):
     """15 % of the text, of which 80 % hidden, 10 % replaced, 10 % kept (Devlin et al. 2019)."""
     documents = TOKENIZER.encode_whole(TEXTS * 4)
-    made = task(documents, whole_words=whole_words, tokens=2048).batches(0)
+    made = task(documents, whole_words=whole_words, tokens=2048).batches(0, None)
     tokens, segments, types, words, chosen, pairs = together(made)
     assert not types.any()
     assert (pairs == -1).all()
@@ -80,8 +84,8 @@ def test_a_share_is_chosen_and_most_of_it_hidden(whole_words):
 def test_every_text_is_there_once_in_every_epoch_with_other_blanks():
     documents = TOKENIZER.encode_whole(TEXTS)
     own = task(documents)
-    first, second = (together(own.batches(epoch)) for epoch in (0, 1))
-    again = together(task(documents).batches(0))
+    first, second = (together(own.batches(epoch, None)) for epoch in (0, 1))
+    again = together(task(documents).batches(0, None))
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
     for batch in (first, second):
         found = Counter()
@@ -93,22 +97,22 @@ def test_every_text_is_there_once_in_every_epoch_with_other_blanks():
         assert found == Counter(map(tuple, documents))
     hidden = [Counter(batch.words[batch.chosen].tolist()) for batch in (first, second)]
     assert hidden[0] != hidden[1]
-    one, other = (together(task(documents[:1]).batches(epoch)) for epoch in range(2))
+    one, other = (together(task(documents[:1]).batches(epoch, None)) for epoch in range(2))
     assert torch.equal(one.words, other.words)
     assert not torch.equal(one.chosen, other.chosen)
-    assert not torch.equal(first.chosen, together(task(documents, seed=2).batches(0)).chosen)
+    assert not torch.equal(first.chosen, together(task(documents, seed=2).batches(0, None)).chosen)
 
 
 def test_what_is_hidden_in_a_row_does_not_depend_on_who_computes_it():
-    batch = task(TOKENIZER.encode_whole(TEXTS), tokens=480).batches(0)[0]
+    batch = task(TOKENIZER.encode_whole(TEXTS), tokens=480).batches(0, None)[0]
     for rank in range(3):
-        for whole, part in zip(batch, batch.part(rank, 3), strict=True):
+        for whole, part in zip(batch, rows_of(batch, rank, 3), strict=True):
             assert torch.equal(whole[rank::3], part)
-    assert len({tuple(row.tolist()) for row in batch.chosen}) == batch.rows, "each row has its own"
+    assert len({tuple(row.tolist()) for row in batch.chosen}) == len(batch.tokens), "each row has its own"
 
 
 def test_a_word_is_hidden_with_all_its_tokens():
-    hider = Hider(TOKENIZER, whole_words=True)
+    hider = Masker(TOKENIZER, whole_words=True)
     text = [BOS, *TOKENIZER.encode_whole(["qqqq, zzzz (xyxyxy) 42 zq"])[0], EOS]
     words = torch.tensor(text * 8)
     pieces_ = TOKENIZER.pieces(text)
@@ -153,7 +157,9 @@ def test_long_texts_are_cut_at_other_places():
     assert list(pieces(ids[:50], 50, 3)) == [ids[:50]], "what fits stays whole"
     assert list(pieces([], 50, 3)) == []
     long = task([TOKENIZER.encode_whole(["".join(TEXTS)])[0]])
-    begins = [Counter(batch.words[:, 1].tolist()) for batch in map(together, map(long.batches, range(2)))]
+    begins = [
+        Counter(batch.words[:, 1].tolist()) for batch in (together(long.batches(epoch, None)) for epoch in (0, 1))
+    ]
     assert begins[0] != begins[1]
 
 
@@ -169,7 +175,7 @@ def test_half_of_the_pairs_go_on(kind):
     al. 2020)."""
     documents = TOKENIZER.encode_whole(TEXTS * 4)
     whole = set(map(tuple, documents))
-    batch = together(task(documents, pairs=kind).batches(0))
+    batch = together(task(documents, pairs=kind).batches(0, None))
     counts = Counter()
     for words, types, segments, pairs in zip(batch.words, batch.types, batch.segments, batch.pairs, strict=True):
         begins = (words == BOS).nonzero()[:, 0].tolist()
@@ -198,11 +204,11 @@ def test_half_of_the_pairs_go_on(kind):
         assert counts[1, False] == 0
     else:
         assert counts[1, True] < counts[1, False] / 5, "another text's second part may fit by chance"
-    assert not torch.equal(batch.words, together(task(documents, pairs=kind).batches(1)).words)
+    assert not torch.equal(batch.words, together(task(documents, pairs=kind).batches(1, None)).words)
 
 
 def test_pairs_are_parted_where_sentences_end():
-    joiner = Joiner(TOKENIZER, "order")
+    joiner = PairSampler(TOKENIZER, "order")
     texts = ["ba de gi. ko lu ma! ne pi ro\nsu ba.", "ba de gi ko"]
     found = [set(), set()]
     for seed in range(60):
@@ -215,7 +221,7 @@ def test_pairs_are_parted_where_sentences_end():
 
 
 def test_few_and_short_texts_make_pairs_too():
-    joiner = Joiner(TOKENIZER, "next")
+    joiner = PairSampler(TOKENIZER, "next")
     made = joiner.join([[5], [6, 7], [8], [9, 10]], 60)
     assert ([5], []) in made
     assert ([8], []) in made
@@ -230,7 +236,7 @@ def test_few_and_short_texts_make_pairs_too():
 def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():
     made = task(TOKENIZER.encode_whole(TEXTS), pairs="next", tokens=480)
     model = make_model(FillJob(recipe(**{"data.pairs": "next"}), CORPUS).config).eval()
-    batch = together(made.batches(0))
+    batch = together(made.batches(0, None))
     found, words = made.loss(model, batch), task(TOKENIZER.encode_whole(TEXTS)).loss(model, batch)
     at = batch.pairs >= 0
     logits = model.follows(model.hidden(batch.tokens, batch.segments, batch.types)[at])
@@ -243,13 +249,13 @@ def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():
 def test_the_loss_is_that_of_the_chosen_places_alone():
     made = task(TOKENIZER.encode_whole(TEXTS), tokens=480)
     model = make_model(FillJob(recipe(), CORPUS).config).eval()
-    batch = made.batches(0)[0]
+    batch = made.batches(0, None)[0]
     found = made.loss(model, batch)
     logits = model(batch.tokens, batch.segments)
     expected = F.cross_entropy(logits[batch.chosen], batch.words[batch.chosen], reduction="sum")
     assert found.count == int(batch.chosen.sum())
     torch.testing.assert_close(found.total, expected)
-    parts = [made.loss(model, batch.part(rank, 2)) for rank in range(2)]
+    parts = [made.loss(model, rows_of(batch, rank, 2)) for rank in range(2)]
     torch.testing.assert_close(sum(part.total for part in parts), expected)
     assert sum(part.count for part in parts) == found.count
     expected.backward()
@@ -344,7 +350,7 @@ def test_what_cannot_be_filled_is_refused(run, tmp_path):
     with pytest.raises(InputError, match="the model reads at most 48"):
         model.fill(["ba de " * 40 + "<mask>"])
     other = tmp_path / "other"
-    write_run(other, model.model, parameters(model.model), model.tokenizer, model.tokenizer, {"task": "generate"})
+    save_run(other, model.model, model.tokenizer, model.tokenizer, {"task": "generate"})
     with pytest.raises(InputError, match="not for filling masks"):
         Filler.load(other)
 

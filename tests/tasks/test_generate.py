@@ -7,18 +7,22 @@ import pytest
 import torch
 
 import heedful
-from heedful.data.documents import Documents, read_documents, read_text
+from heedful.apply import inference
+from heedful.apply.inference import PackedLinear
+from heedful.data.text.documents import Documents, read_documents, read_text
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError, MissingError
-from heedful.models import inference
-from heedful.models.inference import PackedLinear
-from heedful.tasks.check import check
-from heedful.tasks.exchange import export_model
-from heedful.tasks.folder import parameters
-from heedful.tasks.generate import Block, LanguageTask, cross_entropy
-from heedful.tasks.recipe import Recipe, TrainRecipe, build, override
-from heedful.tasks.run import Finished, Measured, train
-from heedful.tasks.translate import Translator
+from heedful.run.folder import parameters
+from heedful.run.recipe import Recipe, override
+from heedful.run.train import Finished, Measured
+from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.train import GenerateTask
+from heedful.tasks.recipes import build
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.check import check
+from heedful.verbs.exchange import export_model
+from heedful.verbs.train import train
 from made import made_corpus
 
 PAIRS = made_corpus(150).train
@@ -66,8 +70,8 @@ def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path,
     for one, other in zip(*(parameters(each.model).items() for each in (small, large)), strict=True):
         assert one[0] == other[0]
         assert torch.equal(one[1], other[1])
-    block = Block(*torch.randint(3, 9, (2, 2, 12)), torch.ones(2, 12, dtype=torch.int64))
-    losses = [float(cross_entropy(each.model, block, across=True).total.detach()) for each in (small, large)]
+    block = TextBatch(*torch.randint(3, 9, (2, 2, 12)), torch.ones(2, 12, dtype=torch.int64))
+    losses = [float(next_token_loss(each.model, block, across=True).total.detach()) for each in (small, large)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert small.evaluate(TEXTS[:9]).loss == pytest.approx(large.evaluate(TEXTS[:9]).loss, rel=1e-5)
     export_model(run[0], tmp_path / "large")
@@ -159,9 +163,9 @@ def test_samples_seeds_and_stops(run):
 @pytest.mark.parametrize("across", [True, False])
 def test_every_token_is_learnt_from_once_an_epoch(across):
     documents = [[10, 11, 12], [20], [30, 31]] * 30
-    task = LanguageTask(documents, TrainRecipe(tokens=64), context=8, across=across)
+    task = GenerateTask(documents, SmoothedTrain(tokens=64), context=8, across=across)
     for epoch in (0, 1):
-        blocks = task.batches(epoch)
+        blocks = task.batches(epoch, None)
         tokens = torch.cat([block.tokens for block in blocks])
         following = torch.cat([block.following for block in blocks])
         assert torch.equal(tokens[:, 1:], following[:, :-1])
@@ -169,9 +173,9 @@ def test_every_token_is_learnt_from_once_an_epoch(across):
         segments = torch.cat([block.segments for block in blocks])
         same = segments[:, 1:] == segments[:, :-1]
         assert torch.equal(same, torch.ones_like(same) if across else tokens[:, 1:] != BOS)
-    assert not torch.equal(task.batches(0)[0].tokens, task.batches(1)[0].tokens)
+    assert not torch.equal(task.batches(0, None)[0].tokens, task.batches(1, None)[0].tokens)
     with pytest.raises(InputError, match="do not fill one row"):
-        LanguageTask([[1, 2]], TrainRecipe(), context=64, across=across)
+        GenerateTask([[1, 2]], SmoothedTrain(), context=64, across=across)
 
 
 def test_text_is_read_from_files_lines_and_folders(tmp_path):

@@ -6,19 +6,19 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from heedful.data.documents import Documents
+from heedful.apply.inference import quick_copy
+from heedful.core.seeds import counter_seed
+from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, train_tokenizer
 from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import sample
 from heedful.errors import InputError
-from heedful.models.inference import quick_copy
 from heedful.models.lm import LM
 from heedful.models.presets import Decoder, language_model
-from heedful.tasks import generate
-from heedful.tasks.generate import LanguageModel
-from heedful.tasks.recipe import build
-from heedful.tasks.run import train
-from heedful.train.loop import counter_seed
+from heedful.tasks.generate import use as generate
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.recipes import build
+from heedful.verbs.train import train
 from made import made_corpus
 
 PAIRS = made_corpus(400).train

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.data.solved import Solved
+from heedful.data.text.solved import Solved
 from heedful.data.tokenizer import BOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, language_model
-from heedful.tasks.generate import Choice, Generated, LanguageModel
-from heedful.tasks.in_context import RULES, Asking, evaluate, exam, lay_out
+from heedful.tasks.generate.in_context import RULES, Asking, evaluate_in_context, exam, lay_out
+from heedful.tasks.generate.use import Choice, Generated, LanguageModel
 
 KINDS = ("colour", "animal")
 WORDS = [("red", "dog"), ("green", "cat"), ("blue", "cow"), ("pink", "fox"), ("grey", "hen")]
@@ -104,7 +104,7 @@ def test_many_contexts_are_weighed_as_each_alone(monkeypatch):
     choices = [["colour", "animal"], ["red"], ["animal", "colour", "col", "hen\nhen"], ["s", "ce"]]
     alone = [model.weigh([context], [own])[0] for context, own in zip(contexts, choices, strict=True)]
     for tokens in (16384, 40):  # all in one batch, and in several
-        monkeypatch.setattr("heedful.tasks.generate.SCORED", tokens)
+        monkeypatch.setattr("heedful.tasks.generate.use.SCORED", tokens)
         for one, other in zip(model.weigh(contexts, choices), alone, strict=True):
             assert [each.choice for each in one] == [each.choice for each in other]
             assert [each.logprob for each in one] == pytest.approx([each.logprob for each in other], rel=1e-5)
@@ -170,12 +170,12 @@ def test_an_exam_is_scored_by_its_letters():
     asked = [exam(PASSAGE, [question]) for question in QUESTIONS]
     sheet = "".join(model.choose(text + " ", own)[0].choice for text, own in zip(asked, letters, strict=True))
     examples = [Solved(*row) for row in zip(asked, answers, letters, strict=True)]
-    found = evaluate(model, examples, Asking())
+    found = evaluate_in_context(model, examples, Asking())
     assert "".join(found.said) == sheet
     assert found.accuracy == sum(map(str.__eq__, sheet, answers)) / 5
     assert found.chance == pytest.approx((4 / 4 + 1 / 2) / 5)
     whole = Solved(exam(PASSAGE, QUESTIONS), answers, (answers, "DDDDD", "AAAAA"))
-    (said,) = evaluate(model, [whole], Asking()).said
+    (said,) = evaluate_in_context(model, [whole], Asking()).said
     assert said == model.choose(whole.input + " ", whole.choices)[0].choice
 
 
@@ -187,7 +187,7 @@ def prompts_of(model: Remembering) -> list[str]:
 def test_shots_are_others_drawn_for_each_example_alone():
     def asked(examples: Sequence[Solved] = EXAMPLES, pool: Sequence[Solved] | None = None, **how: Any) -> list[str]:
         model = loud()
-        evaluate(model, examples, Asking(shots=4, **how), pool=pool)
+        evaluate_in_context(model, examples, Asking(shots=4, **how), pool=pool)
         return prompts_of(model)
 
     prompts = asked()
@@ -209,7 +209,7 @@ def test_each_rule_says_what_its_formula_says():
     model = loud()
     choices = ("colour", "animal", "a very long answer", "z")
     examples = [replace(one, choices=choices) for one in EXAMPLES]
-    found = evaluate(model, examples, Asking(shots=2, delimiter=" -> "))
+    found = evaluate_in_context(model, examples, Asking(shots=2, delimiter=" -> "))
     assert list(found.accuracies) == ["sum", "per_token", "per_byte", "unconditional"]
     said: dict[str, list[str]] = {name: [] for name in found.accuracies}
     for prompt in prompts_of(model)[: len(examples)]:
@@ -242,24 +242,24 @@ def test_the_tokens_that_count_are_those_of_the_prompt():
 
 def test_the_answers_of_all_are_choices_where_there_are_none():
     model = loud()
-    found = evaluate(model, EXAMPLES, Asking())
+    found = evaluate_in_context(model, EXAMPLES, Asking())
     assert found.chance == 0.5
     assert {choices for _, choices in model.weighed} == {("colour", "animal")}
-    evaluate(model, [*EXAMPLES, Solved("red", "hue", ("hue", "beast"))], Asking())
+    evaluate_in_context(model, [*EXAMPLES, Solved("red", "hue", ("hue", "beast"))], Asking())
     assert model.weighed[-1] == (" ", ("hue", "beast"))
     many = [Solved(str(i), str(i)) for i in range(51)]
     with pytest.raises(InputError, match='no "choices", and 51 different answers, expected 2 to 50'):
-        evaluate(model, many, Asking())
+        evaluate_in_context(model, many, Asking())
     with pytest.raises(InputError, match='no "choices", and 1 different answers'):
-        evaluate(model, EXAMPLES[::2], Asking())
-    assert evaluate(model, many[:50], Asking()).chance == pytest.approx(1 / 50)
+        evaluate_in_context(model, EXAMPLES[::2], Asking())
+    assert evaluate_in_context(model, many[:50], Asking()).chance == pytest.approx(1 / 50)
 
 
 @pytest.mark.parametrize("context", range(44, 52))
 def test_a_prompt_without_room_loses_its_oldest_shots(context):
     model, roomy = loud(kind="chars", context=context), loud(kind="chars", context=200)
-    assert evaluate(roomy, EXAMPLES, Asking(shots=6)).notes == []
-    found = evaluate(model, EXAMPLES, Asking(shots=6))
+    assert evaluate_in_context(roomy, EXAMPLES, Asking(shots=6)).notes == []
+    found = evaluate_in_context(model, EXAMPLES, Asking(shots=6))
     lost = []
     for whole, prompt in zip(prompts_of(roomy), prompts_of(model), strict=True):
         assert whole.endswith(prompt)
@@ -276,12 +276,12 @@ def test_a_prompt_without_room_loses_its_oldest_shots(context):
 def test_an_example_that_is_too_long_alone_loses_its_beginning():
     model = loud(context=12)
     long = Solved("red green blue pink grey " * 4, "colour", ("colour", "animal"))
-    (said,) = evaluate(model, [long], Asking(), pool=EXAMPLES).said
-    found = evaluate(model, [long], Asking(shots=3), pool=EXAMPLES)
+    (said,) = evaluate_in_context(model, [long], Asking(), pool=EXAMPLES).said
+    found = evaluate_in_context(model, [long], Asking(shots=3), pool=EXAMPLES)
     assert found.said == [said]
     (note,) = found.notes
     assert "3 shots of 1 prompts are left out, the oldest first; 1 examples, too long alone, lose" in note
-    assert len(evaluate(model, [long], Asking(shots=3, by="match"), pool=EXAMPLES).said) == 1
+    assert len(evaluate_in_context(model, [long], Asking(shots=3, by="match"), pool=EXAMPLES).said) == 1
 
 
 @pytest.mark.parametrize("kind", ["bpe", "chars"])
@@ -289,8 +289,8 @@ def test_an_example_that_is_too_long_alone_loses_its_beginning():
 def test_by_match_is_greedy_generation_up_to_the_separator(kind, delimiter, separator):
     model = loud(kind=kind, context=200)
     asking = Asking(shots=2, delimiter=delimiter, separator=separator, by="match")
-    said = evaluate(model, EXAMPLES, asking).said
-    evaluate(model, EXAMPLES, replace(asking, by="likelihood"))  # of the same prompts
+    said = evaluate_in_context(model, EXAMPLES, asking).said
+    evaluate_in_context(model, EXAMPLES, replace(asking, by="likelihood"))  # of the same prompts
     spaces = " " if delimiter.endswith(" ") else ""
     endings = model.tokenizer.encode_whole([f"{spaces}{kind}{separator}" for kind in KINDS])
     for (prompt, _), one in zip(model.weighed, said, strict=False):
@@ -312,21 +312,23 @@ class Saying(LanguageModel):
 def test_matches_are_counted():
     quiet = loud()
     model = Saying(quiet.model, quiet.tokenizer, quiet.about)
-    found = evaluate(model, EXAMPLES[:3], Asking(by="match"))
+    found = evaluate_in_context(model, EXAMPLES[:3], Asking(by="match"))
     assert found.said == ["colour"] * 3
     assert found.accuracies == {"match": pytest.approx(2 / 3)}
     assert found.chance is None
-    assert evaluate(model, EXAMPLES[:3], Asking(by="match", separator=" ")).said == ["colour"] * 3
-    assert evaluate(model, [replace(one, choices=KINDS) for one in EXAMPLES], Asking(by="match")).chance == 0.5
+    assert evaluate_in_context(model, EXAMPLES[:3], Asking(by="match", separator=" ")).said == ["colour"] * 3
+    assert (
+        evaluate_in_context(model, [replace(one, choices=KINDS) for one in EXAMPLES], Asking(by="match")).chance == 0.5
+    )
 
 
 def test_what_cannot_be_asked_is_said():
     model = loud()
     with pytest.raises(InputError, match="there is nothing to ask"):
-        evaluate(model, [], Asking())
+        evaluate_in_context(model, [], Asking())
     with pytest.raises(InputError, match="'guess' is no way to answer"):
-        evaluate(model, EXAMPLES, Asking(by="guess"))
+        evaluate_in_context(model, EXAMPLES, Asking(by="guess"))
     with pytest.raises(InputError, match="10 shots asked for, and there are 9 examples to take them from"):
-        evaluate(model, EXAMPLES, Asking(shots=10))
+        evaluate_in_context(model, EXAMPLES, Asking(shots=10))
     with pytest.raises(InputError, match="2 shots asked for, and there are 1 examples"):
-        evaluate(model, EXAMPLES, Asking(shots=2), pool=EXAMPLES[:2])
+        evaluate_in_context(model, EXAMPLES, Asking(shots=2), pool=EXAMPLES[:2])

@@ -10,8 +10,9 @@ from heedful.errors import InputError
 from heedful.look.page import attention_view
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnly, Transformer, translator
-from heedful.tasks.look import draw, look
-from heedful.tasks.translate import Translator
+from heedful.tasks.shared.look import draw_text
+from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.use import Translator
 
 SIZES = {"d_model": 32, "n_heads": 2, "d_ff": 64, "order": "pre"}
 TEXT, TARGET = "ba de gi", "GI DE BA KO LU MA"
@@ -31,7 +32,7 @@ def alone(corpus):
 
 def test_a_decoder_alone_looks_at_the_source_and_at_what_it_said(alone):
     """A row a target token, a column a token of either: what is below the row in the target is not seen."""
-    looked = look(alone, TEXT, target=TARGET)
+    looked = look_at_translation(alone, TEXT, target=TARGET)
     names = [f"lm.stack.blocks.{i}.self_attention" for i in range(3)]
     S, T = len(looked.source), len(looked.said)
     assert list(looked.weights) == names
@@ -47,24 +48,26 @@ def test_a_decoder_alone_looks_at_the_source_and_at_what_it_said(alone):
         ("self", "produced", "both", False)
     }
     for kind in ("png", "svg", "html"):
-        assert len(draw(looked, kind)) > 2000
-    svg = draw(looked, "svg", head=1).decode()
+        assert len(draw_text(looked, kind)) > 2000
+    svg = draw_text(looked, "svg", head=1).decode()
     assert all(f">{html.escape(piece)}<" in svg for piece in (*looked.source, *looked.read))
 
 
 def test_layers_are_chosen_by_name(alone):
-    assert list(look(alone, TEXT, layers="*.2.self_attention").weights) == ["lm.stack.blocks.2.self_attention"]
+    assert list(look_at_translation(alone, TEXT, layers="*.2.self_attention").weights) == [
+        "lm.stack.blocks.2.self_attention"
+    ]
     with pytest.raises(InputError, match="no attention layer matches 'decoder"):
-        look(alone, TEXT, layers="decoder.*")
+        look_at_translation(alone, TEXT, layers="decoder.*")
 
 
 def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
-    looked = look(
+    looked = look_at_translation(
         translating(Transformer(encoder_layers=1, decoder_layers=2, **SIZES), corpus), "ba " * 9, target=TARGET
     )
     names = ["encoder.blocks.0.self_attention"]
     names += [f"decoder.blocks.{i}.{kind}_attention" for i in range(2) for kind in ("self", "cross")]
     assert list(looked.weights) == names
-    svg = draw(looked, "svg").decode()
+    svg = draw_text(looked, "svg").decode()
     assert "decoder.blocks.1.cross_attention" in svg
     assert "self_attention" not in svg

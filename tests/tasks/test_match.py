@@ -7,17 +7,19 @@ import torch
 
 import heedful
 from heedful import cli
-from heedful.data.captions import Captioned, CaptionedImages
-from heedful.data.images import read_image, to_image
+from heedful.data.images.captions import Captioned, CaptionedImages
+from heedful.data.images.files import read_image, to_image
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.tasks.check import check
-from heedful.tasks.look_match import draw, look
-from heedful.tasks.match import About, Batch, Matcher
-from heedful.tasks.match_job import MatchJob
-from heedful.tasks.recipe import build, override
-from heedful.tasks.run import Finished, Trained, train
-from heedful.train.loss import contrastive
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.match.look import draw_texts, look_at_texts
+from heedful.tasks.match.train import CaptionBatch, MatchJob
+from heedful.tasks.match.use import Matcher, MatchSpec
+from heedful.tasks.recipes import build
+from heedful.training.loss import contrastive
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 
 N = 20
 PIXELS = torch.randint(0, 256, (N, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -31,7 +33,7 @@ def part(count):
 
 
 def corpus():
-    return CaptionedImages(part(N), part(8), {"test": part(6)}, "made", 3, (16, 16))
+    return CaptionedImages(part(N), part(8), {"test": part(6)}, "made", channels=3, size=(16, 16))
 
 
 def recipe(**changes):
@@ -138,10 +140,10 @@ def test_a_text_of_several_pictures_is_no_error():
     """Pictures 0 and 5 share a text, and picture 1 has a twin, whose texts are its own too."""
     pixels = PIXELS.clone()
     pixels[7] = pixels[1]
-    job = MatchJob(recipe(), CaptionedImages(Captioned(pixels, TEXTS), part(8), {}, "made", 3, (16, 16)))
+    job = MatchJob(recipe(), CaptionedImages(Captioned(pixels, TEXTS), part(8), {}, "made", channels=3, size=(16, 16)))
     task = job.task(None)
     again = [task.texts[i][1] for i in range(N)]
-    same = task.same(Batch(0, [0, 1, 5, 7, 2], [again[0], task.texts[1][0], again[5], again[7], again[7]]))
+    same = task.same(CaptionBatch(0, [0, 1, 5, 7, 2], [again[0], task.texts[1][0], again[5], again[7], again[7]]))
     expected = [
         [True, False, True, False, False],
         [False, True, False, True, True],
@@ -158,22 +160,22 @@ def test_a_text_of_several_pictures_is_no_error():
 
 def test_each_epoch_draws_texts_anew_and_has_each_picture_once():
     task = MatchJob(recipe(), corpus()).task(None)
-    epochs = [task.batches(epoch) for epoch in range(24)]
+    epochs = [task.batches(epoch, None) for epoch in range(24)]
     for batches in epochs:
         assert sorted(i for batch in batches for i in batch.pictures) == list(range(N))
-        assert [batch.rows for batch in batches] == [7, 7, 6]
+        assert [len(batch.pictures) for batch in batches] == [7, 7, 6]
     drawn = [
         {i: text for batch in batches for i, text in zip(batch.pictures, batch.texts, strict=True)}
         for batches in epochs
     ]
     assert all({own[i] for own in drawn} == set(task.texts[i]) for i in range(N))
-    assert task.batches(3) == epochs[3]
+    assert task.batches(3, None) == epochs[3]
 
 
 def test_a_temperature_that_is_too_low_counts_as_the_lowest(tmp_path):
     job = MatchJob(recipe(), corpus())
     model = make_model(job.config)
-    batch = job.task(model).batches(0)[0]
+    batch = job.task(model).batches(0, None)[0]
     losses = []
     for scale in (100.0, 300.0):
         with torch.no_grad():
@@ -190,7 +192,7 @@ def test_equal_vectors_find_nothing():
     job = MatchJob(recipe(), corpus())
     model = make_model(job.config)
     torch.nn.init.zeros_(model.image_out.weight)
-    found = Matcher(model, job.tokenizer, job._task()).evaluate(part(N))
+    found = Matcher(model, job.tokenizer, job.spec()).evaluate(part(N))
     assert max(score for name, score in found.items() if name != "loss") == 0
 
 
@@ -225,26 +227,26 @@ def test_looking_tells_where_a_text_is_near(run, files):
     for name, parameter in matcher.model.image.named_parameters():
         if "attention.out" in name:
             torch.nn.init.zeros_(parameter)
-    before = look(matcher, files[0], ["picture", "other"])
+    before = look_at_texts(matcher, files[0], ["picture", "other"])
     changed = read_image(files[0])
     changed[:, 8:, :8] = 255 - changed[:, 8:, :8]
     to_image(changed).save(files[0].with_name("changed.bmp"))
-    after = look(matcher, files[0].with_name("changed.bmp"), ["picture", "other"])
+    after = look_at_texts(matcher, files[0].with_name("changed.bmp"), ["picture", "other"])
     for text, cosines in before.cosines.items():
         differs = (cosines - after.cosines[text]).abs() > 1e-4
         assert differs.tolist() == [[False, False], [True, False]]
         assert cosines.abs().max() <= 1 + 1e-5
-    assert draw(before, "png")[:4] == b"\x89PNG"
-    assert b"<svg" in draw(before, "svg")
-    page = draw(before, "html").decode()
+    assert draw_texts(before, "png")[:4] == b"\x89PNG"
+    assert b"<svg" in draw_texts(before, "svg")
+    page = draw_texts(before, "html").decode()
     assert page.count("<img ") == 1 + len(before.cosines)
     assert "script" not in page
 
 
 def test_it_reads_texts_in_lower_case(run):
     matcher = heedful.load(run[0])
-    assert isinstance(matcher.says, About)
-    assert matcher.says.lower
+    assert isinstance(matcher.spec, MatchSpec)
+    assert matcher.spec.lower
     torch.testing.assert_close(matcher.embed_texts(["PICTURE"]), matcher.embed_texts(["picture"]))
     with pytest.raises(InputError, match="an empty text"):
         matcher.embed_texts([" "])

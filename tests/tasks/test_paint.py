@@ -10,14 +10,16 @@ from PIL import Image
 
 import heedful
 from heedful import cli
-from heedful.data.images import to_image
-from heedful.data.labelled_images import LabelledImages, Part
+from heedful.data.images.files import to_image
+from heedful.data.images.labelled import LabelledImages, Part
 from heedful.errors import InputError
-from heedful.tasks.exchange import export_model
-from heedful.tasks.paint import Painter
-from heedful.tasks.paint_job import PaintJob
-from heedful.tasks.recipe import Recipe, build, override
-from heedful.tasks.run import Finished, Trained, train
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.paint.train import PaintJob
+from heedful.tasks.paint.use import Painter
+from heedful.tasks.recipes import build
+from heedful.verbs.exchange import export_model
+from heedful.verbs.train import train
 
 SIZE = 8
 
@@ -30,7 +32,7 @@ def part(n):
 @pytest.fixture(scope="module")
 def corpus():
     torch.manual_seed(0)
-    return LabelledImages(part(12), part(4), {"test": part(5)}, "made", 3, (10, 9))
+    return LabelledImages(part(12), part(4), {"test": part(5)}, "made", channels=3, size=(10, 9))
 
 
 def recipe(**changes):
@@ -79,7 +81,7 @@ def test_a_run_paints(run, corpus):
     made = painter.paint(samples=3)
     assert (made.shape, made.dtype) == ((1, 3, 3, SIZE, SIZE), torch.uint8)
     colours = {tuple(pixel) for pixel in made.movedim(2, -1).reshape(-1, 3).tolist()}
-    assert colours <= set(painter.says.palette.colours)
+    assert colours <= set(painter.spec.palette.colours)
     kept = [json.loads((out / name).read_text())["palette"] for name in ("data.json", "task.json")]
     assert kept[0] == kept[1]
     with Image.open(out / "samples" / "step-4.png") as sheet:
@@ -90,9 +92,9 @@ def test_a_run_paints(run, corpus):
 def test_the_loss_is_that_of_every_pixel_after_those_before(run, corpus):
     """By hand, a picture and a pixel at a time."""
     painter, images = loud(run[0]), corpus.tests["test"].images[:2]
-    palette, nats = painter.says.palette, 0.0
+    palette, nats = painter.spec.palette, 0.0
     for picture in images:
-        numbers = palette.numbers(painter.says.preparation([picture])).flatten().tolist()
+        numbers = palette.numbers(painter.spec.preparation([picture])).flatten().tolist()
         state = painter.model.start(torch.zeros(1, 0, dtype=torch.long))
         for before, number in zip([len(palette), *numbers], numbers, strict=False):
             with torch.no_grad():
@@ -110,7 +112,7 @@ def test_a_batch_is_one_by_one_and_what_is_given_stays(run, files):
     assert torch.equal(made, painter.paint(begun, samples=2, seed=3, batch=1))
     assert not torch.equal(made, painter.paint(begun, samples=2, seed=4))
     assert not torch.equal(made[:, 0], made[:, 1])
-    given = painter.says.palette.paint(begun.view(3, 6, SIZE))
+    given = painter.spec.palette.paint(begun.view(3, 6, SIZE))
     assert torch.equal(made[:, :, :, :6], given[:, None].expand(3, 2, 3, 6, SIZE))
     greedy = painter.paint(begun, temperature=0.0)
     assert torch.equal(greedy[1:2], painter.paint(begun[1:2], temperature=0.0))
@@ -129,11 +131,11 @@ def test_going_on_is_as_if_nothing_had_happened(tmp_path, corpus):
 
 
 def test_another_training_begins_with_it(run, corpus):
-    plan = override(Recipe(task="paint", start_from=str(run[0])), ["train.steps=1"])
+    plan = override(heedful.recipe("paint", start_from=str(run[0])), ["train.steps=1"])
     job, before = PaintJob(plan, corpus), heedful.load(run[0])
     model = heedful.models.make_model(job.config)
     job.begin(model)
-    assert job.about == before.says
+    assert job.answers == before.spec
     assert torch.equal(model.embed.tokens.weight, before.model.embed.tokens.weight)
     with pytest.raises(InputError, match="cannot be chosen"):
         PaintJob(override(plan, ["images.size=9"]), corpus)
@@ -141,8 +143,8 @@ def test_another_training_begins_with_it(run, corpus):
 
 def test_greys_by_themselves(corpus):
     train, valid = (Part(each.images[:, :1], each.labels) for each in (corpus.train, corpus.valid))
-    grey = LabelledImages(train, valid, {}, "made", 1, (10, 9))
-    about = PaintJob(build({"task": "paint"}, where="test"), grey).about
+    grey = LabelledImages(train, valid, {}, "made", channels=1, size=(10, 9))
+    about = PaintJob(build({"task": "paint"}, where="test"), grey).answers
     assert (len(about.palette), about.palette.colours[1], about.pixels) == (16, (17,), 784)
 
 

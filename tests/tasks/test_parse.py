@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from heedful import cli
-from heedful.data.trees import parse_trees
+from heedful.data.text.trees import parse_trees
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.tasks.check import check
-from heedful.tasks.parse import Parser
-from heedful.tasks.parse_job import ParseJob
-from heedful.tasks.recipe import build
+from heedful.tasks.parse.train import ParseJob
+from heedful.tasks.parse.use import Parser
+from heedful.tasks.recipes import build
+from heedful.verbs.check import check
 
 TREES = [
     f"( (S (NP-SBJ (DT {one}) (NN {two})) (VP (VBZ runs) (NP (-NONE- *)) (PP (IN to) (NP (DT {two})))) (. .)) )"
@@ -85,7 +85,7 @@ def test_a_sentence_without_places_is_refused(data):
     recipe = build({"task": "parse", "preset": "bart-base", "model": bart | {"context": 20}}, where="test")
     recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"path": str(data), "vocab_size": 300})})
     job = ParseJob(recipe)
-    parser = Parser(make_model(job.config), job.tokenizer, job.about)
+    parser = Parser(make_model(job.config), job.tokenizer, job.spec())
     (tree,) = parser.parse(["a b c d e f g h"])
     assert len(tree.words()) == 8
     with pytest.raises(InputError, match="a sentence of 30 words needs"):

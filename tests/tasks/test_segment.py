@@ -5,13 +5,15 @@ import torch
 from PIL import Image
 
 import heedful
-from heedful.data import shapes
-from heedful.data.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
+from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
+from heedful.data.made import shapes
 from heedful.errors import InputError
-from heedful.tasks.recipe import Recipe, build, override
-from heedful.tasks.run import Finished, Trained, train
-from heedful.tasks.segment import confusion, enlarged, overlaps, pixel_loss
-from heedful.tasks.segment_job import SegmentJob
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.recipes import build
+from heedful.tasks.segment.train import SegmentJob
+from heedful.tasks.segment.use import confusion, enlarged, overlaps, pixel_loss
+from heedful.verbs.train import train
 
 SMALL = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
 SMALL |= {"d_head": 16}
@@ -25,7 +27,15 @@ def part(name, count):
 
 
 def corpus(classes=SHAPES):
-    return MaskedImages(part("train", 10), part("valid", 4), {"test": part("test", 5)}, classes, "made", 3, (64, 64))
+    return MaskedImages(
+        part("train", 10),
+        part("valid", 4),
+        {"test": part("test", 5)},
+        "made",
+        channels=3,
+        size=(64, 64),
+        classes=classes,
+    )
 
 
 def recipe(**changes):
@@ -76,7 +86,7 @@ def test_going_on_is_as_if_nothing_had_happened(tmp_path):
 
 def test_another_training_begins_with_it(run):
     named = corpus(Classes(("a", "b", "c", "d"), (0, 1, 2, 3)))
-    plan = override(Recipe(task="segment", start_from=str(run[0])), ["train.steps=1"])
+    plan = override(heedful.recipe("segment", start_from=str(run[0])), ["train.steps=1"])
     job, before = SegmentJob(plan, named), heedful.load(run[0]).model
     model = heedful.models.make_model(job.config)
     job.begin(model)

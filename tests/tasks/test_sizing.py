@@ -2,10 +2,10 @@
 
 import pytest
 
-from heedful.tasks import sizing
-from heedful.tasks.recipe import Recipe, TrainRecipe
-from heedful.tasks.run import train
-from heedful.tasks.sizing import sized
+import heedful
+from heedful.tasks.generate import sizing
+from heedful.tasks.generate.sizing import sized
+from heedful.verbs.train import train
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def text(tmp_path):
 
 def wanted(text, minutes):
     data = {"path": str(text), "tokenizer": "chars"}
-    return Recipe(task="generate", data=data, train=TrainRecipe(minutes=minutes))
+    return heedful.recipe("generate", data=data, train={"minutes": minutes})
 
 
 def test_more_minutes_make_a_larger_model(text, tmp_path, monkeypatch):

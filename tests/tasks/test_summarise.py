@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from heedful import cli
-from heedful.data.text import Pairs, read_parallel
+from heedful.data.text.pairs import Pairs, read_parallel
 from heedful.errors import InputError, MissingError
-from heedful.tasks.recipe import build
-from heedful.tasks.scores import score_bleu, score_rouge
-from heedful.tasks.translation_job import TranslationJob
+from heedful.metrics.texts import score_bleu, score_rouge
+from heedful.tasks.recipes import build
+from heedful.tasks.translate.train import TranslateJob
 
 SETTINGS = {"model.d_model": 16, "model.n_heads": 2, "model.d_ff": 32, "model.encoder_layers": 1}
 SETTINGS |= {"model.decoder_layers": 1, "data.vocab_size": 300}
@@ -72,12 +72,12 @@ def test_without_the_package_it_is_told_before_training(data, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("heedful.tasks.scores.import_module", absent)
+    monkeypatch.setattr("heedful.metrics.texts.import_module", absent)
     recipe = build(
         {"task": "summarise", "data": {"path": str(data), "source": "abstract", "target": "short"}}, where=""
     )
     with pytest.raises(MissingError, match="ROUGE needs the package rouge-score"):
-        TranslationJob(recipe)
+        TranslateJob(recipe)
     assert importlib.import_module("rouge_score")
 
 

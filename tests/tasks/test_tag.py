@@ -5,16 +5,18 @@ import torch
 
 import heedful
 from heedful.data.parts import Parts
-from heedful.data.tagged import Sentence
+from heedful.data.text.tagged import Sentence
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
+from heedful.metrics.labels import has_spans, span_scores, spans
 from heedful.models import make_model
-from heedful.tasks.check import check
-from heedful.tasks.metrics import has_spans, span_scores, spans
-from heedful.tasks.recipe import build, override
-from heedful.tasks.run import Finished, Trained, train
-from heedful.tasks.tag import NONE, Layout, TagTask, batch_of, labelled
-from heedful.tasks.tag_job import TagJob
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Trained
+from heedful.tasks.recipes import build
+from heedful.tasks.tag.layout import NONE, TagLayout, tag_batch, tagged_pieces
+from heedful.tasks.tag.train import TagJob, TagTask
+from heedful.verbs.check import check
+from heedful.verbs.train import train
 
 WORDS = ["ba", "dede", "gi", "kokoko", "lu"]
 TEXTS = [(a, b, c) for a in WORDS for b in WORDS for c in WORDS]
@@ -67,10 +69,10 @@ def test_a_sentence_does_not_depend_on_its_neighbours(run):
 
 
 def test_a_label_is_at_the_first_token_of_its_word():
-    layout = Layout(TOKENIZER, 24)
+    layout = TagLayout(TOKENIZER, 24)
     ba, dede = TOKENIZER.encode(["ba", "dede"])
-    (one,) = labelled(layout, [Sentence(("ba", "dede"), ("O", "B-X"))], ["B-X", "O"])
-    batch = batch_of([one])
+    (one,) = tagged_pieces(layout, [Sentence(("ba", "dede"), ("O", "B-X"))], ["B-X", "O"])
+    batch = tag_batch([one])
     assert batch.tokens[0].tolist() == [BOS, *ba, *dede, EOS]
     wanted = [NONE] * (2 + len(ba) + len(dede))
     wanted[1], wanted[1 + len(ba)] = 1, 0
@@ -81,17 +83,17 @@ def test_every_word_of_a_long_sentence_is_labelled(run):
     model = heedful.load(run[0])
     words = list(WORDS * 8)
     assert [word.word for word in model.tag_words([words])[0]] == words
-    pieces = Layout(TOKENIZER, 10).encode([words])[0]
+    pieces = TagLayout(TOKENIZER, 10).encode([words])[0]
     assert max(len(piece.framed.tokens) for piece in pieces) <= 10
     assert sum(len(piece.places) for piece in pieces) == len(words)
 
 
 def test_the_loss_counts_words_and_leaves_out_labels_that_were_not_learnt():
-    layout = Layout(TOKENIZER, 24)
-    examples = labelled(layout, [Sentence(("ba", "lu"), ("O", "new"))], ["B-X", "O"])
+    layout = TagLayout(TOKENIZER, 24)
+    examples = tagged_pieces(layout, [Sentence(("ba", "lu"), ("O", "new"))], ["B-X", "O"])
     model = make_model(TagJob(recipe(), CORPUS).config).eval()
     with torch.no_grad():
-        found = TagTask(examples, recipe().train).loss(model, batch_of(examples))
+        found = TagTask(examples, recipe().train).loss(model, tag_batch(examples))
         logits = model(torch.tensor([examples[0][0].framed.tokens]))[0, 1]
     assert found.count == 1
     assert float(found.total) == pytest.approx(-float(logits.log_softmax(0)[1]), rel=1e-5)

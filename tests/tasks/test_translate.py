@@ -6,15 +6,18 @@ import sys
 import pytest
 import torch
 
-from heedful.data.text import Pairs
+from heedful.apply import inference
+from heedful.apply.inference import for_inference
+from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
-from heedful.models import inference, make_model
-from heedful.models.inference import for_inference
+from heedful.decode.processes import Processes
+from heedful.models import make_model
 from heedful.models.presets import DecoderOnly, Transformer, translator
-from heedful.tasks import translate
-from heedful.tasks.processes import Processes
-from heedful.tasks.recipe import TrainRecipe
-from heedful.tasks.translate import TranslationTask, Translator, cross_entropy
+from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate import use as translate
+from heedful.tasks.translate.losses import cross_entropy
+from heedful.tasks.translate.train import TranslationTask
+from heedful.tasks.translate.use import Translator
 
 ROWS = {
     "transformer": Transformer(
@@ -122,8 +125,8 @@ def test_scores_are_sacrebleus(model):
 def test_packed_rows_have_the_loss_of_their_sentences(model):
     sides = (["ba de gi", "ko", "lu ma ne pi", "ro su"], ["GI DE BA", "KO", "PI NE MA LU", "SU RO"])
     pairs = list(zip(*(model.source.encode(side) for side in sides), strict=True))
-    packed = TranslationTask(pairs, TrainRecipe(tokens=64, row=64), packs=True).batches(0)
-    single = TranslationTask(pairs, TrainRecipe(tokens=64, row=8), packs=False).batches(0)
+    packed = TranslationTask(pairs, PackedTrain(tokens=64, row=64), packs=True).batches(0, None)
+    single = TranslationTask(pairs, PackedTrain(tokens=64, row=8), packs=False).batches(0, None)
     assert packed[0].target_segments.max() > 1
     sums = []
     for batches in (packed, single):

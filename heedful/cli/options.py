@@ -1,0 +1,63 @@
+"""Options of a command that come from the rows of the tasks: each names a dataclass of those that its models read."""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from typer.models import OptionInfo
+
+from heedful.errors import InputError
+from heedful.run.task import Lazy
+
+
+def united(kinds: Iterable[Lazy[type[Any]] | None]) -> dict[str, inspect.Parameter]:
+    """The fields of all of these dataclasses as parameters, each name once."""
+    found: dict[str, inspect.Parameter] = {}
+    for lazy in dict.fromkeys(kinds):
+        if lazy is None:
+            continue
+        kind = lazy()
+        hints = typing.get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            found.setdefault(
+                field.name,
+                inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+                ),
+            )
+    return found
+
+
+def with_options(function: Callable[..., None], options: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
+    """A command that takes these options too; its function gets them as `options`, a dict by name."""
+    signature = inspect.signature(function)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
+    positional = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    parameters = [*positional, *options.values()]
+
+    def command(**words: Any) -> None:
+        chosen = {name: words.pop(name) for name in options}
+        function(**words, options=chosen)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def chosen_of(kind: type[Any], options: Mapping[str, Any], known: Mapping[str, inspect.Parameter], where: str) -> Any:
+    """The options that this kind has. Raises InputError for another that was given."""
+    own = {field.name for field in dataclasses.fields(kind)}
+    for name, value in options.items():
+        if name not in own and value != known[name].default:
+            raise InputError(f"{_word(known[name])} is not used by this model", where=where, fix="leave it out")
+    return kind(**{name: value for name, value in options.items() if name in own})
+
+
+def _word(parameter: inspect.Parameter) -> str:
+    """What is typed for it."""
+    marks = (mark for mark in typing.get_args(parameter.annotation)[1:] if isinstance(mark, OptionInfo))
+    words = (word for mark in marks for word in (mark.default, *(mark.param_decls or ())))
+    return next((word for word in words if isinstance(word, str)), f"--{parameter.name.replace('_', '-')}")

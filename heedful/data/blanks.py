@@ -1,0 +1,162 @@
+"""Texts with hidden words: rows of them, packed, with what is to be named and which pairs are to be told apart."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from heedful.core.seeds import counter_seed
+from heedful.data.batches import Ends, pack_rows
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+
+Ids = list[int]
+PairKind = Literal["none", "next", "order"]
+SHARE = 0.15  # of the tokens are chosen
+HIDDEN, OTHER = 0.8, 0.1  # of those are hidden, and replaced by another token; the rest stay, so that all are read
+SHORT = 0.1  # of the pieces of a long text are shorter than they could be: the model meets short texts too
+WHOLE = 0.25  # of the texts stay whole where pairs are made: masks are filled in such
+
+
+class MaskedRows(NamedTuple):
+    """Rows of texts: `tokens` is what the model sees of `words`, which are to be named where `chosen`. Segment 0 is
+    padding, and the texts of a row are numbered from 1. Of a text that is a pair, the second part has type 1; and
+    `pairs` is at its first token 0 where that part goes on with the first, 1 where not, and -1 elsewhere."""
+
+    tokens: Int[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    types: Int[Tensor, "B T"]
+    words: Int[Tensor, "B T"]
+    chosen: Bool[Tensor, "B T"]
+    pairs: Int[Tensor, "B T"]
+
+
+class Masker:
+    """Chooses tokens of a row and hides them. With `whole_words`, the tokens of a word are chosen together."""
+
+    def __init__(self, tokenizer: Tokenizer, *, whole_words: bool = False) -> None:
+        assert tokenizer.mask is not None
+        self.tokenizer, self.mask = tokenizer, tokenizer.mask
+        self.controls = torch.tensor(tokenizer.controls)
+        self.texts = torch.tensor(sorted({*range(tokenizer.size)}.difference(tokenizer.controls)))
+        letters = [tokenizer.letters(index) for index in range(tokenizer.size)] if whole_words else []
+        self.begins, self.ends = torch.tensor(letters or [(False, False)] * tokenizer.size).unbind(1)
+
+    def choose(self, words: Int[Tensor, "T"], draw: torch.Generator) -> Int[Tensor, "N"]:
+        """The places of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
+        real = (~torch.isin(words, self.controls)).nonzero()[:, 0]
+        if not len(real):
+            return real
+        joined = self.ends[words[real[:-1]]] & self.begins[words[real[1:]]] & (real.diff() == 1)
+        word = torch.cat([joined.new_zeros(1, dtype=torch.long), (~joined).cumsum(0)])
+        order = torch.rand(len(real), generator=draw)[word].argsort(stable=True)  # by a number a word
+        count = max(1, round(SHARE * len(real)))
+        ends = torch.cat([word[order].diff() != 0, joined.new_ones(1)]).nonzero()[:, 0] + 1
+        whole = ends[ends <= count]
+        return real[order[: int(whole[-1]) if len(whole) else count]]
+
+    def hide(self, words: Int[Tensor, "T"], seed: int, *, mixed: bool) -> tuple[Int[Tensor, "T"], Bool[Tensor, "T"]]:
+        """What is seen of a row, and which of its tokens are to be named; `mixed`: not all of those are hidden."""
+        draw = torch.Generator().manual_seed(seed)
+        places = self.choose(words, draw)
+        tokens, chosen = words.clone(), torch.zeros_like(words, dtype=torch.bool)
+        chosen[places], tokens[places] = True, self.mask
+        if mixed:
+            chance = torch.rand(len(places), generator=draw)
+            others = self.texts[torch.randint(len(self.texts), (len(places),), generator=draw)]
+            tokens[places[chance >= HIDDEN]] = others[chance >= HIDDEN]
+            kept = places[chance >= HIDDEN + OTHER]
+            tokens[kept] = words[kept]
+        return tokens, chosen
+
+    def hide_in(self, rows: MaskedRows, *key: object, mixed: bool) -> MaskedRows:
+        """Hides tokens of every row: what is drawn for row i depends on the counter (*key, i) alone."""
+        made = [self.hide(words, counter_seed(*key, i), mixed=mixed) for i, words in enumerate(rows.words)]
+        tokens, chosen = (torch.stack(parts) for parts in zip(*made, strict=True))
+        return rows._replace(tokens=tokens, chosen=chosen)
+
+
+def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
+    """A text in pieces that the model can read. With a seed, a text that needs several is cut at other places: the
+    first ends anywhere, and a few others early."""
+    draw, begin = random.Random(seed), 0
+    while begin < len(ids):
+        early = seed is not None and len(ids) > longest and (begin == 0 or draw.random() < SHORT)
+        end = begin + (draw.randint(1, longest) if early else longest)
+        yield ids[begin:end]
+        begin = end
+
+
+class PairSampler:
+    """Makes pairs of texts: most are parted, at the end of a sentence where there is one, and half of the second parts
+    are no continuation. "next": they are another text's (Devlin et al. 2019, section 3.1, task 2); "order": the two
+    parts have changed places (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
+
+    def __init__(self, tokenizer: Tokenizer, kind: PairKind) -> None:
+        self.kind, self.eos = kind, tokenizer.eos
+        texts = [] if kind == "none" else [tokenizer.decode_whole([index]) for index in range(tokenizer.size)]
+        self.ends = [text.endswith((".", "!", "?", "\n")) for text in texts]
+        self.begins = [text.startswith(" ") for text in texts]
+
+    @property
+    def extra(self) -> int:
+        """How many tokens joining adds to a text."""
+        return 0 if self.kind == "none" else 1
+
+    def join(self, texts: Sequence[Ids], longest: int, *key: object) -> list[tuple[Ids, list[int]]]:
+        """Each text with what is to be told of it: of a pair 0 where its second part goes on with the first, else 1,
+        and of a text that stays whole nothing. Raises InputError for less than two texts of two tokens."""
+        if self.kind == "none":
+            return [(ids, []) for ids in texts]
+        made = [(ids, list[int]()) for ids in texts if len(ids) < 2]
+        longer = [ids for ids in texts if len(ids) > 1]
+        if len(longer) < 2:
+            raise InputError("too few texts to make pairs of", fix="give more text, or leave out data.pairs")
+        draws = [random.Random(counter_seed(*key, i)) for i in range(len(longer))]
+        parts = [self._part(ids, draw) for ids, draw in zip(longer, draws, strict=True)]
+        for i, ((first, second), draw) in enumerate(zip(parts, draws, strict=True)):
+            if draw.random() < WHOLE:
+                made.append(([*first, *second], []))
+                continue
+            wrong = draw.random() < 0.5
+            if wrong and self.kind == "order":
+                first, second = second, first
+            elif wrong:
+                _, second = parts[(i + draw.randrange(1, len(parts))) % len(parts)]
+            made.append(([*first, self.eos, *second[: longest - len(first)]], [int(wrong)]))
+        return made
+
+    def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
+        """Where the text ends a sentence, else between words, else anywhere."""
+        places = range(1, len(ids))
+        sentences = [place for place in places if self.ends[ids[place - 1]]]
+        words = [place for place in places if self.begins[ids[place]]]
+        place = draw.choice(sentences or words or list(places))
+        return ids[:place], ids[place:]
+
+
+def packed(
+    texts: Sequence[tuple[Ids, list[int]]], order: Sequence[int], *, context: int, rows: int, tokenizer: Tokenizer
+) -> Iterator[MaskedRows]:
+    """Batches of rows in which nothing is hidden yet; each text is begun by BOS and ended by EOS. To `pack_rows` it is
+    the source of a pair, and what `PairSampler.join` tells of it the target."""
+    ends, paired = Ends(tokenizer.bos, tokenizer.eos), any(told for _, told in texts)
+    named = [([ends.bos, *ids], told or [-1]) for ids, told in texts]
+    for batch in pack_rows(named, order, row=context, rows=rows, ends=ends):
+        segments = batch.source_segments
+        words = torch.where(segments > 0, batch.source, tokenizer.pad)
+        types, pairs = torch.zeros_like(words), torch.full_like(words, -1)
+        if paired:
+            begins, closed = _firsts(segments), words == ends.eos
+            ended = closed.cumsum(1) - closed.long()
+            types = (ended - torch.where(begins, ended, 0).cummax(1).values) * (segments > 0)
+            pairs[begins] = batch.target_out[_firsts(batch.target_segments)]
+        yield MaskedRows(words, segments, types, words, torch.zeros_like(words, dtype=torch.bool), pairs)
+
+
+def _firsts(segments: Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+    """Where a text begins."""
+    return (segments > 0) & (segments.diff(dim=1, prepend=torch.zeros_like(segments[:, :1])) != 0)

@@ -1,0 +1,1 @@
+"""Pictures, and what is known of them: labels, boxes, masks, captions."""

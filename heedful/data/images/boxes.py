@@ -1,0 +1,362 @@
+"""Pictures with boxes around the things in them: COCO's .json files and Pascal VOC's .xml files.
+
+A box is its left, upper, right and lower edge in pixels.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import torch
+
+from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image
+from heedful.data.lines import read_bytes
+from heedful.data.made import shapes
+from heedful.data.parts import PictureParts, entries, held_out, part_of
+from heedful.errors import InputError, MissingError
+
+Box = tuple[float, float, float, float]
+
+NAMED = 3  # files that a note names
+EXAMPLE = "give a COCO .json file, a folder with train.json and valid.json, or one with Pascal VOC's .xml files"
+
+
+@dataclass(frozen=True)
+class Thing:
+    label: str
+    box: Box
+
+
+Things = tuple[Thing, ...]
+
+
+@dataclass(frozen=True)
+class BoxedPart:
+    """Pictures, the things in each, and what it is called."""
+
+    images: Images
+    things: list[Things]
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.things)
+
+
+BoxedImages = PictureParts[BoxedPart]  # of a detector
+
+
+def read_boxed_images(path: str | Path, *, channels: int | None = None) -> BoxedImages:
+    """Reads what boxes are to be learnt from; of pictures only the headers, the pixels when they are needed.
+
+    - COCO: a .json file with images, annotations and categories (Lin et al. 2014); or a folder with several of them,
+      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too).
+    - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt, val.txt and
+      test.txt may say which belong where (Everingham et al. 2010).
+    - a folder with folders train*, valid* and test*, each of them one of these.
+    - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
+
+    Pictures are looked for beside the annotations, in the folders there, and beside annotations/. A box is clipped to
+    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd) are left out. Without a
+    part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. `channels`: 1, 3, or None
+    for 1 where all pictures are grey. Raises InputError or MissingError.
+    """
+    count = shapes.asked(str(path))
+    if count is not None:
+        made = {name: _drawn(scenes) for name, scenes in shapes.parts(count).items()}
+        size = (shapes.SIZE, shapes.SIZE)
+        return PictureParts(made["train"], made["valid"], {"test": made["test"]}, str(path), channels=3, size=size)
+    path = Path(path)
+    reader = _Reader()
+    sorted_in: dict[str, list[_Row]] = {"train": [], "valid": []}
+    tests = {}
+    for name, rows in reader.parts(path).items():
+        if _part_of(name) == "test":
+            tests[name] = rows
+        else:
+            sorted_in[_part_of(name)] += rows
+    train, valid = sorted_in["train"], sorted_in["valid"]
+    if not any(row.things for row in train):
+        raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
+    notes = reader.notes(path)
+    if not valid:
+        train, valid, note = held_out(train, lambda row: row.file.path.name, noun="picture", where=path)
+        notes.append(note)
+    channels = channels or max(row.header[0] for row in train)
+    middle = sorted(row.header[1:] for row in train)[len(train) // 2]
+    found = {name: _part(rows, channels) for name, rows in tests.items()}
+    own, held = _part(train, channels), _part(valid, channels)
+    return PictureParts(own, held, found, str(path), tuple(reader.files), tuple(notes), channels=channels, size=middle)
+
+
+def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:
+    """The test sets of what `read_boxed_images` reads, by name, or all of it where no part is so called."""
+    if shapes.asked(str(path)) is not None:
+        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
+    rows = _Reader().parts(Path(path))
+    tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
+    return {name: _part(own, channels) for name, own in tests.items()}
+
+
+def thing_labels(part: BoxedPart) -> tuple[str, ...]:
+    """Every label once, in order."""
+    return tuple(sorted({thing.label for things in part.things for thing in things}))
+
+
+def _drawn(scenes: Sequence[shapes.Scene]) -> BoxedPart:
+    pixels = torch.stack([torch.from_numpy(scene.pixels).permute(2, 0, 1) for scene in scenes])
+    things = [tuple(Thing(one.kind, one.box) for one in scene.shapes) for scene in scenes]
+    return BoxedPart(pixels, things, [scene.caption for scene in scenes])
+
+
+# Files -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Row:
+    file: ImageFile
+    header: tuple[int, int, int]  # channels, rows, columns
+    things: Things
+
+
+def _part(rows: Sequence[_Row], channels: int) -> BoxedPart:
+    files = [row.file for row in rows]
+    return BoxedPart(ImageFiles(files, channels=channels), [row.things for row in rows], [str(one) for one in files])
+
+
+def _part_of(name: str) -> str:
+    """By any word of the name: "instances_val2017" is there to validate on."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((part for word in words if (part := part_of(Path(word))) != "train"), "train")
+
+
+class _Reader:
+    """Reads annotations, and remembers what was put right in them."""
+
+    def __init__(self) -> None:
+        self.files: list[Path] = []  # of annotations
+        self.clipped: list[str] = []
+        self.empty: list[str] = []
+        self.crowds: list[str] = []
+
+    def notes(self, path: Path) -> list[str]:
+        told = {
+            "boxes reach beyond their picture and are clipped": self.clipped,
+            "boxes without an inside are left out": self.empty,
+            "crowds are left out": self.crowds,
+        }
+        return [f"{path}: {len(names):,} {what}: {_listed(names)}" for what, names in told.items() if names]
+
+    def parts(self, path: Path) -> dict[str, list[_Row]]:
+        """The pictures by the name of their part."""
+        if not path.is_dir():
+            read_bytes(path)  # says so where it is not there
+            if path.suffix == ".json":
+                return {path.stem: self.coco(path)}
+            raise InputError("not a kind of file that boxes are read from", where=str(path), fix=EXAMPLE)
+        inside = entries(path)
+        named = [entry for entry in inside if entry.is_dir() and _named_as_part(entry.name) and _annotated(entry)]
+        if named:
+            return {one.name: [row for rows in self.parts(one).values() for row in rows] for one in named}
+        below = [entry for entry in inside if entry.is_dir() and entry.name.lower() == "annotations"]
+        folder = below[0] if below else path
+        files = entries(folder)
+        tables = [file for file in files if file.suffix == ".json"]
+        if tables:
+            return {file.stem: self.coco(file) for file in tables}
+        notes = {file.stem: file for file in files if file.suffix == ".xml"}
+        if not notes:
+            raise MissingError("no .json file and no .xml file with boxes", where=str(path), fix=EXAMPLE)
+        lists = {name: path / "ImageSets" / "Main" / f"{name}.txt" for name in ("train", "val", "test")}
+        if not lists["train"].is_file():
+            return {"train": self.voc(notes.values())}
+        chosen = {name: self._listed(file, notes) for name, file in lists.items() if file.is_file()}
+        return {name: self.voc(files) for name, files in chosen.items()}
+
+    def _listed(self, file: Path, notes: Mapping[str, Path]) -> list[Path]:
+        self.files.append(file)
+        found = []
+        for number, line in enumerate(read_bytes(file).decode("utf-8", errors="replace").splitlines(), 1):
+            if line.strip():
+                name = line.split()[0]
+                if name not in notes:
+                    raise MissingError(f"there is no {name}.xml", where=f"{file}:{number}", fix="add it")
+                found.append(notes[name])
+        return found
+
+    def voc(self, files: Iterable[Path]) -> list[_Row]:
+        files = [*files]
+        find = _Finder(files[0].parent, "") if files else None
+        rows = []
+        for file in files:
+            assert find is not None
+            self.files.append(file)
+            root = _xml(file)
+            name = root.findtext("filename") or f"{file.stem}.jpg"
+            picture = find(name, stem=file.stem, where=str(file))
+            header = _header(picture, [root.findtext(f"size/{key}") for key in ("width", "height")], where=str(file))
+            things = []
+            for number, one in enumerate(root.iter("object"), 1):
+                where = f"{file}: object {number}"
+                label = (one.findtext("name") or "").strip()
+                edges = _numbers([one.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")], where)
+                if not label:
+                    raise InputError("no name", where=where)
+                left, upper, right, lower = edges
+                # Pixels are counted from 1, the last one belongs to the box; many programs begin with 0.
+                box = (max(0.0, left - 1), max(0.0, upper - 1), right, lower)
+                empty = right <= left or lower <= upper
+                things += self._thing(label, (0.0, 0.0, 0.0, 0.0) if empty else box, header, where=str(file))
+            rows.append(_Row(picture, header, tuple(things)))
+        return rows
+
+    def coco(self, file: Path) -> list[_Row]:
+        self.files.append(file)
+        data = _json(file)
+        categories = {each["id"]: each["name"] for each in _objects(data, "categories", ("id", "name"), file)}
+        images = {each["id"]: each for each in _objects(data, "images", ("id", "file_name"), file)}
+        if len(images) < len(data["images"]):
+            raise InputError("two images have one id", where=str(file))
+        own: dict[Any, list[tuple[str, Box]]] = {key: [] for key in images}
+        for each in _objects(data, "annotations", ("image_id", "category_id", "bbox"), file):
+            where = f"{file}: annotation {each.get('id', '?')}"
+            if each["image_id"] not in images or each["category_id"] not in categories:
+                key = "image_id" if each["image_id"] not in images else "category_id"
+                raise InputError(f"{key} {each[key]!r} is none of those in this file", where=where)
+            if not isinstance(each["bbox"], list) or len(each["bbox"]) != 4:
+                raise InputError(f"bbox {each['bbox']!r:.80}", where=where, fix="write [left, upper, width, height]")
+            left, upper, width, height = _numbers(each["bbox"], where)
+            if each.get("iscrowd"):
+                self.crowds.append(str(images[each["image_id"]]["file_name"]))
+                continue
+            empty = width <= 0 or height <= 0
+            box = (0.0, 0.0, 0.0, 0.0) if empty else (left, upper, left + width, upper + height)
+            own[each["image_id"]].append((str(categories[each["category_id"]]), box))
+        find = _Finder(file.parent, file.stem)
+        rows = []
+        for key, image in images.items():
+            where = f"{file}: image {key}"
+            picture = find(str(image["file_name"]), where=where)
+            header = _header(picture, [image.get("width"), image.get("height")], where=where)
+            things = [self._thing(label, box, header, where=str(picture)) for label, box in own[key]]
+            rows.append(_Row(picture, header, tuple(chain.from_iterable(things))))
+        return rows
+
+    def _thing(self, label: str, box: Box, header: tuple[int, int, int], *, where: str) -> list[Thing]:
+        """A thing, clipped to its picture; none where nothing of it is inside."""
+        _, H, W = header
+        left, upper, right, lower = box
+        inside = (max(0.0, left), max(0.0, upper), min(float(W), right), min(float(H), lower))
+        if inside[2] <= inside[0] or inside[3] <= inside[1]:
+            self.empty.append(where)
+            return []
+        if max(abs(a - b) for a, b in zip(inside, box, strict=True)) > 1:  # a pixel is a matter of counting
+            self.clipped.append(where)
+        return [Thing(label, inside)]
+
+
+class _Finder:
+    """The pictures that annotations name: by their path from the folder of the annotations or from the one above
+    annotations/, or in a folder there; first in those that are named in `stem`, as train2017 is in
+    instances_train2017."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        root = folder.parent if folder.name.lower() == "annotations" else folder
+        below = [entry for entry in entries(root) if entry.is_dir()]
+        below += [entry for one in below if one.name == "images" for entry in entries(one) if entry.is_dir()]
+        self.folders = [root, *sorted(below, key=lambda entry: entry.name not in stem)]
+        self.root = root
+        self.stems: dict[str, Path] | None = None
+
+    def __call__(self, name: str, *, where: str, stem: str = "") -> ImageFile:
+        """Raises MissingError."""
+        if not Path(name).is_absolute():
+            for folder in self.folders:
+                if (folder / name).is_file():
+                    return ImageFile(folder / name)
+        if stem:  # the name in an .xml file is often that of another machine
+            if self.stems is None:
+                every = [file for folder in self.folders for file in entries(folder) if is_image(file.name)]
+                self.stems = {file.stem: file for file in reversed(every)}
+            if stem in self.stems:
+                return ImageFile(self.stems[stem])
+        raise MissingError(f"there is no picture {name!r}", where=where, fix=f"put it into {self.root}")
+
+
+def _header(picture: ImageFile, told: Sequence[object], *, where: str) -> tuple[int, int, int]:
+    """Of a picture whose size is as its annotation says, where that says one."""
+    header = image_header(picture)
+    width, height = (int(str(each)) if str(each).isdecimal() else 0 for each in told)
+    if width and height and (height, width) != header[1:]:
+        what = f"says {width} x {height} pixels, but {picture} has {header[2]} x {header[1]}"
+        raise InputError(what, where=where, fix="the boxes belong to another picture, or to one that was turned")
+    return header
+
+
+def _numbers(values: Sequence[object], where: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(value) for value in values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)):
+        raise InputError(f"a box of {', '.join(map(str, values)):.80}", where=where, fix="four numbers are expected")
+    return found
+
+
+def _xml(file: Path) -> ElementTree.Element:
+    data = read_bytes(file)
+    if b"<!ENTITY" in data:
+        raise InputError("defines entities, which are not read", where=str(file))
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise InputError(f"not XML: {error}", where=str(file), fix="copy it again") from None
+    if root.tag != "annotation":
+        raise InputError(f"<{root.tag:.40}>, expected Pascal VOC's <annotation>", where=str(file), fix=EXAMPLE)
+    return root
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_bytes(file))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {' '.join(str(error).split()):.100}", where=str(file)) from None
+    if not isinstance(data, dict):
+        raise InputError("not an object", where=str(file), fix=EXAMPLE)
+    return data
+
+
+def _objects(data: Mapping[str, Any], key: str, needed: Sequence[str], file: Path) -> Iterator[dict[str, Any]]:
+    listed = data.get(key)
+    if not isinstance(listed, list):
+        raise InputError(f'no "{key}", a list', where=str(file), fix="COCO has images, annotations and categories")
+    for number, each in enumerate(listed):
+        where = f"{file}: {key}[{number}]"
+        if not isinstance(each, dict):
+            raise InputError("not an object", where=where)
+        for name in needed:
+            if name not in each:
+                raise InputError(f'no "{name}"', where=where)
+            if name.endswith("id") and not isinstance(each[name], int | str):
+                raise InputError(f'"{name}" is {each[name]!r:.40}', where=where)
+        yield each
+
+
+def _named_as_part(name: str) -> bool:
+    return part_of(Path(name)) != "train" or name.lower().startswith("train")
+
+
+def _annotated(folder: Path) -> bool:
+    """Whether there are boxes in this folder, or in its annotations/."""
+    found = [folder, *(entry for entry in entries(folder) if entry.is_dir() and entry.name.lower() == "annotations")]
+    return any(file.suffix in (".json", ".xml") for one in found for file in entries(one))
+
+
+def _listed(names: Sequence[str]) -> str:
+    once = [*dict.fromkeys(names)]
+    return ", ".join(once[:NAMED]) + (", ..." if len(once) > NAMED else "")

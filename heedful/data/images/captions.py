@@ -1,0 +1,168 @@
+"""Pictures with texts that belong to them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy
+import torch
+
+from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image, members
+from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
+from heedful.data.lines import csv_cells, json_line, read_lines, tsv_cells
+from heedful.data.made import shapes
+from heedful.data.parts import PictureParts, held_out, kind_of, part_of
+from heedful.errors import InputError, MissingError
+
+TABLES = (".tsv", ".csv", ".jsonl")
+FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name")
+TEXT_COLUMNS = ("text", "caption")
+EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
+
+
+_Grouped = dict[ImageFile, list[str]]  # the texts of each picture
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """Pictures, and the texts of each."""
+
+    images: Images
+    captions: list[list[str]]
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+
+CaptionedImages = PictureParts[Captioned]  # of a model that matches pictures and texts
+
+
+def read_captioned(path: str | Path, *, channels: int | None = None) -> CaptionedImages:
+    """Reads tables of pictures and texts, a line a text; of pictures only the headers, the pixels when they are needed.
+
+    A .csv or .tsv file whose first line names the columns "image" (or "file", "path", "file_name") and "text" (or
+    "caption"), and perhaps "split" (train, valid or test); a .jsonl file of objects with the same keys; or a folder of
+    such files, named train*, valid* (val, dev) and test*. Lines of the same picture are its several texts. Pictures are
+    found as those of `read_labelled_images`: from where the table is, in a zip file beside it too. "shapes" or
+    "shapes:N" are so many pictures of coloured shapes, made on the spot.
+
+    `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of the pictures
+    is held out, chosen by a hash of their names. Raises InputError or MissingError.
+    """
+    count = shapes.asked(str(path))
+    if count is not None:
+        train, valid, test = map(_drawn, shapes.parts(count).values())
+        return PictureParts(train, valid, {"test": test}, str(path), channels=3, size=(shapes.SIZE, shapes.SIZE))
+    path = Path(path)
+    files, rows = _rows(path)
+    parts = {"train": _Grouped(), "valid": _Grouped()}
+    tests: dict[str, _Grouped] = {}
+    for name, part in rows.items():
+        kind = part_of(Path(name))
+        own = tests.setdefault(name, {}) if kind == "test" else parts[kind]
+        for file, texts in part.items():
+            own.setdefault(file, []).extend(texts)
+    if not parts["train"]:
+        raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
+    notes: tuple[str, ...] = ()
+    if not parts["valid"]:
+        whole = parts["train"]
+        kept, held, note = held_out([*whole], lambda file: file.member or file.path.name, noun="picture", where=path)
+        parts = {"train": {file: whole[file] for file in kept}, "valid": {file: whole[file] for file in held}}
+        notes = (note,)
+    headers = [image_header(file) for file in parts["train"]]
+    channels = channels or max(header[0] for header in headers)
+    middle = sorted(header[1:] for header in headers)[len(headers) // 2]
+    train, valid = (_captioned(part, channels) for part in parts.values())
+    tested = {name: _captioned(part, channels) for name, part in tests.items()}
+    return PictureParts(train, valid, tested, str(path), files, notes, channels=channels, size=middle)
+
+
+def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
+    """The test sets of what `read_captioned` reads, by name, or all of it where no part is so called."""
+    if shapes.asked(str(path)) is not None:
+        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
+    _, rows = _rows(Path(path))
+    tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
+    return {name: _captioned(part, channels) for name, part in tests.items()}
+
+
+def pictures_in(path: str | Path) -> list[ImageFile]:
+    """The pictures in a folder and in those inside it, or in a zip file, by name. Raises MissingError or InputError."""
+    path = Path(path)
+    if path.is_dir():
+        found = [ImageFile(file) for file in sorted(path.rglob("*")) if is_image(file.name)]
+    else:
+        found = members(path)
+    if not found:
+        raise InputError("no picture in it", where=str(path), fix="give a folder with pictures")
+    return found
+
+
+def same_pictures(images: Images) -> list[int]:
+    """Of each picture the number of the first that has the same pixels."""
+    first: dict[str, int] = {}
+    return [
+        first.setdefault(sha256(repr(tuple(images[i].shape)).encode() + images[i].numpy().tobytes()).hexdigest(), i)
+        for i in range(len(images))
+    ]
+
+
+def _drawn(scenes: Sequence[shapes.Scene]) -> Captioned:
+    pixels = numpy.stack([scene.pixels for scene in scenes])
+    return Captioned(torch.from_numpy(pixels).permute(0, 3, 1, 2), [[scene.caption] for scene in scenes])
+
+
+def _captioned(part: _Grouped, channels: int) -> Captioned:
+    return Captioned(ImageFiles([*part], channels=channels), [*part.values()])
+
+
+def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
+    """The tables, and what they hold by the name of its part: that of the file, or what its column "split" says."""
+    files: tuple[Path, ...] = (path,)
+    if path.is_dir():
+        files = tuple(sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in TABLES))
+    rows: dict[str, _Grouped] = {}
+    for file in files:
+        name = file.name.split(".")[0] if path.is_dir() else "train"
+        for image, text, split in _table(file):
+            rows.setdefault(split or name, {}).setdefault(image, []).append(text)
+    if not rows:
+        raise MissingError("no table of pictures and texts", where=str(path), fix=EXAMPLE)
+    return files, rows
+
+
+def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
+    """A picture, a text of it, and its part if that is said."""
+    find = Finder(path.parent)
+    for number, row in _records(path):
+        where = f"{path}:{number}"
+        image, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (FILE_COLUMNS, TEXT_COLUMNS))
+        if not isinstance(image, str) or not isinstance(text, str) or not text.strip():
+            raise InputError("no text for this picture", where=where, fix="write image,text on each line")
+        yield find(image, where=where), text, str(row.get("split") or "")
+
+
+def _records(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    kind, lines = kind_of(path), read_lines(path)
+    if kind not in TABLES:
+        raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
+    if kind == ".jsonl":
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                record = json_line(line, where=f"{path}:{number}")
+                if not isinstance(record, dict):
+                    raise InputError("not an object", where=f"{path}:{number}", fix='write {"image": ..., "text": ...}')
+                yield number, record
+        return
+    rows = ((number, row) for number, row in (csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines)) if row)
+    first, cells = next(rows)
+    header = [cell.strip().lower() for cell in cells]
+    if not set(FILE_COLUMNS) & set(header) or not set(TEXT_COLUMNS) & set(header):
+        what = f"columns {', '.join(header)[:80]}, expected image (or file, path) and text (or caption)"
+        raise InputError(what, where=f"{path}:{first}", fix="name the columns in the first line: image,text")
+    for number, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"{len(row)} columns, expected {len(header)}", where=f"{path}:{number}")
+        yield number, dict(zip(header, row, strict=True))

@@ -1,0 +1,322 @@
+"""Pictures from files, as tensors of bytes, and made to fit a model: the right size, the right numbers.
+
+N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
+"""
+
+import io
+import warnings
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy
+import torch
+from jaxtyping import Float, Integer, UInt8
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from heedful.data.lines import unreadable
+from heedful.errors import HeedError, InputError
+
+# What is read: Pillow knows more, and some of it starts other programs.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+MOST_BYTES = 1 << 28  # of a file; and of pictures that are kept in memory once they were read, 4 times as many
+MOST_PIXELS = 1 << 26
+GREY = ("1", "L", "LA", "I", "I;16", "I;16B", "I;16L")
+RESAMPLE = {
+    "nearest": Image.Resampling.NEAREST,
+    "box": Image.Resampling.BOX,
+    "bilinear": Image.Resampling.BILINEAR,
+    "hamming": Image.Resampling.HAMMING,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+
+
+@dataclass(frozen=True, order=True)
+class ImageFile:
+    """A file, or one inside a zip file."""
+
+    path: Path
+    member: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+    def read(self) -> bytes:
+        """Raises MissingError or InputError."""
+        try:
+            archive = _archive(self.path) if self.member else None
+            size = archive.getinfo(self.member).file_size if archive else self.path.stat().st_size
+            if size > MOST_BYTES:
+                raise InputError(f"{size:,} bytes, at most {MOST_BYTES:,} are read", where=str(self))
+            return archive.read(self.member) if archive else self.path.read_bytes()
+        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
+            raise InputError("cannot be taken out of the zip file", where=str(self), fix="try unzip -t") from None
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+
+
+@lru_cache(maxsize=8)
+def _archive(path: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(path)
+
+
+def members(path: Path) -> list[ImageFile]:
+    """The pictures in a zip file, by name. Raises MissingError or InputError."""
+    try:
+        return [ImageFile(path, name) for name in sorted(_archive(path).namelist()) if is_image(name)]
+    except zipfile.BadZipFile:
+        raise InputError("not a zip file, or damaged", where=str(path), fix="try unzip -t") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def is_image(name: str) -> bool:
+    """By the end of its name; what desktops hide, and put beside files, is none."""
+    last = name.rsplit("/", 1)[-1]
+    return last.lower().endswith(SUFFIXES) and not last.startswith(".")
+
+
+def read_image(file: ImageFile | Path | str, *, channels: int = 3) -> UInt8[Tensor, "N H W"]:
+    """A picture as it is meant to be seen: turned as its EXIF says, its palette looked up, 16 bits brought to 8, what
+    is transparent on white, the first of several frames.
+
+    Raises MissingError, or InputError for what is no picture, is damaged or cut short, or has more than 2^26 pixels.
+    """
+    with _opened(file) as image:
+        return to_tensor(_plain(image, channels))
+
+
+def image_header(file: ImageFile) -> tuple[int, int, int]:
+    """Channels, rows and columns of a picture, of which no pixel is read; the errors are those of `read_image`."""
+    with _opened(file) as image:
+        grey = image.mode in GREY
+        turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+        width, height = image.size
+        return (1 if grey else 3, *((width, height) if turned else (height, width)))
+
+
+def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
+    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
+    `read_image`, and for colours."""
+    with _opened(file) as image:
+        if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
+            raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
+        numbers = numpy.asarray(image).astype(numpy.int32)
+        if numbers.min(initial=0) < 0 or numbers.max(initial=0) > 65535:
+            raise InputError("numbers that are not from 0 to 65,535")
+        return torch.from_numpy(numbers if image.mode.startswith("I") else numbers.astype(numpy.uint8))
+
+
+class _opened:
+    """Opens a picture, and says what is wrong with it in one line, now or while its pixels are read."""
+
+    def __init__(self, file: ImageFile | Path | str) -> None:
+        self.file = file if isinstance(file, ImageFile) else ImageFile(Path(file))
+
+    def __enter__(self) -> Image.Image:
+        data = io.BytesIO(self.file.read())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Pillow, about sizes (checked here) and damaged notes in files
+            try:
+                self.image = Image.open(data, formats=FORMATS)
+            except Exception as error:
+                raise self._told(error) from None
+        width, height = self.image.size
+        if width * height > MOST_PIXELS:
+            what = f"{width:,} x {height:,} pixels, at most {MOST_PIXELS:,} are read"
+            raise InputError(what, where=str(self.file), fix="make it smaller")
+        return self.image
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.image.close()
+        if isinstance(error, InputError) and not error.where:
+            raise InputError(error.what, where=str(self.file)) from None
+        if isinstance(error, Exception) and not isinstance(error, HeedError | MemoryError):
+            raise self._told(error) from None
+
+    def _told(self, error: Exception) -> InputError:
+        """Of a damaged file, Pillow's readers raise whatever comes up."""
+        if isinstance(error, Image.DecompressionBombError):
+            what, fix = f"more than {MOST_PIXELS:,} pixels", "make it smaller"
+        elif isinstance(error, Image.UnidentifiedImageError):
+            what, fix = "not a picture", f"give {', '.join(FORMATS)}"
+        else:
+            said = " ".join(str(error).split())[:100]
+            what, fix = f"a damaged picture ({said or type(error).__name__})", "copy it again, or take it out"
+        return InputError(what, where=str(self.file), fix=fix)
+
+
+def _plain(image: Image.Image, channels: int) -> Image.Image:
+    """8 bits a channel, nothing transparent."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        image.load()
+        image = ImageOps.exif_transpose(image)
+        if image.mode.startswith("I"):
+            image = Image.fromarray((numpy.asarray(image).clip(0, 65535) / 257).round().astype(numpy.uint8))
+        if image.mode == "F":
+            raise InputError("floating-point pixels, expected 8 or 16 bits")
+        if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+            image = image.convert("RGBA")
+            ground = Image.new("RGBA", image.size, "white")
+            image = Image.alpha_composite(ground, image)
+        return image.convert("L" if channels == 1 else "RGB")
+
+
+def to_tensor(image: Image.Image) -> UInt8[Tensor, "N H W"]:
+    """Of a picture in mode L or RGB."""
+    pixels = torch.from_numpy(numpy.array(image))
+    return pixels[None] if pixels.dim() == 2 else pixels.permute(2, 0, 1).contiguous()
+
+
+def to_image(pixels: UInt8[Tensor, "N H W"]) -> Image.Image:
+    """The reverse of `to_tensor`."""
+    return Image.fromarray((pixels[0] if len(pixels) == 1 else pixels.permute(1, 2, 0)).contiguous().numpy())
+
+
+def resize(
+    pixels: UInt8[Tensor, "N H W"],
+    size: tuple[int, int],
+    *,
+    resample: Resample = "bilinear",
+    box: tuple[float, float, float, float] | None = None,
+) -> UInt8[Tensor, "N h w"]:
+    """The picture, or the part of it in `box` (left, upper, right and lower edge), in `size` rows and columns. What
+    gets smaller is smoothed (antialiased)."""
+    if box is None and pixels.shape[1:] == size:
+        return pixels
+    return to_tensor(to_image(pixels).resize((size[1], size[0]), RESAMPLE[resample], box=box))
+
+
+@runtime_checkable
+class Images(Protocol):
+    """Pictures by number: all in one tensor, or read when they are asked for."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Tensor: ...
+
+
+class ImageFiles:
+    """Pictures in files. They are read when they are asked for, and kept as far as `most` bytes reach."""
+
+    def __init__(self, files: Sequence[ImageFile], *, channels: int = 3, most: int = 4 * MOST_BYTES) -> None:
+        self.files, self.channels, self.room = list(files), channels, most
+        self._kept: dict[int, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int, /) -> UInt8[Tensor, "N H W"]:
+        if index in self._kept:
+            return self._kept[index]
+        pixels = read_image(self.files[index], channels=self.channels)
+        if pixels.numel() <= self.room:
+            self.room -= pixels.numel()
+            self._kept[index] = pixels
+        return pixels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """From a picture of any size to what a model sees: resized, cut out of the middle, scaled, and each channel brought
+    to about mean 0 and deviation 1."""
+
+    channels: int = 3
+    resize: tuple[int, ...] = ()  # rows and columns; or one number, the shorter edge; or none: as it is
+    longest: int | None = None  # the most that the longer edge may become where the shorter is told
+    crop: tuple[int, ...] = ()  # rows and columns of the middle; or none: all of it
+    resample: Resample = "bilinear"
+    factor: float = 1 / 255
+    mean: tuple[float, ...] = ()  # of each channel, after scaling
+    std: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.resize) > 2 or len(self.crop) not in (0, 2) or min((1, *self.resize, *self.crop)) < 1:
+            raise InputError(f"pictures resized to {self.resize} and cut to {self.crop}", fix="give rows and columns")
+        if self.longest is not None and (len(self.resize) != 1 or self.longest < 1):
+            raise InputError(f"a longer edge of {self.longest}, and pictures resized to {self.resize}")
+        if any(len(each) not in (0, self.channels) for each in (self.mean, self.std)):
+            raise InputError(f"a mean {self.mean} and a deviation {self.std} for {self.channels} channels")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns that come out. Raises InputError where they depend on the picture."""
+        size = self.crop or self.resize
+        if len(size) != 2:
+            raise InputError("pictures come out in different sizes", fix="give a crop")
+        return size[0], size[1]
+
+    def fitted(self, pixels: UInt8[Tensor, "N H W"]) -> UInt8[Tensor, "N h w"]:
+        """Raises InputError for a picture that is smaller than what is cut out of it."""
+        H, W = pixels.shape[1:]
+        if len(self.resize) == 2:
+            H, W = self.resize
+        elif self.resize:
+            H, W = self._by_edge(H, W)
+        pixels = resize(pixels, (H, W), resample=self.resample)
+        if not self.crop:
+            return pixels
+        rows, columns = self.crop
+        if min(H - rows, W - columns) < 0:
+            raise InputError(f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out")
+        top, left = (H - rows) // 2, (W - columns) // 2
+        return pixels[:, top : top + rows, left : left + columns]
+
+    def _by_edge(self, H: int, W: int) -> tuple[int, int]:
+        """Of about the picture's shape, and left as it is where the shorter edge is right to the pixel: so the sizes
+        come out as by torchvision and the authors of DETR."""
+        shorter, longer = min(H, W), max(H, W)
+        edge = float(self.resize[0])
+        if self.longest is not None and longer / shorter * edge > self.longest:
+            edge = self.longest * shorter / longer
+        if round(edge) == shorter:
+            return H, W
+        short, long = max(1, round(edge)), max(1, int(edge * longer / shorter))
+        return (short, long) if H <= W else (long, short)
+
+    def scaled(self, pixels: UInt8[Tensor, "B N H W"]) -> Float[Tensor, "B N H W"]:
+        return pixels.float() * self.factor
+
+    def normalised(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B N H W"]:
+        """Of scaled pixels."""
+        if self.mean:
+            pixels = pixels - torch.tensor(self.mean, device=pixels.device)[:, None, None]
+        return pixels / torch.tensor(self.std, device=pixels.device)[:, None, None] if self.std else pixels
+
+    def __call__(self, pictures: Sequence[UInt8[Tensor, "N _ _"]]) -> Float[Tensor, "B N h w"]:
+        """A batch, as a model is measured and used on it."""
+        return self.normalised(self.scaled(torch.stack([self.fitted(pixels) for pixels in pictures])))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known of pictures once all were read: the sha256 of their pixels; and of each channel the mean and the
+    deviation, black 0 and white 1, where nothing varies 1."""
+
+    fingerprint: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def survey(images: Images) -> Survey:
+    """Reads every picture. Raises InputError for one that cannot be read."""
+    digest, counts = sha256(), torch.zeros(1, 256, dtype=torch.int64)
+    step = 512 if isinstance(images, Tensor) else 1
+    for first in range(0, len(images), step):
+        pixels = images[first : first + step] if isinstance(images, Tensor) else images[first][None]
+        digest.update(repr(tuple(pixels.shape[1:])).encode() + pixels.contiguous().numpy().tobytes())
+        own = [torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]
+        counts = counts + torch.stack(own)
+    shares = counts.double() / counts.sum(1, keepdim=True)
+    values = torch.arange(256, dtype=torch.float64) / 255
+    mean = shares @ values
+    std = (shares @ values.square() - mean.square()).clamp(min=0).sqrt()
+    return Survey(digest.hexdigest(), tuple(mean.tolist()), tuple(s if s > 1e-6 else 1.0 for s in std.tolist()))

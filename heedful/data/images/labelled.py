@@ -1,0 +1,282 @@
+"""Pictures with a label each: folders named after labels, tables of files, and the idx files of MNIST's kind."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import torch
+from torch import Tensor
+
+from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image, members
+from heedful.data.lines import csv_cells, read_bytes, read_lines, tsv_cells
+from heedful.data.parts import PictureParts, entries, held_out, kind_of, part_of
+from heedful.errors import InputError, MissingError
+
+IMAGE_COLUMNS = ("image", "file", "path")
+HIDDEN = (".", "__")  # names of what is a system's own begin so
+IDX_SHARE = 6  # of idx files the last: 10,000 of 60,000
+EXAMPLE = "give a folder with a folder of pictures for each label, a .csv with columns image,label, or idx files"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pictures, and the label of each."""
+
+    images: Images
+    labels: list[str]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+LabelledImages = PictureParts[Part]  # of a classifier of pictures
+
+
+def read_labelled_images(path: str | Path, *, channels: int | None = None, labelled: bool = True) -> LabelledImages:
+    """Reads what labels are to be learnt from; of pictures in files only the headers, the pixels when they are needed.
+
+    - a folder with a folder of pictures for each label; or three such, train*, valid* (val, dev) and test*; where a
+      folder may stand, a zip file may.
+    - a .csv or .tsv file whose first line names the columns "image" (or "file", "path") and "label"; or a folder with
+      several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
+    - an idx file of pictures (or a folder with one) with its labels beside it under the same name with "labels" for
+      "images"; "t10k" is the test.
+
+    `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of each label is
+    held out, chosen by a hash of the names; of idx files the last sixth. Where they need not be `labelled`, no
+    folder, column or file of labels is needed, and each label is "". Raises InputError or MissingError.
+    """
+    path = Path(path)
+    idx = _idx_images(path)
+    return _from_idx(path, idx, labelled) if idx is not None else _from_files(path, channels, labelled)
+
+
+def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) -> dict[str, Part]:
+    """The test sets of what `read_labelled_images` reads, by name, or all of it where no part is so called."""
+    path = Path(path)
+    idx = _idx_images(path)
+    if idx is not None:
+        test = _test_beside(idx) if path.is_dir() else None
+        return {idx.name: _read_idx(idx, labelled)} if test is None else {"test": _read_idx(test, labelled)}
+    rows = {name: part for name, part in _rows(path, labelled).items() if part}
+    tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
+    return {name: _part(part, channels) for name, part in tests.items()}
+
+
+# Pictures in files -----------------------------------------------------------------------------------------------
+
+Row = tuple[ImageFile, str]  # a picture and its label
+
+
+def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledImages:
+    parts = {"train": list[Row](), "valid": list[Row]()}
+    tests = {}
+    for name, rows in _rows(path, labelled).items():
+        if part_of(Path(name)) == "test":
+            tests[name] = rows
+        else:
+            parts[part_of(Path(name))] += rows
+    if not parts["train"]:
+        raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
+    notes: tuple[str, ...] = ()
+    if not parts["valid"]:
+        parts["train"], parts["valid"], note = held_out(
+            parts["train"], lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
+        )
+        notes = (note,)
+    headers = [image_header(file) for file, _ in parts["train"]]
+    channels = channels or max(header[0] for header in headers)
+    middle = sorted(header[1:] for header in headers)[len(headers) // 2]
+    train, valid = (_part(parts[name], channels) for name in ("train", "valid"))
+    tested = {name: _part(rows, channels) for name, rows in tests.items()}
+    return PictureParts(train, valid, tested, str(path), (path,), notes, channels=channels, size=middle)
+
+
+def _part(rows: Sequence[Row], channels: int) -> Part:
+    return Part(ImageFiles([file for file, _ in rows], channels=channels), [label for _, label in rows])
+
+
+def _rows(path: Path, labelled: bool) -> dict[str, list[Row]]:
+    """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"."""
+    if not path.is_dir():
+        if kind_of(path) in (".csv", ".tsv"):
+            return {"train": _table(path, labelled)}
+        if path.suffix == ".zip":
+            return _by_folder(_inside(members(path), str(path)), labelled)
+        read_bytes(path)  # says so where it is not there
+        raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
+    inside = entries(path, hidden=HIDDEN)
+    tables = [file for file in inside if file.is_file() and kind_of(file) in (".csv", ".tsv")]
+    if tables:
+        return {file.name: _table(file, labelled) for file in tables}
+    named: list[tuple[tuple[str, ...], ImageFile]] = []
+    for entry in inside:
+        if entry.is_dir():
+            named += [(file.relative_to(path).parts, ImageFile(file)) for file in _walk(entry)]
+        elif entry.suffix == ".zip":
+            named += [((entry.stem, *words), file) for words, file in _inside(members(entry), str(entry))]
+        elif not labelled and is_image(entry.name):
+            named.append(((entry.name,), ImageFile(entry)))
+    return _by_folder(named, labelled)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The pictures in a folder and those inside it, by name. Links to folders are not followed: they may lead back."""
+    found = False
+    for entry in entries(folder, hidden=HIDDEN):
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _walk(entry)
+            found = True
+        elif is_image(entry.name):
+            yield entry
+            found = True
+    if not found:
+        raise InputError("no picture in this folder", where=str(folder), fix="add some, or take the folder away")
+
+
+def _inside(files: Sequence[ImageFile], where: str) -> list[tuple[tuple[str, ...], ImageFile]]:
+    if not files:
+        raise InputError("no picture in it", where=where, fix=EXAMPLE)
+    named = [(tuple(Path(file.member).parts), file) for file in files]
+    whole = len({words[0] for words, _ in named}) == 1  # train.zip may hold all in a folder train
+    return [(words[1:] if whole and len(words) > 2 else words, file) for words, file in named]
+
+
+def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: bool) -> dict[str, list[Row]]:
+    """The first folder is the part where all are called as parts are, and the label is the next."""
+    first = {words[0] for words, _ in named if len(words) > 1}
+    split = bool(first) and all(part_of(Path(name)) != "train" or name.startswith("train") for name in first)
+    rows: dict[str, list[Row]] = {}
+    for words, file in named:
+        folders = list(words[:-1])
+        part = folders.pop(0) if split and folders else "train"
+        if labelled and not folders:
+            raise InputError("a picture that is in no label's folder", where=str(file), fix=EXAMPLE)
+        rows.setdefault(part, []).append((file, folders[0] if labelled else ""))
+    return rows
+
+
+def _table(path: Path, labelled: bool) -> list[Row]:
+    lines = read_lines(path)
+    cells = csv_cells(path, lines) if kind_of(path) == ".csv" else tsv_cells(lines)
+    rows = [(number, row) for number, row in cells if row]
+    header = [cell.strip().lower() for cell in rows[0][1]]
+    column = next((name for name in IMAGE_COLUMNS if name in header), None)
+    if column is None or (labelled and "label" not in header):
+        what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
+        raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
+    find = Finder(path.parent)
+    found = []
+    for number, row in rows[1:]:
+        where = f"{path}:{number}"
+        if len(row) != len(header):
+            raise InputError(f"{len(row)} columns, expected {len(header)}", where=where)
+        one = dict(zip(header, row, strict=True))
+        if labelled and not one["label"]:
+            raise InputError("no label", where=where)
+        found.append((find(one[column], where=where), one["label"] if labelled else ""))
+    if not found:
+        raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
+    return found
+
+
+class Finder:
+    """Files that a table in `folder` names: beside it, in a folder or in a zip file that is there, or anywhere by their
+    whole path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.zipped = {file.member: file for path in sorted(folder.glob("*.zip")) for file in members(path)}
+
+    def __call__(self, name: str, *, where: str) -> ImageFile:
+        """Raises MissingError."""
+        if name in self.zipped:
+            return self.zipped[name]
+        if not name or not (self.folder / name).is_file():
+            raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
+        return ImageFile(self.folder / name)
+
+
+def _name(file: ImageFile, path: Path) -> str:
+    return file.member or file.path.relative_to(path if path.is_dir() else path.parent).as_posix()
+
+
+# idx files -------------------------------------------------------------------------------------------------------
+
+
+def _idx_images(path: Path) -> Path | None:
+    """The idx file of pictures that `path` is, or that the folder holds: the one to train on before others."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if "idx3" in file.name and "images" in file.name)
+        return min(found, key=lambda file: "train" not in file.name) if found else None
+    return path if "idx3" in path.name else None
+
+
+def _from_idx(path: Path, file: Path, labelled: bool) -> LabelledImages:
+    whole = _read_idx(file, labelled)
+    cut = len(whole) - len(whole) // IDX_SHARE
+    if cut == len(whole):
+        raise InputError(f"{len(whole)} pictures are too few to hold any out", where=str(file))
+    assert isinstance(whole.images, Tensor)
+    train, valid = (Part(whole.images[rows], whole.labels[rows]) for rows in (slice(cut), slice(cut, None)))
+    files, tests = [file], {}
+    test = _test_beside(file)
+    if test is not None:
+        tests["test"] = _read_idx(test, labelled)
+        files.append(test)
+    files += [_labels_of(each) for each in files if labelled]
+    notes = (f"{file}: the last {len(valid):,} pictures held out for validation",)
+    _, N, H, W = whole.images.shape
+    return PictureParts(train, valid, tests, str(path), tuple(files), notes, channels=N, size=(H, W))
+
+
+def _read_idx(file: Path, labelled: bool) -> Part:
+    images = _idx(file, axes=3)
+    if not labelled:
+        return Part(images[:, None], [""] * len(images))
+    labels = _idx(_labels_of(file), axes=1)
+    if len(images) != len(labels):
+        raise InputError(f"{len(images):,} pictures, and {len(labels):,} labels beside them", where=str(file))
+    return Part(images[:, None], [str(label) for label in labels.tolist()])
+
+
+def _labels_of(file: Path) -> Path:
+    name = file.name.replace("images", "labels").replace("idx3", "idx1")
+    found = _packed_or_not(file.with_name(name))
+    if found is None:
+        raise MissingError("no labels beside these pictures", where=str(file), fix=f"put {name} into the same folder")
+    return found
+
+
+def _test_beside(file: Path) -> Path | None:
+    return _packed_or_not(file.with_name(file.name.replace("train", "t10k"))) if "train" in file.name else None
+
+
+def _packed_or_not(file: Path) -> Path | None:
+    """The file, be it gzipped or not, if it is there."""
+    name = file.name.removesuffix(".gz")
+    return next((found for found in (file.with_name(name), file.with_name(f"{name}.gz")) if found.is_file()), None)
+
+
+def _idx(path: Path, *, axes: int) -> Tensor:
+    """Bytes of a file as http://yann.lecun.com/exdb/mnist describes: two zeros, 8 for bytes, how many axes, the size of
+    each as 4 bytes, big end first; then all elements."""
+    data = read_bytes(path)
+    head = 4 + 4 * axes
+    if len(data) < head or data[:4] != bytes((0, 0, 8, axes)):
+        raise InputError(f"not an idx file of bytes with {axes} axes", where=str(path), fix=EXAMPLE)
+    sizes = [int.from_bytes(data[i : i + 4], "big") for i in range(4, head, 4)]
+    if math.prod(sizes) != len(data) - head or not math.prod(sizes):
+        what = f"{' x '.join(map(str, sizes))} elements announced, {len(data) - head:,} bytes there"
+        raise InputError(what, where=str(path), fix="copy it again")
+    return torch.from_numpy(numpy.frombuffer(data, numpy.uint8, offset=head).copy()).view(sizes)
+
+
+def label_names(parts: Mapping[str, Part] | Sequence[Part]) -> tuple[str, ...]:
+    """Every label once, in order: numbers by their size, all else by letters."""
+    each = parts.values() if isinstance(parts, Mapping) else parts
+    found = {label for part in each for label in part.labels}
+    numbers = all(label.isdecimal() for label in found)
+    return tuple(sorted(found, key=int if numbers else None))

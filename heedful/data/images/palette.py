@@ -1,0 +1,63 @@
+"""Pictures as numbers of a palette, one for each pixel, and back (Chen et al. 2020, section 3.2).
+
+B pictures of N channels and H x W pixels.
+"""
+
+from dataclasses import dataclass
+
+import numpy
+import torch
+from jaxtyping import Float, Int, UInt8
+from scipy.cluster.vq import kmeans, vq
+from torch import Tensor
+
+from heedful.core.seeds import shuffled
+from heedful.data.images.files import Images, Preparation
+from heedful.errors import InputError
+
+PICTURES, PIXELS = 1024, 1 << 16  # that a palette is learnt from, at most
+ENOUGH = 1e-4  # k-means ends where the mean distance to the nearest colour falls by less, black 0 and white 1
+
+
+@dataclass(frozen=True)
+class Palette:
+    colours: tuple[tuple[int, ...], ...]  # from 0 (black) to 255, a number a channel; no two are alike
+
+    def __post_init__(self) -> None:
+        channels = {len(colour) for colour in self.colours}
+        if channels not in ({1}, {3}) or max(map(max, self.colours)) > 255 or len(set(self.colours)) < len(self):
+            raise InputError("a palette is different colours of 1 or 3 numbers from 0 to 255")
+
+    def __len__(self) -> int:
+        return len(self.colours)
+
+    def numbers(self, pixels: Float[Tensor, "B N H W"]) -> Int[Tensor, "B H W"]:
+        """The nearest colour of each pixel; they are from 0 (black) to 1 (white)."""
+        B, N, H, W = pixels.shape
+        flat = pixels.movedim(1, 3).reshape(-1, N).double().numpy()
+        return torch.from_numpy(vq(flat, numpy.array(self.colours) / 255)[0]).long().view(B, H, W)
+
+    def paint(self, numbers: Int[Tensor, "B H W"]) -> UInt8[Tensor, "B N H W"]:
+        """The reverse of `numbers`, for colours of the palette."""
+        return torch.tensor(self.colours, dtype=torch.uint8)[numbers].movedim(3, 1)
+
+
+def grey_palette(levels: int) -> Palette:
+    """From black to white in equal steps. Raises InputError for more than there are."""
+    if levels > 256:
+        raise InputError(f"{levels} greys, and a pixel has one of 256", fix="--set images.colours=256, or fewer")
+    return Palette(tuple((round(255 * i / (levels - 1)),) for i in range(levels)))
+
+
+def learn_palette(images: Images, preparation: Preparation, *, colours: int, seed: int) -> Palette:
+    """So many colours or fewer that are nearest to the pixels of pictures, by k-means; all of them where there are no
+    more. The same seed gives the same ones."""
+    draw = numpy.random.default_rng(seed)
+    chosen = [preparation.fitted(images[i]).flatten(1).T for i in shuffled(len(images), seed, 0)[:PICTURES]]
+    pixels = draw.permutation(torch.cat(chosen).numpy())[:PIXELS]
+    found = numpy.unique(pixels, axis=0)
+    if len(found) > colours:
+        begin = draw.choice(found, colours, replace=False)
+        centres, _ = kmeans(pixels / 255, begin / 255, thresh=ENOUGH)
+        found = numpy.unique((255 * centres).round().astype(int), axis=0)
+    return Palette(tuple(tuple(colour) for colour in found.tolist()))

@@ -1,0 +1,139 @@
+"""Files of text: their lines, cells and JSON values, and one clear line for whatever is wrong with them.
+
+Texts are left as they stand in the file: only line ends (LF or CRLF) and a UTF-8 byte order mark go.
+"""
+
+import codecs
+import csv
+import difflib
+import errno
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from heedful.errors import HeedError, InputError, MissingError
+
+LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
+
+
+def sanitise(text: str) -> str:
+    """Text that UTF-8 can hold: surrogate pairs are joined, lone ones become U+FFFD, all else stays."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
+    """The lines of a UTF-8 file. Only LF ends a line (a CR before it goes): U+2028 and U+0085 are text."""
+    path = Path(path)
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        fix = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
+        raise InputError("UTF-16, expected UTF-8", where=f"{path}:1", fix=fix)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
+        raise InputError(
+            f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
+            where=f"{path}:{line}",
+            fix=f"convert the file from its encoding, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}",
+        ) from None
+    if not text.strip():
+        raise InputError("empty", where=str(path), fix="give a file with one sentence a line")
+    if "\0" in text:
+        where = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
+        raise InputError("a NUL byte, expected text", where=where, fix="save the file as UTF-8 text")
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if longest is not None and max(map(len, lines)) > longest:
+        number = next(number for number, text in enumerate(lines, 1) if len(text) > longest)
+        what = f"{len(lines[number - 1]):,} characters in one line, at most {longest:,} are read"
+        raise InputError(what, where=f"{path}:{number}", fix="put one sentence, or one document, on each line")
+    return lines
+
+
+def read_bytes(path: Path) -> bytes:
+    """What a file holds, unpacked where it is gzipped. Raises MissingError or InputError."""
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except gzip.BadGzipFile:
+        raise InputError("not a gzip file, or damaged", where=str(path), fix="try gzip -t") from None
+    except (EOFError, zlib.error):
+        raise InputError("a gzip file that is cut short", where=str(path), fix="copy it again") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> HeedError:
+    """Why a file could not be read, in one line that a person can act on."""
+    where = str(path)
+    if isinstance(error, FileNotFoundError):
+        if path.is_symlink():
+            return MissingError("a link to a file that is not there", where=where, fix="mend the link")
+        absent = next((part for part in [*reversed(path.parents), path] if not os.path.exists(part)), path)
+        near = difflib.get_close_matches(absent.name, names_in(absent.parent), n=1)
+        fix = f"did you mean {absent.parent / near[0]}?" if near else "check the path"
+        return MissingError("no such file or folder", where=str(absent), fix=fix)
+    if isinstance(error, IsADirectoryError):
+        return InputError("a folder, expected a file", where=where, fix="give a file inside it")
+    if isinstance(error, PermissionError):
+        return InputError("no permission to read it", where=where, fix=f"chmod u+r {path.name}")
+    if error.errno == errno.ELOOP:
+        return InputError("a link that leads back to itself", where=where, fix="give the file itself")
+    return InputError(f"cannot be read: {error.strerror}", where=where, fix="check the file and the disk")
+
+
+def names_in(folder: Path) -> list[str]:
+    """What is in a folder; nothing where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line; a blank line has none."""
+    return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
+
+
+def csv_cells(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number of the line where each record begins, and its cells. Raises InputError."""
+    reader = csv.reader((line + "\n" for line in lines), strict=True)
+    while True:
+        number = reader.line_num + 1  # where the record begins: a quoted cell may go over several lines
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            fix = 'a quoted cell ends with one ", and a " inside it is written ""'
+            raise InputError(f"not CSV: {error}", where=f"{path}:{number}", fix=fix) from None
+        if cells is None:
+            return
+        yield number, cells
+
+
+def json_line(line: str, *, where: str) -> object:
+    """What a line of a .jsonl file holds. Raises InputError."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(": line ")[0]
+        raise InputError(f"not JSON{at}: {why}", where=where, fix="one JSON object a line") from None
+
+
+def json_type(value: object) -> str:
+    """What a JSON value is, in words."""
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return kinds.get(type(value), "null" if value is None else "an object")
+
+
+def listed(names: Iterable[object]) -> str:
+    """The first eight of some names, for a message."""
+    return ", ".join(map(repr, islice(names, 8))) or "none"

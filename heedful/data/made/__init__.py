@@ -1,0 +1,1 @@
+"""Data made on the spot, for demonstrations and tests that need none of anybody's."""

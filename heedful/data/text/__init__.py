@@ -1,0 +1,1 @@
+"""Texts, and what is known of them: translations, labels, tags, answers, trees."""

@@ -1,0 +1,78 @@
+"""Running text to learn to go on with: documents, and their split into training, validation and tests."""
+
+from pathlib import Path
+
+from heedful.data.lines import json_line, read_lines
+from heedful.data.parts import Parts, kind_of, part_of
+from heedful.errors import InputError, MissingError
+
+SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
+
+
+Documents = Parts[list[str]]  # of a language model
+
+
+def read_documents(path: str | Path) -> Documents:
+    """A .txt file is one document, a .jsonl file one a line (its "text"); either may be .gz; a folder holds several.
+
+    In a folder, files named train*, valid* (val, dev) and test* are the parts. Without a part to validate on, the last
+    tenth is held out: of the documents, or of the text where there is but one. Raises InputError or MissingError.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        documents = _read(path)
+        train, valid = _held_out(documents)
+        note = f"{path}: the last tenth is held out for validation"
+        return Documents(train, valid, {}, str(path), (path,), (note,))
+    files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
+    if not files:
+        raise MissingError("no .txt and no .jsonl file", where=str(path), fix="give a folder with text in it")
+    parts: dict[str, list[str]] = {"train": [], "valid": []}
+    tests: dict[str, list[str]] = {}
+    for file in files:
+        part = part_of(file)
+        if part == "test":
+            tests[file.name.split(".")[0]] = _read(file)
+        else:
+            parts[part] += _read(file)
+    if not parts["train"]:
+        raise InputError("no text to train on", where=str(path), fix="add train.txt")
+    notes: tuple[str, ...] = ()
+    if not parts["valid"]:
+        parts["train"], parts["valid"] = _held_out(parts["train"])
+        notes = (f"{path}: the last tenth is held out for validation",)
+    return Documents(parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+
+
+def read_text(path: str | Path) -> list[str]:
+    """The documents of one file, or of a folder's test files, or of all of it where none is so called."""
+    path = Path(path)
+    if not path.is_dir():
+        return _read(path)
+    found = read_documents(path)
+    return [text for texts in found.tests.values() for text in texts] or [*found.train, *found.valid]
+
+
+def _read(path: Path) -> list[str]:
+    lines = read_lines(path)
+    if kind_of(path) != ".jsonl":
+        return ["\n".join(lines) + "\n"]
+    return [_text_of(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _text_of(line: str, where: str) -> str:
+    row = json_line(line, where=where)
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+        raise InputError('no "text" that is a string', where=where, fix='write {"text": "..."} on each line')
+    return row["text"]
+
+
+def _held_out(documents: list[str]) -> tuple[list[str], list[str]]:
+    if len(documents) >= 2 * SHARE:
+        kept = len(documents) - len(documents) // SHARE
+        return documents[:kept], documents[kept:]
+    whole = "\n".join(documents)
+    cut = len(whole) - max(1, len(whole) // SHARE)
+    if cut < 1:
+        raise InputError("too little text to hold any out", fix="give more text")
+    return [whole[:cut]], [whole[cut:]]

@@ -1,0 +1,60 @@
+"""Sentences whose words have labels: parts of speech, or the names of things and where they begin."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.lines import read_lines
+from heedful.data.parts import Parts, kind_of, read_parts
+from heedful.errors import InputError
+
+KINDS = (".conllu", ".tsv")
+FORM, UPOS, COLUMNS = 1, 3, 10  # of CoNLL-U
+
+
+class Sentence(NamedTuple):
+    words: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def read_tagged(path: str | Path) -> Parts[list[Sentence]]:
+    """What `read_sentences` reads, in parts as in `read_parts`. Raises InputError or MissingError."""
+    return read_parts(path, read_sentences, kinds=KINDS, key=lambda one: one.text)
+
+
+def read_sentences(path: str | Path) -> list[Sentence]:
+    """The sentences of one file, between which blank lines stand.
+
+    .conllu: ten columns, of which the second is the word and the fourth its universal part of speech (Nivre et al.
+    2020); comments, ranges ("1-2") and empty words ("1.1") are left out. .tsv: word TAB label. Raises InputError or
+    MissingError.
+    """
+    path = Path(path)
+    if kind_of(path) not in KINDS:
+        raise InputError("not a kind of file that tagged words are read from", where=str(path), fix="give .tsv")
+    treebank = kind_of(path) == ".conllu"
+    sentences: list[Sentence] = []
+    rows: list[tuple[str, str]] = []
+    for number, line in enumerate([*read_lines(path), ""], 1):
+        if not line.strip():
+            if rows:
+                words, labels = zip(*rows, strict=True)
+                sentences.append(Sentence(words, labels))
+            rows = []
+        elif not (treebank and line.startswith("#")):
+            cells, expected = line.split("\t"), COLUMNS if treebank else 2
+            if len(cells) != expected:
+                what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+                fix = "" if treebank else "write word TAB label, and a blank line between sentences"
+                raise InputError(what, where=f"{path}:{number}", fix=fix)
+            if not treebank or cells[0].isdigit():
+                word, label = (cells[FORM], cells[UPOS]) if treebank else cells
+                if not word.strip() or not label.strip():
+                    raise InputError("a word or a label is empty", where=f"{path}:{number}")
+                rows.append((word.strip(), label.strip()))
+    if not sentences:
+        raise InputError("no tagged word", where=str(path))
+    return sentences

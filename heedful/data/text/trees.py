@@ -1,0 +1,256 @@
+"""Constituency trees in brackets: read, made plain, written as a line of tokens, and made of such a line again.
+
+"(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))" reads in Penn's format, and is linearised as
+"(S (NP XX XX )NP (VP XX )VP )S" (Vinyals et al. 2015, section 2.1): a token for each bracket, with its label, and one
+that stands for any word. Tags of words are not said.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.lines import read_lines
+from heedful.data.parts import MOST, Parts, held_out, named_part
+from heedful.data.tokenizer import SPECIALS, UNK
+from heedful.errors import InputError, MissingError
+
+LEAF = "XX"
+ROOTS = ("", "TOP", "ROOT", "S1")  # brackets around a sentence that say nothing of it
+DEEPEST = 200  # brackets within each other; a deeper one is a broken file, not a sentence
+SPACE = re.compile("[ \t\r\n]+")  # others, such as thin spaces, may stand inside a word
+ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
+MEANT = {escape: bracket for bracket, escape in ESCAPES.items()}
+FIX = "write a tree as (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"
+
+
+class Leaf(NamedTuple):
+    """A word, as it is read: "(", and not "-LRB-"."""
+
+    tag: str
+    word: str
+
+    def __str__(self) -> str:
+        return f"({self.tag} {re.sub(r'[][(){}]', lambda found: ESCAPES[found[0]], self.word)})"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A constituent: at least one word or constituent under a label."""
+
+    label: str
+    children: tuple["Tree | Leaf", ...]
+
+    def __str__(self) -> str:
+        return f"({self.label} {' '.join(map(str, self.children))})"
+
+    def leaves(self) -> Iterator[Leaf]:
+        for child in self.children:
+            if isinstance(child, Leaf):
+                yield child
+            else:
+                yield from child.leaves()
+
+    def words(self) -> list[str]:
+        return [leaf.word for leaf in self.leaves()]
+
+    def constituents(self, start: int = 0) -> Iterator[tuple[str, int, int]]:
+        """(label, start, end) of each, this one first: it spans the leaves from `start` to before `end`."""
+        below, end = list[tuple[str, int, int]](), start
+        for child in self.children:
+            if isinstance(child, Leaf):
+                end += 1
+            else:
+                found = list(child.constituents(end))
+                below, end = below + found, found[0][2]
+        yield self.label, start, end
+        yield from below
+
+
+Treebank = Parts[list[Tree]]  # of a parser
+
+
+def read_treebank(path: str | Path) -> Treebank:
+    """Reads a file of plain trees, or a folder whose files or folders are named train*, valid* (val, dev) and test*.
+
+    Without a part to validate on, a tenth of the training trees is held out, chosen by a hash of their words. Raises
+    InputError or MissingError.
+    """
+    path = Path(path)
+    files = [path]
+    parts: dict[str, list[Tree]] = {"train": [], "valid": []}
+    tests: dict[str, list[Tree]] = {}
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("[!.]*")) if file.is_file() and named_part(_top(file, path))]
+        for file in files:
+            top = _top(file, path)
+            part = named_part(top)
+            trees = tests.setdefault(top.split(".")[0], []) if part == "test" else parts[part or "train"]
+            trees += read_trees(file)
+    else:
+        parts["train"] = read_trees(path)
+    if not parts["train"]:
+        raise MissingError("no training trees", where=str(path), fix="add a file train.tree, or a folder train")
+    notes: tuple[str, ...] = ()
+    if not parts["valid"]:
+        parts["train"], parts["valid"], note = held_out(
+            parts["train"], lambda tree: " ".join(tree.words()), noun="tree", where=path, most=MOST
+        )
+        notes = (note,)
+    return Treebank(parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+
+
+def _top(file: Path, folder: Path) -> str:
+    return file.relative_to(folder).parts[0]
+
+
+def read_trees(path: str | Path) -> list[Tree]:
+    """The plain trees of a file: each on a line of its own, or over several. Raises InputError or MissingError."""
+    return [kept for tree in parse_trees(read_lines(path), str(path)) if (kept := plain(tree)) is not None]
+
+
+def parse_trees(lines: Iterable[str], where: str) -> Iterator[Tree]:
+    """The trees as they are written. Raises InputError with the number of the line."""
+    open_: list[_Open] = []
+    for number, line in enumerate(lines, 1):
+        here = f"{where}:{number}"
+        for token in re.findall(r"[()]|[^ \t\r\n()]+", line):
+            if token == "(":
+                if open_ and open_[-1].label is None:
+                    open_[-1].label = ""
+                if open_ and open_[-1].word is not None:
+                    raise InputError(f"a bracket after the word {open_[-1].word!r}", where=here, fix=FIX)
+                if len(open_) == DEEPEST:
+                    raise InputError(f"more than {DEEPEST} brackets within each other", where=here, fix=FIX)
+                open_.append(_Open(here))
+            elif not open_:
+                what = "a bracket closes that none opens" if token == ")" else f"{token!r} stands outside of brackets"
+                raise InputError(what, where=here, fix=FIX)
+            elif token == ")":
+                made = open_.pop().close(here)
+                if open_:
+                    open_[-1].children.append(made)
+                else:
+                    yield made if isinstance(made, Tree) else Tree("TOP", (made,))
+            else:
+                open_[-1].add(token, here)
+    if open_:
+        raise InputError("a bracket opens that none closes", where=open_[0].where, fix=FIX)
+
+
+@dataclass
+class _Open:
+    """A bracket that has not closed yet."""
+
+    where: str
+    label: str | None = None
+    word: str | None = None
+
+    def __post_init__(self) -> None:
+        self.children: list[Tree | Leaf] = []
+
+    def add(self, token: str, where: str) -> None:
+        if self.label is None:
+            self.label = token
+        elif self.word is None and not self.children:
+            self.word = token
+        else:
+            raise InputError(f"{token!r} is not the only word of its bracket", where=where, fix=FIX)
+
+    def close(self, where: str) -> Tree | Leaf:
+        if self.word is not None:
+            return Leaf(self.label or "", unescaped(self.word))
+        if not self.children:
+            raise InputError("an empty bracket", where=where, fix=FIX)
+        return Tree(self.label or "", tuple(self.children))
+
+
+def plain(tree: Tree) -> Tree | None:
+    """Without empty elements and what is empty without them, without functions ("NP-SBJ-1" is an NP), and without a
+    bracket around all that says nothing; None where no word is left."""
+    kept = _plain(tree)
+    while kept is not None and kept.label in ROOTS:
+        first, *others = kept.children
+        if others or isinstance(first, Leaf):
+            return Tree("TOP", kept.children)
+        kept = first
+    return kept
+
+
+def _plain(tree: Tree) -> Tree | None:
+    children: list[Tree | Leaf] = []
+    for child in tree.children:
+        kept = (None if child.tag == "-NONE-" else child) if isinstance(child, Leaf) else _plain(child)
+        if kept is not None:
+            children.append(kept)
+    return Tree(re.sub(r"(?<=.)[-=].*", "", tree.label), tuple(children)) if children else None
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a sentence that has them apart, punctuation too, as a treebank has."""
+    return [unescaped(word) for word in SPACE.split(text) if word]
+
+
+def unescaped(word: str) -> str:
+    return re.sub("-[LR][RSC]B-", lambda found: MEANT[found[0]], word)
+
+
+def linearise(tree: Tree) -> Iterator[str]:
+    yield f"({tree.label}"
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            yield LEAF
+        else:
+            yield from linearise(child)
+    yield f"){tree.label}"
+
+
+def tree_of(tokens: Iterable[str], leaves: Sequence[Leaf]) -> Tree:
+    """The tree that a line of tokens says of a sentence. Raises InputError where it is none, or has other leaves."""
+    left = iter(leaves)
+    above: list[tuple[str, list[Tree | Leaf]]] = [("", [])]
+    for token in tokens:
+        if token == LEAF:
+            above[-1][1].append(next(left, Leaf("", "")))
+        elif token.startswith("("):
+            above.append((token[1:], []))
+        else:
+            label, children = above.pop()
+            if not above or not children or token != f"){label}":
+                break
+            above[-1][1].append(Tree(label, tuple(children)))
+    found = above[0][1] if len(above) == 1 else []
+    if len(found) != 1 or not isinstance(found[0], Tree) or list(found[0].leaves()) != list(leaves):
+        raise InputError("tokens that are not one tree of this sentence")
+    return found[0]
+
+
+def right_branching(leaves: Sequence[Leaf], root: str, label: str) -> Tree:
+    """A word and a constituent of the others, in which it is again so: the baseline where what follows is what adds."""
+    found: tuple[Tree | Leaf, ...] = (leaves[-1],)
+    for leaf in reversed(leaves[:-1]):
+        found = (leaf, Tree(label, found))
+    return Tree(root, found)
+
+
+class Brackets:
+    """The closed vocabulary of linearised trees: control tokens as in every other, a leaf, and two for each label."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        opening, closing = (f"({label}" for label in labels), (f"){label}" for label in labels)
+        self.names = [*SPECIALS, LEAF, *opening, *closing]
+        self.ids = {name: index for index, name in enumerate(self.names)}
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    def encode(self, tree: Tree) -> list[int]:
+        """The ids of a tree; a label that is not known is the unknown token."""
+        return [self.ids.get(token, UNK) for token in linearise(tree)]
+
+    def decode(self, ids: Iterable[int], leaves: Sequence[Leaf]) -> Tree:
+        """Raises InputError for what is not one tree of these leaves."""
+        return tree_of((self.names[index] for index in ids), leaves)

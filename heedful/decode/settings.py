@@ -1,0 +1,54 @@
+"""How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn at random."""
+
+    temperature: float = 1.0  # what logits are divided by; 0 takes the most probable token
+    top_k: int = 0  # only the so many most probable; 0: any
+    top_p: float = 1.0  # only the most probable, until they sum up to this
+    min_p: float = 0.0  # only those at least this share as probable as the most probable
+    repetition_penalty: float = 1.0  # of tokens that were said before; 1: none
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding(Sampling):
+    """How to search. `beam` 1 is greedy; with `samples`, tokens are drawn at random in place of searched for."""
+
+    beam: int = 5
+    length_penalty: float = 1.0
+    n_best: int = 1
+    longest: int | None = None  # new tokens; None: twice the source's and 12 more
+    shortest: int = 0
+    no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
+    samples: int = 0
+
+
+class SamplingOptions(TypedDict, total=False):
+    """`Sampling` as named arguments."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repetition_penalty: float
+    seed: int
+
+
+class DecodingOptions(SamplingOptions, total=False):
+    """`Decoding` as named arguments."""
+
+    beam: int
+    length_penalty: float
+    n_best: int
+    longest: int | None
+    shortest: int
+    no_repeat: int
+    forced_eos: bool
+    samples: int

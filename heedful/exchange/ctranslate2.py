@@ -1,0 +1,114 @@
+"""CTranslate2 (Klein et al. 2020): a run as a folder of that library's.
+
+The folder has all that a model needs: CTranslate2's files, the tokenizers and task.json, and in heedful.json our
+configuration and what the folder was made of.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.core.config import unknown_key
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError, StorageError
+from heedful.exchange import ct2
+from heedful.models import config_of
+from heedful.run.folder import NUMBERS, SPECIAL_TOKENS, filled_then_renamed, tokenizer_files
+from heedful.store import files
+from heedful.store.checkpoint import CONFIG, MODEL
+
+OURS, TASK = "heedful.json", "task.json"
+TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
+SCORES = 1e-3  # nats, by another engine
+
+Ids = list[int]
+
+
+class Convertible(NamedTuple):
+    """A model of ours, and what CTranslate2 must know of it. `end` is what ends a target."""
+
+    model: Any
+    source: Tokenizer
+    target: Tokenizer
+    end: int
+    about: Mapping[str, Any]
+
+    def words(self) -> ct2.Words:
+        """The strings that stand for its tokens."""
+        sides, tokenizers = ct2.sides(self.model.config), (self.source, self.target)
+        named = [own.names(side[0].vocab_size) for own, side in zip(tokenizers, (sides[0], sides[-1]), strict=True)]
+        target = self.target
+        unknown = "<unk>" if target.unk is None else named[1][target.unk]
+        return ct2.Words(
+            source=named[0], target=named[1], bos=named[1][target.bos], eos=named[1][self.end], unk=unknown
+        )
+
+
+# Of two random texts: the log-probabilities of their tokens by the folder, and by the model. In nats.
+Compare = Callable[[Path, Convertible], tuple[Tensor, Tensor]]
+
+
+def export(run: Path, made: Convertible, compare: Compare, out: Path, *, quantize: str | None = None) -> float:
+    """Makes the folder `out` of a run; the largest difference of a log-probability, in nats. Raises InputError,
+    MissingError or StorageError."""
+    ct2.library()
+    if quantize not in (None, *ct2.QUANTIZATIONS):
+        raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
+    ct2.refuse(made.model.config, where=str(run))
+    with filled_then_renamed(out) as growing:
+        return write(growing, made, compare, run, quantize=quantize)
+
+
+def unserved(kind: str, run: Path) -> InputError:
+    """The error for a model that is neither of the two kinds that the library has."""
+    what = f"CTranslate2 serves translators and language models, and this is a {kind}"
+    return InputError(what, where=str(run), fix="use it here, without another engine")
+
+
+def write(growing: Path, made: Convertible, compare: Compare, run: Path, *, quantize: str | None = None) -> float:
+    """Fills a folder from a run, and compares what stands in it then: returns the largest difference of a
+    log-probability, in nats. Raises StorageError where it is no rounding."""
+    ct2.save(growing, ct2.specification(made.model, made.words(), quantize=quantize))
+    ours = {"model": config_of(made.model), "made_of": made_of(run), "quantize": quantize}
+    for name, value in {**tokenizer_files(made.source, made.target), TASK: dict(made.about), OURS: ours}.items():
+        data = value if isinstance(value, bytes) else files.json_bytes(value, where=growing / name)
+        files.write_bytes(growing / name, data)
+    theirs, own = compare(growing, made)
+    difference, largest = float((own - theirs).abs().max()), float(own.abs().max())
+    if not difference < (torch.inf if quantize else TOLERANCE * max(1.0, largest)):
+        what = f"log-probabilities that differ by {difference:.1e} from the run's"
+        raise StorageError(what, where=f"what was made of {run}", fix="check the disk and run the same command again")
+    return difference
+
+
+def made_of(run: Path) -> dict[str, str]:
+    """The sha256 of all files that an export is made of."""
+    names = {CONFIG, MODEL, TASK, SPECIAL_TOKENS, NUMBERS}
+    paths = (path for path in sorted(run.iterdir()) if path.name in names or path.name.startswith("tokenizer"))
+    return {path.name: files.size_and_sha256(path)[1] for path in paths}
+
+
+def random_rows(size: int, lengths: Sequence[int], draw: torch.Generator) -> list[Ids]:
+    return [torch.randint(size, (n,), generator=draw).tolist() for n in lengths]
+
+
+def log_probabilities(logits: Sequence[Tensor], rows: Sequence[Ids]) -> Tensor:
+    """By the model itself: of each row's tokens but its first, one row of logits each."""
+    both = zip(logits, rows, strict=True)
+    return torch.cat([own[0].log_softmax(-1).gather(1, torch.tensor(row[1:])[:, None])[:, 0] for own, row in both])
+
+
+def as_words(rows: Sequence[Ids], names: Sequence[str]) -> list[list[str]]:
+    return [[names[index] for index in row] for row in rows]
+
+
+def library_model(folder: Path, kind: Literal["Translator", "Generator"]) -> Any:
+    """The library's own model in a folder, with as many threads as torch has. Raises StorageError."""
+    try:
+        return getattr(ct2.library(), kind)(str(folder), inter_threads=1, intra_threads=torch.get_num_threads())
+    except (RuntimeError, ValueError) as error:
+        what = f"CTranslate2 cannot read it: {' '.join(str(error).split())}"
+        raise StorageError(what, where=str(folder), fix="remove this folder, and make it again") from error

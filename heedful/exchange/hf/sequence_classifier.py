@@ -1,0 +1,76 @@
+"""Classifiers of texts on BERT (Devlin et al. 2019, section 4.1) and RoBERTa (Liu et al. 2019), as the Hub holds them.
+
+BERT's head is one `classifier` on what its pooler sums up. RoBERTa has no pooler, and two maps in its `classifier`:
+`dense`, which is our pooler, and `out_proj`.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from heedful.errors import InputError
+from heedful.exchange.hf import bert, roberta
+from heedful.exchange.hf.keys import labels_to_hf, n_labels
+from heedful.exchange.hf.rules import Rule
+from heedful.models.classifier import ClassifierConfig
+from heedful.models.encoder import EncoderConfig
+
+Body = Literal["bert", "roberta"]
+FAMILIES = {"bert": bert, "roberta": roberta}
+NAMES = {"bert": "Bert", "roberta": "Roberta"}
+HEADS = {"bert": {"classifier": "out"}, "roberta": {"classifier.dense": "encoder.pooler", "classifier.out_proj": "out"}}
+
+
+def has_head(names: Collection[str]) -> bool:
+    return any(name.startswith("classifier.") for name in names)
+
+
+def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:
+    """The table for a model on an encoder of this family."""
+    return (*_trunk(config, body), *bert.modules(HEADS[body]))
+
+
+def _trunk(config: ClassifierConfig, body: Body) -> Iterator[Rule]:
+    encoder = replace(_encoder(config), pooler=body == "bert")
+    for rule in bert.trunk(encoder, f"{body}.", written=True, unused=roberta.UNUSED if body == "roberta" else 0):
+        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+
+
+def config_from_hf(theirs: dict[str, Any], body: Body, *, where: str = "config.json") -> ClassifierConfig:
+    """What their configuration means here.
+
+    Raises InputError for a key that is not known, a value that we cannot build, or a head that is for something else.
+    """
+    for name in theirs.get("architectures") or ():
+        if not str(name).endswith("ForSequenceClassification"):
+            raise InputError(f"architectures is {name!r}: its `classifier` is for something else", where=where)
+    encoder = FAMILIES[body].config_from_hf(theirs, (), where=where)
+    given = theirs.get("classifier_dropout")
+    dropout = encoder.stack.block.dropout if given is None else given
+    if not isinstance(dropout, float | int):
+        raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
+    answers = n_labels({"id2label": theirs.get("id2label")}, where=where)
+    return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=float(dropout))
+
+
+def config_to_hf(
+    config: ClassifierConfig, body: Body, *, pad: int, start: int, end: int, labels: Sequence[str], problem: str
+) -> dict[str, Any]:
+    """What `config_from_hf` makes this configuration from. Raises InputError for what they have no words for."""
+    encoder = _encoder(config)
+    if not encoder.pooler:
+        raise InputError(f"{NAMES[body]} has no words for model.encoder.pooler = False")
+    theirs = (
+        bert.config_to_hf(encoder, pad=pad)
+        if body == "bert"
+        else roberta.config_to_hf(encoder, pad=pad, start=start, end=end)
+    )
+    kind = {"architectures": [f"{NAMES[body]}ForSequenceClassification"], "problem_type": problem}
+    return theirs | kind | {"classifier_dropout": config.dropout} | labels_to_hf(labels)
+
+
+def _encoder(config: ClassifierConfig) -> EncoderConfig:
+    """Raises InputError for a classifier on a language model."""
+    if config.encoder is None:
+        raise InputError("BERT and RoBERTa have no words for a classifier on a language model")
+    return config.encoder

@@ -1,0 +1,313 @@
+"""The tokenizer in a folder of the Hub, and what the folder says of its tokens and of how to search with them.
+
+It is a tokenizer.json; in older folders the bare lists that one is made of: vocab.txt (WordPiece), vocab.json with
+merges.txt (bytes), or spiece.model (SentencePiece).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import processors
+
+from heedful.core.embed import EmbedConfig
+from heedful.data.spm import read_spm, with_sentinels
+from heedful.data.tokenizer import SENTINEL, SpecialTokens, Tokenizer, read_inner
+from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.exchange.hf.folder import read_object
+from heedful.run.folder import NUMBERS, read_numbers
+from heedful.run.task import HubFiles
+from heedful.store import files
+
+GENERATION, TOKENIZER, TOKENIZER_CONFIG = "generation_config.json", "tokenizer.json", "tokenizer_config.json"
+SPECIAL_MAP, WORD_PIECES, MERGES, PIECES = "special_tokens_map.json", "vocab.txt", "merges.txt", "spiece.model"
+SPM_LIMIT = 1 << 28  # bytes
+CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
+
+Files = dict[str, Any]  # bytes or a JSON value, by a file's name
+Ids = list[int]
+
+# What changes a search, and the value that changes nothing: with any other, theirs would not be ours.
+NEUTRAL: dict[str, Any] = {
+    "begin_suppress_tokens": None,
+    "constraints": None,
+    "diversity_penalty": 0.0,
+    "do_sample": False,
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0,
+    "exponential_decay_length_penalty": None,
+    "force_words_ids": None,
+    "forced_decoder_ids": None,
+    "guidance_scale": 1.0,
+    "max_time": None,
+    "num_beam_groups": 1,
+    "penalty_alpha": None,
+    "renormalize_logits": False,
+    "repetition_penalty": 1.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+}
+
+
+class HubTokens:
+    """What a folder of the Hub says: of tokens generation_config.json before config.json, whose content with its
+    defaults is `config`, and tokenizer_config.json for what neither says; of the search generation_config.json, or
+    config.json where there is none. The model has `size` tokens."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], vocabulary: Mapping[str, int], *, size: int) -> None:
+        self.folder, self.vocabulary, self.size = folder, vocabulary, size
+        self.names = names_in(folder)
+        given = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
+        self.values = {**config, **given}
+        self.searched = given if (folder / GENERATION).is_file() else dict(config)
+        last = max(vocabulary, key=vocabulary.__getitem__)
+        if vocabulary[last] >= size:
+            what = f"{last!r} has the id {vocabulary[last]}, and the model {size} tokens"
+            raise InputError(what, where=str(folder), fix="get the tokenizer that belongs to the model")
+
+    def token(self, role: str) -> int | None:
+        """The id of the "bos" token, or of another. Raises InputError where there are several."""
+        value = self.values.get(f"{role}_token_id")
+        if isinstance(value, list) and len(value) > 1:
+            raise InputError(f"{role}_token_id is {value}: only one can be read", where=str(self.folder))
+        value = value[0] if isinstance(value, list) and value else value
+        if type(value) is int and 0 <= value < self.size:
+            return value
+        return self.named(role)
+
+    def named(self, role: str) -> int | None:
+        names = [spelled(self.names, f"{role}_token")] if f"{role}_token" in self.names else CALLED.get(role, ())
+        return next((self.vocabulary[name] for name in names if name in self.vocabulary), None)
+
+    def special(self, *, bos: int, eos: int) -> SpecialTokens:
+        return SpecialTokens(
+            bos=bos,
+            eos=eos,
+            pad=self.token("pad"),
+            unk=self.named("unk"),
+            mask=self.named("mask"),
+            spelled=not self.names.get("split_special_tokens", False),
+        )
+
+    def forbidden(self) -> Ids:
+        """What is never generated. Of `bad_words_ids`, the words of one token."""
+        bad, more = self.values.get("bad_words_ids") or [], self.values.get("suppress_tokens") or []
+        if not isinstance(more, list) or not isinstance(bad, list) or not all(isinstance(ids, list) for ids in bad):
+            raise InputError("bad_words_ids or suppress_tokens lists no tokens", where=str(self.folder / GENERATION))
+        found = [*(ids[0] for ids in bad if len(ids) == 1), *more]
+        return sorted({index for index in found if type(index) is int and 0 <= index < self.size})
+
+    def begin(self) -> Ids:
+        """What every target begins with. Raises InputError where that is no token."""
+        first = self.searched.get("forced_bos_token_id")
+        if first is None and self.searched.get("force_bos_token_to_be_generated"):
+            first = self.token("bos")
+        if first is None:
+            return []
+        if type(first) is not int or not 0 <= first < self.size:
+            raise InputError(f"forced_bos_token_id is {first!r}, which is no token", where=str(self.folder))
+        return [first]
+
+    def search(self, *, eos: int, places: int) -> dict[str, Any]:
+        """How to search, as `Decoding` takes it. A limit that the model's `places` set is none.
+
+        Raises InputError for what would change the search and cannot be followed.
+        """
+        said, where = self.searched, str(self.folder / GENERATION)
+        for key, neutral in NEUTRAL.items():
+            if said.get(key) not in (None, neutral, []):
+                raise InputError(f"{key} is {said[key]!r}: only {neutral!r} can be followed", where=where)
+        bad = said.get("bad_words_ids")
+        if isinstance(bad, list) and any(isinstance(ids, list) and len(ids) > 1 for ids in bad):
+            raise InputError("bad_words_ids has words of several tokens, which cannot be followed", where=where)
+
+        def number(key: str, default: Any) -> Any:
+            return default if said.get(key) is None else said[key]
+
+        found = {
+            "beam": number("num_beams", 1),
+            "length_penalty": number("length_penalty", 1.0),
+            "no_repeat": number("no_repeat_ngram_size", 0),
+        }
+        try:  # their limits count the token that a target begins with
+            longest = number("max_new_tokens", number("max_length", places) - 1)
+            shortest = max(number("min_length", 0) - 1, number("min_new_tokens", 0))
+            found |= {"longest": longest} if longest < places - 1 else {}
+            found |= {"shortest": shortest} if shortest > 0 else {}
+        except TypeError:
+            raise InputError("a length is no number", where=where) from None
+        last = said.get("forced_eos_token_id")
+        if last not in (None, eos, [eos]):
+            raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
+        return found | ({"forced_eos": True} if last is not None and "longest" in found else {})
+
+
+def names_in(folder: Path) -> dict[str, Any]:
+    """tokenizer_config.json, and before it special_tokens_map.json, which older folders have."""
+    return optional(folder / SPECIAL_MAP) | optional(folder / TOKENIZER_CONFIG)
+
+
+def spelled(names: Mapping[str, Any], key: str, default: str = "") -> str:
+    name = names.get(key, default)
+    return str(name["content"] if isinstance(name, dict) else name)
+
+
+def optional(path: Path) -> dict[str, Any]:
+    return read_object(path) if path.is_file() else {}
+
+
+def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
+    """Their tokenizer, with the tokens around a text that tokenizer_config.json asks for. A byte-level one that is
+    made of bare lists puts "<s>" and "</s>" around a text where it is `framed`."""
+    names = names_in(folder)
+    if not (folder / TOKENIZER).is_file():
+        return _bare(folder, names, framed=framed)
+    inner = read_inner(folder / TOKENIZER)
+    inner.no_truncation()
+    inner.no_padding()
+    if "add_bos_token" in names or "add_eos_token" in names:
+        sides = []
+        for role in ("bos", "eos"):
+            index = inner.token_to_id(spelled(names, f"{role}_token"))
+            sides.append([index] if names.get(f"add_{role}_token") and index is not None else [])
+        set_around(inner, *sides)
+    return inner
+
+
+def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
+    if (folder / WORD_PIECES).is_file():
+        lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
+        numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+        unknown = spelled(names, "unk_token", "[UNK]")
+        inner = word_pieces(
+            numbers,
+            lower=names.get("do_lower_case", True),
+            unknown=unknown,
+            chinese=names.get("tokenize_chinese_chars", True),
+            accents=names.get("strip_accents"),
+        )
+        first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
+        controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
+        return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
+    if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
+        numbers = read_numbers(folder / NUMBERS)
+        lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        try:
+            merges = [(one, other) for one, other in pairs]
+            inner = byte_merges(numbers, merges, prefix=names.get("add_prefix_space", False))
+        except Exception as error:  # the library raises no narrower class
+            raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
+        first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
+        mask = spelled(names, "mask_token", "<mask>")
+        controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
+        inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
+        return _with_frame(inner, [first], [last]) if framed else inner
+    if (folder / PIECES).is_file():
+        spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
+        sentinels = [SENTINEL.format(n) for n in reversed(range(names.get("extra_ids", 100)))]
+        last = spelled(names, "eos_token", "</s>")
+        controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
+        return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
+    fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+    raise MissingError("no tokenizer", where=str(folder / TOKENIZER), fix=fix)
+
+
+def _with_frame(inner: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str]) -> tokenizers.Tokenizer:
+    vocabulary = inner.get_vocab()
+    for name in (*before, *after):
+        if name not in vocabulary:
+            raise InputError(f"no {name} in the vocabulary", fix="name the token in tokenizer_config.json")
+    set_around(inner, *([vocabulary[name] for name in side] for side in (before, after)))
+    return inner
+
+
+def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True) -> tokenizers.Tokenizer:
+    """A tokenizer of the library that puts these tokens around a text."""
+    document = json.loads(tokenizer.json())
+    if tokenizer.ours:  # its marks are read wherever they stand, and the space before one belongs to it
+        marks = {tokenizer.mask, *tokenizer.sentinels}
+        document["added_tokens"] = [
+            token | ({"special": False, "normalized": True, "lstrip": spaced} if token["id"] in marks else {})
+            for token in document["added_tokens"]
+        ]
+    inner = tokenizers.Tokenizer.from_str(json.dumps(document))
+    if tokenizer.ours or around(inner) != (before, after):
+        set_around(inner, before, after)
+    return inner
+
+
+def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
+    """The tokens that it puts before a text, and after it."""
+    found = inner.encode("a")
+    own = [place for place, added in enumerate(found.special_tokens_mask) if not added] or [len(found.ids)]
+    return found.ids[: own[0]], found.ids[own[-1] + 1 :]
+
+
+def separators(inner: tokenizers.Tokenizer) -> int:
+    """How many tokens it puts between two texts."""
+    found = inner.encode("a", "a")
+    (first, *_), last = [place for place, own in enumerate(found.sequence_ids) if own == 1], len(found.ids)
+    return sum(1 for place in range(last) if found.sequence_ids[place] is None and 0 < place < first)
+
+
+def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids) -> None:
+    names = {index: str(inner.id_to_token(index)) for index in (*before, *after)}
+    first, last = [names[index] for index in before], [names[index] for index in after]
+    single = [*first, "$A", *last]
+    pair = [*single, "$B:1", *(f"{name}:1" for name in last)]
+    added = [(name, index) for index, name in names.items()]
+    inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=added)
+
+
+def hub_tokenizer(
+    tokenizer: Tokenizer,
+    inner: tokenizers.Tokenizer,
+    roles: Mapping[str, int | None],
+    *,
+    longest: int,
+    types: bool = False,
+) -> Files:
+    """tokenizer.json and tokenizer_config.json. `roles` are the ids of the "bos" token and others; with `types`, the
+    model is told which text of a pair a token is of.
+
+    Their library knows a mask by its role alone, and then reads every control token where a text spells it.
+    """
+    names = {f"{role}_token": inner.id_to_token(index) for role, index in roles.items() if index is not None}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"],
+        "model_max_length": longest,
+        "clean_up_tokenization_spaces": False,
+        "split_special_tokens": not tokenizer.special.spelled and roles.get("mask") is None,
+    }
+    return {TOKENIZER: inner.to_str().encode(), TOKENIZER_CONFIG: settings | names}
+
+
+def read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenizer:
+    """The tokenizer of an encoder. Raises InputError where a text has not one token before it and one after it."""
+    inner = read_tokenizer(folder, framed=True)
+    tokens = HubTokens(folder, said, inner.get_vocab(), size=size)
+    before, after = around(inner)
+    if len(before) != 1 or len(after) != 1:
+        what = f"its tokenizer puts the tokens {before} before a text and {after} after it, and not one on each side"
+        raise InputError(what, where=str(folder))
+    special = tokens.special(bos=before[0], eos=after[0])
+    return Tokenizer(inner, replace(special, separators=separators(inner)))
+
+
+def write_framed(tokenizer: Tokenizer, embed: EmbedConfig) -> HubFiles:
+    bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
+    inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
+    roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}
+    made = hub_tokenizer(tokenizer, inner, roles, longest=embed.places.size, types=embed.types > 1)
+    return HubFiles(made, {"start": bos, "end": eos, "pad": pad})
+
+
+def generation_config(search: Mapping[str, Any], forbidden: Sequence[int]) -> dict[str, Any]:
+    given = {key: value for key, value in search.items() if value is not None}
+    return given | ({"suppress_tokens": [*forbidden]} if forbidden else {})

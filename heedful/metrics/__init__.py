@@ -1,0 +1,1 @@
+"""Scores, by their definitions in the field."""

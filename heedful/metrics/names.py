@@ -1,0 +1,15 @@
+"""What scores are called for people."""
+
+LABELS = {"bleu": "BLEU", "chrf": "chrF", "rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean IoU"}
+
+
+def in_words(name: str, value: float | int) -> str:
+    """A score with its name."""
+    if isinstance(value, int):
+        return f"{value:,} {name.replace('_', ' ')}"
+    if name == "exact":
+        return f"{100 * value:.1f} % exactly right"
+    if name in LABELS:
+        return f"{LABELS[name]} {value:.1f}"
+    return f"{SHARES.get(name, name.replace('_', ' '))} {value:.3f}"

@@ -1,0 +1,101 @@
+"""What a run says of itself: the machine that it ran on, and a model card made from facts alone."""
+
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.data.parts import Parts
+from heedful.store import files
+
+Scores = Mapping[str, Mapping[str, float | str]]  # of each test set, by name
+LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
+
+
+def environment(device: torch.device, precision: str) -> dict[str, Any]:
+    """The machine, the libraries, and all else that the numbers of a run depend on."""
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "precision": precision,
+        "versions": {name: metadata.version(name) for name in LIBRARIES},
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardText:
+    """What a task says in a model card."""
+
+    what: str  # the model does, and whatever else is known of it
+    learnt_on: str  # "1,000 pairs, from `x.tsv`"
+    after: str = ""  # what follows the sentence on the training
+    table: Sequence[str]  # of scores, in Markdown
+    how: str  # they were made
+    kept: str  # which step
+    use: Sequence[str]  # commands
+    limits: str
+
+
+def data_facts(data: Parts[Any], unit: str) -> dict[str, Any]:
+    """Of data.json: the files, and how many examples of this unit each part has."""
+    counts = {"train": len(data.train), "valid": len(data.valid)} | {name: len(own) for name, own in data.tests.items()}
+    plain = (path for path in data.files if path.is_file())  # and no folder
+    read = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in plain]
+    return {"files": read, unit: counts}
+
+
+def fingerprint(texts: Iterable[str], *, end: str = "\0") -> str:
+    """Of all the texts in their order, each with this behind it, in hexadecimal."""
+    digest = sha256()
+    for text in texts:
+        digest.update((text + end).encode())
+    return digest.hexdigest()
+
+
+def score_table(unit: str, scores: Scores) -> list[str]:
+    """A row a test set, of texts or another unit, in the columns of the first."""
+    names = list(next(iter(scores.values())))
+    header = f"| {unit} | {' | '.join(name.replace('_', ' ') for name in names)} |"
+    rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
+    return [header, "|---|" + "---|" * len(names), *rows]
+
+
+def model_card(folder: Path, told: CardText, *, start_from: str, minutes: float, notes: Sequence[str]) -> str:
+    """README.md of a run's folder, from what its task says."""
+    origin = f"from the model in `{start_from}`" if start_from else "from scratch"
+    lines = [
+        f"# {folder.name}",
+        "",
+        f"{told.what} Trained {origin} by heedful on {told.learnt_on}.{told.after}",
+        "",
+        *told.table,
+        "",
+        told.how,
+        "",
+        f"The weights are those of {told.kept}; training took {minutes:.1f} minutes. `recipe.yaml` is the whole "
+        "recipe, `environment.json` the machine, `data.json` the data, `metrics.jsonl` every measurement.",
+        "",
+        "![loss and scores](plots/training.png)",
+        "",
+        "## Use",
+        "",
+        "```",
+        *told.use,
+        "```",
+        "",
+        "## Limits",
+        "",
+        told.limits,
+    ]
+    if notes:
+        lines += ["", "## Notes on the data", "", *(f"- {note}" for note in notes)]
+    return "\n".join(lines) + "\n"

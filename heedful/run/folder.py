@@ -1,0 +1,160 @@
+"""A run's folder as a model: what `config.json`, `model.safetensors`, the tokenizers and `task.json` say together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.core.config import from_json
+from heedful.core.init import uninitialised
+from heedful.data.tokenizer import SpecialTokens, Tokenizer
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import config_from, config_of, model_from
+from heedful.run.task import Saved
+from heedful.store import files
+from heedful.store.checkpoint import CONFIG, FORMAT, read_config, read_model, save_model
+from heedful.store.files import json_bytes, read_json
+
+SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
+NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
+ONE_RUN = "config.json and the weights must come from one run"
+
+
+def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:
+    """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
+    save_model(folder, _config_in(folder, model), tensors, beside)
+
+
+def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
+    """The model's configuration, in the words of an older heedful where the folder has them already: a run that is gone
+    on with keeps its files, whatever keys have been added since."""
+    config = config_of(model)
+    if not (folder / CONFIG).is_file():
+        return config
+    older = read_config(folder)
+    same = older.pop("format") == FORMAT and config_from(older) == model.config
+    return older if same else config
+
+
+def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:
+    """What a run's folder holds of its tokenizers: a file's content by its name."""
+    made = {}
+    if not source.ours:
+        made[SPECIAL_TOKENS] = json_bytes(asdict(source.special), where=SPECIAL_TOKENS)
+    if source.numbers is not None:
+        made[NUMBERS] = json_bytes(source.numbers, where=NUMBERS)
+    sides = {"": source} if source is target else {".source": source, ".target": target}
+    return made | {f"tokenizer{side}.json": tokenizer.json().encode() for side, tokenizer in sides.items()}
+
+
+def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
+    """The source's and the target's tokenizer of a run, one object where they are one; None where it has none yet."""
+    joint, sides = folder / "tokenizer.json", [folder / f"tokenizer.{side}.json" for side in ("source", "target")]
+    if not joint.is_file() and not all(side.is_file() for side in sides):
+        return None
+    special = numbers = None
+    if (folder / SPECIAL_TOKENS).is_file():
+        special = from_json(SpecialTokens, read_json(folder / SPECIAL_TOKENS), where=str(folder / SPECIAL_TOKENS))
+    if (folder / NUMBERS).is_file():
+        numbers = read_numbers(folder / NUMBERS)
+    if joint.is_file():
+        tokenizer = Tokenizer.load(joint, special, numbers)
+        return tokenizer, tokenizer
+    source, target = (Tokenizer.load(side, special, numbers) for side in sides)
+    return source, target
+
+
+def read_numbers(path: Path) -> dict[str, int]:
+    """The ids of pieces, the lowest first. Raises MissingError or StorageError."""
+    found = read_json(path)
+    if not isinstance(found, dict) or not all(type(index) is int and index >= 0 for index in found.values()):
+        raise StorageError("does not number its pieces", where=str(path), fix="get the whole folder from its source")
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
+    """The model, the source's and the target's tokenizer (one object where they are one), and task.json."""
+    model, about = read_textless_run(folder)
+    tokenizers = read_tokenizers(folder)
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(folder), fix="get the whole folder from its source")
+    return model, *tokenizers, about
+
+
+def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The model, and task.json, of a run that has no tokenizer, or whose tokenizer is not asked for."""
+    config, tensors = read_model(folder)
+    where = str(folder / "model.safetensors")
+    with uninitialised(), torch.device("meta"):  # a config may ask for any size: it is not allocated before the weights
+        check_weights(model_from(config), tensors, where=where)
+    with uninitialised():
+        model = model_from(config)
+    load_weights(model, tensors, where=where)
+    return model, read_json(folder / "task.json")
+
+
+def read_saved(folder: Path) -> Saved:
+    """What the folder says of its model, which is not made. Raises as `read_run`."""
+    config, tensors = read_model(folder)
+    size = sum(tensor.numel() for tensor in tensors.values())
+    about = read_json(folder / "task.json")
+    return Saved(config_from(config, where=str(folder / CONFIG)), about, read_tokenizers(folder), size)
+
+
+def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """What the model in a folder is for, and the rest of task.json. Raises MissingError or InputError where it is no
+    model's folder."""
+    if not folder.is_dir():
+        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    if not (folder / "task.json").is_file():
+        raise MissingError("no model has been saved here yet", where=str(folder), fix="train it first")
+    about = read_json(folder / "task.json")
+    name = about.get("task") if isinstance(about, dict) else None
+    return name, about if isinstance(about, dict) else {}
+
+
+@contextmanager
+def filled_then_renamed(out: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `out` in one rename. Raises InputError where something is in `out` already."""
+    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        raise InputError("is not empty", where=str(out), fix="choose another --out")
+    growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
+    files.remove_tree(growing)
+    files.make_folder(growing)
+    try:
+        yield growing
+        files.rename_folder(growing, out)
+    except BaseException:
+        with suppress(StorageError):
+            files.remove_tree(growing)
+        raise
+
+
+def parameters(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter once, by name: matrices that are tied have one name. Also of a model that was loaded for use,
+    whose weights may lie in another order."""
+    return {name: parameter.detach().to_dense() for name, parameter in model.named_parameters()}
+
+
+def check_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:
+    """Raises InputError where a name or a shape is not the model's."""
+    own = dict(model.named_parameters())
+    for name in sorted(own.keys() ^ tensors.keys()):
+        what = "is missing" if name in own else "belongs to no parameter of this model"
+        raise InputError(f"{name} {what}", where=where, fix=ONE_RUN)
+    for name, parameter in own.items():
+        if parameter.shape != tensors[name].shape:
+            what = f"{name} has shape {list(tensors[name].shape)}, expected {list(parameter.shape)}"
+            raise InputError(what, where=where, fix=ONE_RUN)
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:
+    """Copies tensors into the model. Raises InputError where a name or a shape does not fit."""
+    check_weights(model, tensors, where=where)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])

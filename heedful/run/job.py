@@ -1,0 +1,134 @@
+"""What a training run needs of the thing that is trained: a job, which each task fills in."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from heedful.data.parts import Parts
+from heedful.errors import InputError
+from heedful.run.card import CardText, Scores, data_facts, model_card
+from heedful.run.folder import parameters, write_model
+from heedful.run.recipe import Recipe
+from heedful.training.loop import Trainable
+
+R = TypeVar("R", bound=Recipe)
+E = TypeVar("E")  # the examples of a part
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says, as text
+    or a PNG."""
+
+    loss: float
+    scores: dict[str, float]
+    rank: float  # the larger the better: what "best" means
+    sample: str | bytes
+
+
+class Job(ABC, Generic[R, E]):
+    """A recipe and its data, read and found right before anything is written.
+
+    `corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers and knows what it was started
+    from. Raises InputError or MissingError for whatever is wrong with either.
+    """
+
+    unit: ClassVar[str]  # what data.json counts: "pairs", "texts"
+    kinds: ClassVar[str]  # of data, for who gave none
+    served: ClassVar[Any]  # has `load(folder, device=...)`: the model to be scored at the end
+    score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
+    fingerprint: str  # of the training data
+    tokenizer_hash: str = ""
+    config: Any  # of the model
+
+    def __init__(self, recipe: R, corpus: Parts[E] | None = None, begun: Path | None = None) -> None:
+        self.recipe, self.begun = recipe, begun
+        if corpus is None and not recipe.data.path:
+            raise InputError("no data was given", fix=f"--data PATH: {self.kinds}")
+        self.start: Any = self.read_start()
+        self.corpus: Any = self.read() if corpus is None else corpus  # a subclass says of what kind
+        self.notes = list(self.corpus.notes)  # that a person should see
+        self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
+
+    @abstractmethod
+    def read(self) -> Parts[E]:
+        """The data that the recipe names."""
+
+    def read_start(self) -> Any:
+        """What the training begins with, which has `facts()` for data.json; None where it begins from nothing."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """How much there is to learn from, in a few words."""
+
+    @abstractmethod
+    def own_facts(self) -> dict[str, object]:
+        """What data.json says beside the files, how many examples there are, and the notes."""
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """task.json: what the model is for, and what its answers mean."""
+
+    @abstractmethod
+    def task(self, model: Any) -> Trainable:
+        """Batches and a loss."""
+
+    @abstractmethod
+    def measure(self, model: Any) -> Measured:
+        """The averaged model, on the validation data."""
+
+    @abstractmethod
+    def score(self, best: Any, part: E) -> Mapping[str, Any]:
+        """What the finished model is worth on a test set."""
+
+    @abstractmethod
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        """The model card. `best` is the row of metrics.jsonl of the step that was kept."""
+
+    def tokenizers(self) -> dict[str, bytes]:
+        """The files of the tokenizers, by name."""
+        return {}
+
+    def tensors(self, model: Any) -> dict[str, Tensor]:
+        """The weights that are saved of the model."""
+        return parameters(model)
+
+    def begin(self, model: Any) -> None:
+        """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
+
+    def facts(self) -> dict[str, object]:
+        """What data.json says."""
+        own = {"fingerprint": self.fingerprint, "notes": self.notes}
+        started = {} if self.start is None else self.start.facts()
+        return data_facts(self.corpus, self.unit) | self.own_facts() | own | started
+
+    def write(self, folder: Path, model: Any) -> None:
+        """Saves the model as one to be used."""
+        write_model(folder, model, self.tensors(model), self.tokenizers() | {"task.json": self.spec()})
+
+    def finish(self, folder: Path, device: str) -> Scores:
+        """The scores of the model in `folder`, loaded on `device`, on each test set, or on the validation data where
+        there is none."""
+        best = self.served.load(folder, device=device)
+        return {name: self.score(best, part) for name, part in self.tests()}
+
+    def tests(self) -> Iterator[tuple[str, E]]:
+        yield from (self.corpus.tests or {"valid": self.corpus.valid}).items()
+
+    def parts(self) -> Mapping[str, E]:
+        """Every part by its name."""
+        return {"train": self.corpus.train, "valid": self.corpus.valid, **self.corpus.tests}
+
+    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
+        """README.md of `folder`."""
+        told = self.tells(folder, scores, best)
+        return model_card(folder, told, start_from=self.recipe.start_from, minutes=minutes, notes=self.notes_on_data())
+
+    def notes_on_data(self) -> Sequence[str]:
+        """Those that the model card repeats."""
+        return self.corpus.notes

@@ -1,0 +1,220 @@
+"""A recipe is all that a training run needs to know, and is kept in the run's folder.
+
+It is written as options, as YAML, or as a Python file that defines `recipe`. Each task has its own class of recipes
+with the sections and keys that it reads; any other key is an error that names the nearest right one.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeVar
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+
+from heedful.core.config import from_json, to_json, unknown_key
+from heedful.errors import InputError
+
+R = TypeVar("R", bound="Recipe")
+Row = TypeVar("Row")
+Presets = Callable[[], Mapping[str, Any]]
+FORMAT = "# heedful recipe, format 2: every key that this task reads, as docs/recipe.md describes them\n"
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DataSection(Section):
+    path: str = Field("", description="a file, a folder, or what else `heed train --data` takes")
+
+
+class TrainSection(Section):
+    """How to train. The budget is whichever of steps, epochs and minutes is used up first; without any, 10 epochs."""
+
+    steps: int | None = Field(None, ge=1, description="how many steps at most")
+    epochs: float | None = Field(None, gt=0, description="how many times through the data at most")
+    minutes: float | None = Field(None, gt=0, description="how long at most, measuring and saving left out")
+    seed: int = Field(1, ge=0, description="of everything random")
+    accumulate: int = Field(1, ge=1, description="batches a step")
+    optimizer: Literal["adam", "muon"] = Field("adam", description="muon is for the matrices inside blocks")
+    lr: float = Field(2e-3, gt=0, description="learning rate at its peak")
+    muon_lr: float = Field(0.02, gt=0, description="that of the matrices inside blocks, with muon")
+    weight_decay: float = Field(0.0, ge=0, description="share of a weight that goes in a step, times the rate")
+    schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
+        "cosine", description="what becomes of the learning rate"
+    )
+    warmup: int = Field(400, ge=0, description="steps to its peak, or a tenth of the training where that is less")
+    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: any")
+    average: float = Field(0.998, ge=0, lt=1, description="decay of the weights' average, which is kept; 0: none")
+    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where it is faster")
+    compile: bool = Field(False, description="blocks by torch.compile: minutes at the start; for a GPU")
+    eval_every: int | None = Field(None, ge=1, description="steps between two measurements; null: about ten in all")
+    save_every: int | None = Field(None, ge=1, description="steps between two checkpoints; null: at each measurement")
+    keep: int = Field(2, ge=1, description="checkpoints that stay")
+    non_finite: Literal["stop", "skip", "rollback"] = Field(
+        "stop",
+        description="where a loss or gradient is NaN or infinite: stop; leave the step out; or go back to the last "
+        "checkpoint and leave it out then",
+    )
+
+
+class Recipe(Section):
+    """What every task's recipe has. `DEFAULTS` are what a task takes, by section, where a recipe says nothing;
+    `PRESETS` gives the sizes of its models."""
+
+    DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    PRESETS: ClassVar[Presets]
+
+    task: str = Field(description="what is trained")
+    preset: str = Field("", description="the size of the model; `heed info` lists them")
+    start_from: str = Field("", description="a run whose model training begins with, in place of a preset (`--from`)")
+    model: dict[str, Any] = Field(default_factory=dict, description="fields of the preset to replace")
+    data: DataSection = DataSection()
+    train: TrainSection = TrainSection()
+
+    _given: frozenset[str] = PrivateAttr(frozenset())
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The keys that were said, such as "preset" and "train.lr": all others are defaults."""
+        return self._given
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_defaults(cls, data: Any, handler: Callable[[Any], Any]) -> Any:
+        if not isinstance(data, dict):
+            return handler(data)
+        data = {name: value for name, value in data.items() if name != "preset" or value}
+        plain = {
+            name: value.model_dump(exclude_unset=True) if isinstance(value, Section) else value
+            for name, value in data.items()
+        }
+        whole = dict(plain)
+        for name, defaults in cls.DEFAULTS.items():
+            if isinstance(plain.get(name), dict | None):
+                whole[name] = {**defaults, **(plain.get(name) or {})}
+        made = handler(whole)
+        inside = (f"{name}.{key}" for name, value in plain.items() if isinstance(value, dict) for key in value)
+        made._given = frozenset((*plain, *inside))
+        return made
+
+
+def validated(kind: type[R], data: Any, *, where: str) -> R:
+    """A recipe of a task from plain data, with errors in one line."""
+    try:
+        recipe = kind.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            *sections, key = map(str, first["loc"])
+            raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
+        raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
+    presets = kind.PRESETS()
+    if recipe.preset not in presets:
+        raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
+    return recipe
+
+
+def keys_in(kind: type[BaseModel], sections: Sequence[str]) -> list[str]:
+    """The keys of a section of a recipe, or, without any, its own."""
+    for section in sections:
+        inner = kind.model_fields[section].annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            kind = inner
+    return list(kind.model_fields)
+
+
+def overridden(data: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """A recipe as plain data with `key=value` settings applied, such as `train.lr=3e-4`."""
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"{setting!r} is not key=value", where="--set", fix="for example --set train.lr=3e-4")
+        *sections, last = key.strip().split(".")
+        place = data
+        for section in sections:
+            if not isinstance(place.get(section), dict):
+                raise unknown_key(section, [name for name in place if isinstance(place[name], dict)], where="--set")
+            place = place[section]
+        place[last] = read_yaml(text, where=f"--set {key}")
+    return data
+
+
+def override(recipe: R, settings: Sequence[str]) -> R:
+    """The recipe with settings applied. Raises InputError."""
+    return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
+
+
+def write(recipe: Recipe) -> str:
+    """The recipe as YAML, every key of it."""
+    return FORMAT + yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
+    """The recipe's preset, with what the recipe says of the model. Raises InputError."""
+    row = presets[recipe.preset]
+    return from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+
+
+def read_yaml(text: str, *, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}", where=where) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as its readers expect: `no` is Norwegian, and `1e-4` is a number."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$"),
+    list("-+0123456789."),
+)
+
+# What every recipe held, whatever its task, before tasks had sections of their own (format 1, which does not say so).
+_FORMAT_1 = {
+    "data": "path source target tokenizer joint vocab_size longest scores cut objective across whole_words pairs",
+    "train": "steps epochs minutes seed tokens row accumulate optimizer lr muon_lr weight_decay schedule warmup clip "
+    "smoothing average precision compile eval_every eval_sentences save_every keep non_finite",
+    "decode": "beam length_penalty longest",
+    "classify": "symmetric auxiliary",
+    "images": "size channels batch augment flip colours mixup mirrored",
+    "answer": "longest",
+}
+# Those that the first version wrote into `train`: who gives fewer has written the file by hand.
+_FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
+
+
+def from_format_1(kind: type[Recipe], data: Any, text: str) -> Any:
+    """The data of a recipe that an older heedful wrote into a run, without the keys that its task never read."""
+    train = data.get("train") if isinstance(data, dict) else None
+    if text.startswith(FORMAT[:26]) or not isinstance(train, dict) or not train.keys() >= _FIRST:
+        return data
+    kept: dict[str, Any] = {}
+    for name, value in data.items():
+        old = _FORMAT_1.get(name, "").split()
+        if name not in kind.model_fields:
+            kept |= {} if old else {name: value}
+        elif old and isinstance(value, dict):
+            read = keys_in(kind, [name])
+            kept[name] = {key: item for key, item in value.items() if key in read or key not in old}
+        else:
+            kept[name] = value
+    return kept

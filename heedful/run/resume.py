@@ -1,0 +1,179 @@
+"""What a checkpoint of a training holds, and going on from one.
+
+Everything that a step depends on is in it: float32 weights, optimizer, average, the place in the data, what was
+measured so far. Random numbers need no state: they come from counters (`train/loop.py`).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import from_json, to_json
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.run.folder import load_weights, parameters
+from heedful.run.job import Job
+from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
+from heedful.store import files
+from heedful.store.checkpoint import Checkpoint, save_checkpoint
+from heedful.training.loop import State, Step
+
+# Keys of `train` that may change on going on.
+FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "save_every", "keep", "non_finite"}
+POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
+MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
+
+
+@dataclass
+class Progress:
+    """What is remembered between steps beside the training's own state."""
+
+    best: float | None = None  # the rank of the model that was kept, and its step
+    best_step: int = 0
+    tenth: int = 0  # of the training, as of the last step
+    measured: int = 0  # the step after which was last measured
+    saved: int = 0
+    due: bool = False  # a measurement that a signal cut off, to be made up for
+    loss: float = 0.0  # summed since the last line of metrics.jsonl
+    count: int = 0
+
+    def measures(self, step: Step, every: int | None) -> bool:
+        """Whether to measure now: every so many steps, or ten times in all."""
+        if every is not None:
+            return step.step % every == 0
+        before, self.tenth = self.tenth, int(step.progress * 10)
+        return self.tenth > before
+
+    def saves(self, step: Step, every: int | None) -> bool:
+        """Whether to save now: every so many steps, or as often as it measures."""
+        return step.step % every == 0 if every is not None else self.measured == step.step
+
+
+def recipe_text(out: Path) -> str:
+    """What recipe.yaml of the run in `out` says. Raises MissingError or StorageError."""
+    path = out / "recipe.yaml"
+    if not path.is_file():
+        raise MissingError("there is no run to continue", where=str(out), fix="check --out")
+    return files.read_bytes(path, limit=files.JSON_LIMIT).decode(errors="replace")
+
+
+def read_saved(kind: type[R], out: Path) -> R:
+    """The recipe of the run in `out`, which is of this kind."""
+    where, text = str(out / "recipe.yaml"), recipe_text(out)
+    return validated(kind, from_format_1(kind, read_yaml(text, where=where), text), where=where)
+
+
+def same_recipe(recipe: Recipe, out: Path) -> None:
+    """Raises InputError where continuing would be another training than the one that was begun."""
+    data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
+    task = data.get("task") if isinstance(data, dict) else None
+    saved = read_saved(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
+    old, new = flat(saved), flat(recipe.model_dump(mode="json"))
+    free = {f"train.{key}" for key in FREE}
+    changed = sorted(key for key in (old.keys() | new.keys()) - free if old.get(key) != new.get(key))
+    if changed:
+        key = "task" if "task" in changed else changed[0]
+        what = f"this run was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}"
+        raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
+
+
+def flat(data: dict, prefix: str = "") -> dict[str, object]:
+    """Nested keys joined by dots."""
+    out: dict[str, object] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            out |= flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = value
+    return out
+
+
+def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, precision: str, ranks: int) -> None:
+    """Writes the checkpoint of this step. Raises StorageError."""
+    optimizer = state.optimizer
+    contents: dict[str, Any] = {
+        "weights.safetensors": {n: m.detach() for n, m in zip(optimizer.names, optimizer.masters, strict=True)},
+        "average.safetensors": parameters(state.average.model),
+        "optimizer.safetensors": optimizer.state(),
+    }
+    finite = all(bool(tensor.isfinite().all()) for tensors in contents.values() for tensor in tensors.values())
+    contents["state.json"] = {
+        "precision": precision,
+        "data": job.fingerprint,
+        "tokenizers": job.tokenizer_hash,
+        "model": to_json(job.config),
+        "position": {key: getattr(state, key) for key in POSITION},
+        "progress": asdict(progress),
+    }
+    save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
+
+
+def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any], out: Path) -> Progress:
+    """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
+    for a preset that has come to mean another model since."""
+    facts = checkpoint.json("state.json")
+    if "model" in facts:
+        begun = to_json(from_json(type(job.config), facts["model"], where=f"{checkpoint.path}/state.json: model"))
+        old, new = flat(begun), flat(to_json(job.config))
+        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        if changed:
+            key = changed[0]
+            what = f"this run was begun with {key} = {old.get(key)!r}, and its preset now has {new.get(key)!r}"
+            fix = "go on with the heedful of its environment.json, or choose another --out"
+            raise InputError(what, where=str(out), fix=fix)
+    for key, found, what in (
+        ("data", job.fingerprint, "the training data is not the data"),
+        ("tokenizers", job.tokenizer_hash, "the tokenizer is not the one"),
+    ):
+        if facts[key] != found:
+            fix = "choose another --out, or bring the old files back"
+            raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
+    load_weights(state.average.model, checkpoint.tensors("average.safetensors"), where=str(checkpoint.path))
+    state.optimizer.zero()
+    state.optimizer.load_masters(checkpoint.tensors("weights.safetensors"))
+    state.optimizer.load_state(checkpoint.tensors("optimizer.safetensors"))
+    for key in POSITION:
+        setattr(state, key, facts["position"][key])
+    return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)
+
+
+def forget_after(out: Path, step: int, *, measured: bool) -> None:
+    """Takes the lines of later steps out of metrics.jsonl, which are about to come again.
+
+    `measured`: whether the measurement after this very step is already made.
+    """
+    path = out / "metrics.jsonl"
+    if not path.is_file():
+        return
+    lines = files.read_lines(path)
+    rows = [files.parse_json(line.encode(), where=path) for line in lines]
+    kept = [
+        line
+        for line, row in zip(lines, rows, strict=True)
+        if row["step"] < step or (row["step"] == step and (measured or "valid_loss" not in row))
+    ]
+    if len(kept) < len(lines):
+        files.write_text(path, "".join(f"{line}\n" for line in kept))
+
+
+def check_space(out: Path, state: State, keep: int) -> None:
+    """Raises StorageError where the disk cannot hold what this training will write."""
+    weights = sum(master.numel() for master in state.optimizer.masters) * 4
+    checkpoint = 4 * weights  # weights, average, and two moments
+    held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    needed = max(checkpoint, (keep + 1) * checkpoint + 2 * weights - held) + MARGIN
+    with files.storage_errors(out):
+        free = shutil.disk_usage(out).free
+    if free < needed:
+        what = f"{needed / 1e6:,.0f} MB will be needed here, {free / 1e6:,.0f} MB are free"
+        raise StorageError(what, where=str(out), fix="free some, choose another --out, or --set train.keep=1")
+    if not os.access(out, os.W_OK):
+        raise StorageError("this folder cannot be written to", where=str(out), fix="choose another --out")
+
+
+def log(out: Path, row: Mapping[str, object]) -> None:
+    """One more line of metrics.jsonl."""
+    files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))

@@ -1,0 +1,78 @@
+"""Beginning a training with the model of another run: its tokenizer, its configuration, its weights."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.run.folder import check_weights, read_tokenizers, task_name
+from heedful.run.recipe import Recipe
+from heedful.store import files
+from heedful.store.checkpoint import read_model
+
+# What task.json says of the tokens around texts: who starts from the run goes on with it.
+AROUND = ("before", "after", "begin", "forbidden")
+
+
+class Start(NamedTuple):
+    source: Tokenizer
+    target: Tokenizer  # the same object where the run has one for both sides
+    model: dict[str, Any]  # as `models.model_from` takes it
+    around: dict[str, Any]
+
+    def facts(self) -> dict[str, Any]:
+        """What `read_start` finds again in a run's data.json."""
+        return {"start": self.model, "around": self.around}
+
+
+def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
+    """The model of `recipe.start_from`, a run of one of `tasks`; None where it names none.
+
+    A run that has begun, in the folder `begun`, knows it by itself. Raises InputError or MissingError.
+    """
+    if not recipe.start_from:
+        return None
+    known = None if begun is None else read_tokenizers(begun)
+    if begun is not None and known is not None:
+        facts = files.read_json(begun / "data.json")
+        return Start(*known, facts["start"], facts.get("around", {}))
+    folder = Path(recipe.start_from)
+    if task_name(folder)[0] not in tasks:
+        what = f"not a model of heed train {' or '.join(tasks)}"
+        raise InputError(what, where=str(folder), fix="start from another run")
+    if recipe.model:
+        key = next(iter(recipe.model))
+        what = f"model.{key} cannot be chosen: the model is that of {folder}"
+        raise InputError(what, fix=f"leave out model.{key}, or start_from")
+    tokenizers = read_tokenizers(folder)
+    assert tokenizers is not None  # `task_name` found a whole model
+    about = files.read_json(folder / "task.json")
+    return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
+
+
+def copy_weights(
+    module: nn.Module,
+    folder: str,
+    *,
+    grown: Collection[str] = (),
+    without: tuple[str, ...] = (),
+    new: tuple[str, ...] = (),
+) -> None:
+    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
+    whose names begin as one of `without` are left there; those as one of `new` the run may lack."""
+    where = Path(folder) / "model.safetensors"
+    _, tensors = read_model(Path(folder))
+    own = dict(module.named_parameters())
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
+    tensors = {name: own[name] for name in own if name.startswith(new)} | tensors
+    with torch.no_grad():
+        for name in grown:
+            if name in own and name in tensors:
+                tensors[name] = torch.cat([tensors[name], own[name][len(tensors[name]) :]])
+        check_weights(module, tensors, where=str(where))
+        for name, tensor in tensors.items():
+            own[name].copy_(tensor)

@@ -1,0 +1,167 @@
+"""What a task must offer: a row for `heedful.tasks.TASKS`, and what the parts of the row promise.
+
+A row names its parts, and each is imported when it is asked for: `heed --help` needs no torch, and a translator needs
+nothing of what only detectors do. Whoever uses a row knows these promises and no task.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from heedful.data.tokenizer import Tokenizer
+    from heedful.run.job import Job
+    from heedful.run.recipe import Recipe
+
+Part = TypeVar("Part", covariant=True)
+
+
+@dataclass(frozen=True)
+class Lazy(Generic[Part]):
+    """A part of a row: `Lazy("heedful.tasks.tag.train:TagJob")()` imports the module and hands over what it names."""
+
+    path: str
+
+    def __call__(self) -> Part:
+        module, _, name = self.path.partition(":")
+        return getattr(import_module(module), name)
+
+
+@runtime_checkable
+class Served(Protocol):
+    """A finished model in use. `about` is what task.json says of it."""
+
+    model: Any
+    about: Mapping[str, Any]
+
+
+class Saved(NamedTuple):
+    """What a run's folder says of its model, which is not made. `tokenizers` are the source's and the target's."""
+
+    config: Any
+    about: Mapping[str, Any]
+    tokenizers: "tuple[Tokenizer, Tokenizer] | None"
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Law:
+    """Something that must come to the same, asked in two ways."""
+
+    name: str
+    figure: float | None  # the largest difference, relative for what is not exact; None: not measured
+    limit: float
+    notes: tuple[str, ...] = ()  # what is broken, or why nothing was measured, a line each
+
+    @property
+    def holds(self) -> bool:
+        return self.figure is None or self.figure <= self.limit
+
+
+class Scored(NamedTuple):
+    """What a model is worth on one test set, and a line that tells it (None: the scores tell it themselves)."""
+
+    name: str
+    scores: dict[str, Any]
+    told: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Ask(NamedTuple):
+    """A question that a model can be asked. `answers(served, inputs, options)` gives a record for each answer: plain
+    data that a terminal prints, a server sends and Python returns. `options` is a frozen dataclass of what can be
+    chosen, all of which has defaults."""
+
+    answers: Callable[[Any, Sequence[str], Any], Iterator[Mapping[str, Any]]]
+    options: type[Any]
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a question of which nothing can be chosen."""
+
+
+NOTHING = NoOptions()
+
+
+class Looked(NamedTuple):
+    """A picture of what a model looked at, as the content of a file, what a person reads, and what a machine does."""
+
+    picture: bytes
+    told: str
+    facts: dict[str, Any]
+
+
+class HubFiles(NamedTuple):
+    """What stands beside the weights in a folder of the Hub, and the ids and names that its config.json repeats."""
+
+    files: dict[str, Any]
+    ids: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Hub:
+    """How what stands beside the weights moves from and to a folder of the Hub.
+
+    `read` gets their folder, their config.json completed by what it leaves out, and our configuration, and gives a
+    run's small files, task.json among them; `write` gets a run's folder and its model.
+    """
+
+    read: Callable[[Path, dict[str, Any], Any], dict[str, Any]]
+    write: Callable[[Path, Any], HubFiles]
+
+
+class Engine(NamedTuple):
+    """Another library that serves a run's models: makes a folder of its own of a run, and models that search by it.
+
+    `export(run, served, out, quantize=None)` gives the largest difference of a log-probability, in nats; `laws(run,
+    served, texts)` are what must hold of it.
+    """
+
+    load: Callable[[Path], Any] | None
+    export: Callable[..., float]
+    laws: Callable[[Path, Any, Sequence[str]], Iterator[Law]]
+    kind: str  # what the library calls such a model
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Texts, or pictures, as vectors."""
+
+    def embed(self, inputs: Sequence[str]) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One row: a task of `heed train`, or a kind of model that is only imported (without a `job`)."""
+
+    name: str  # after `heed train`, and in task.json
+    data: str  # what it learns from, in a few words
+    served: "Lazy[type[Any]]"  # has `load(run, device=...)`, and gives a Served
+    facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` tells of a run
+    laws: Lazy[Callable[[Any, Sequence[str]], Iterator[Law]]]  # of a Served, and texts to check it on
+    # Training.
+    job: "Lazy[type[Job[Any, Any]]] | None" = None
+    recipe: "Lazy[type[Recipe]] | None" = None
+    counted: str = "tokens"  # what its loss is a mean over
+    sized: "Lazy[Callable[[Recipe, Path], tuple[Recipe, str]]] | None" = None  # fits a model to a budget of minutes
+    headline: tuple[str, ...] = ()  # the scores that `heed info` tells
+    # Use. A module's COMMANDS are functions with the annotations of the command line.
+    asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs
+    commands: Lazy[Sequence[Any]] | None = None
+    evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
+    eval_options: Lazy[type[Any]] | None = None  # a dataclass, whose fields are the options that `evaluate` reads
+    look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
+    look_options: Lazy[type[Any]] | None = None
+    embedder: Lazy[type[Any]] | None = None  # has `load(run, device=...)`, and gives an Embedder
+    # Other libraries.
+    hub: Lazy[Hub] | None = None
+    hub_kind: str = ""  # what config.json calls the models that `hub` moves
+    hub_lacks: str = ""  # why there is no `hub`
+    engines: Mapping[str, Lazy[Engine]] = field(default_factory=dict)
+    # task.json of such a run says this task, where it is not `name`; and holds this key, where others say so too.
+    saved_as: str = ""
+    marked: str = ""
+    uses: tuple[str, ...] = ()  # other tasks that its modules know of

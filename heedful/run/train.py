@@ -1,0 +1,406 @@
+"""A training run: a recipe in, a folder out.
+
+`train` is a generator of events; the command line draws them, a program may ignore them. The folder that it fills
+can be read by a person, used as a model as soon as the first score is there, and gone on from at any time: by the
+same command, after whatever ended it.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.apply.compiled import compile_blocks
+from heedful.apply.inference import for_inference
+from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
+from heedful.look.draw import curves, to_bytes
+from heedful.models import make_model
+from heedful.run.card import Scores, environment
+from heedful.run.device import best_device
+from heedful.run.folder import parameters
+from heedful.run.job import Job
+from heedful.run.job import Measured as Result
+from heedful.run.recipe import Recipe, write
+from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.run.task import Task
+from heedful.store import files
+from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
+from heedful.store.lock import NAME, run_lock
+from heedful.training.loop import NON_FINITE_FIX, Budget, Kept, Skipped, State, Step, fit
+from heedful.training.optim import Average, OptimConfig, Optimizer
+from heedful.training.precision import DTYPES, Precision, choose_precision
+from heedful.training.ranks import Ranks, join
+from heedful.training.signals import Leave, Signals
+
+LOG_EVERY = 20  # steps between two lines of metrics.jsonl
+PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
+AGAIN = "the same command goes on from there"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line that a person should see."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One optimizer step, and how fast things go."""
+
+    step: Step
+    lr: float
+    rate: float  # a second, of what its loss is a mean over
+    counted: str  # what that is
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The averaged weights on the validation data; `best` so far, by what the task ranks by."""
+
+    step: int
+    valid_loss: float
+    scores: dict[str, float]
+    best: bool
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint that no crash can lose any more."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The best model's scores on each test set, by the recipe's search."""
+
+    steps: int
+    minutes: float
+    scores: Scores
+
+
+Event = Note | Trained | Measured | Saved | Finished
+
+
+def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
+    """Trains a model for a task into the folder `out`, or continues the training that is there.
+
+    Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
+    recipe's data. Raises InputError before the first step for whatever is wrong with the recipe or the data, leaving
+    nothing behind; NonFiniteError where training breaks down; Interrupted, when all is saved, after SIGINT, SIGTERM
+    or SIGUSR1.
+    """
+    with join() as ranks, ExitStack() as held:
+        job = None
+        if ranks.first:
+            begun = _begun(recipe, out, resume=resume)
+            job = _job(task, recipe, corpus, out if begun else None)
+            files.make_folder(out)
+            held.enter_context(run_lock(out))
+            if _begun(recipe, out, resume=resume) != begun:
+                what = "another training has begun here a moment ago"
+                raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
+            clean(out)
+        signals = held.enter_context(Signals())
+        yield from _Run(task, recipe, out, corpus, job, ranks, signals).events()
+
+
+def _job(task: Task, recipe: Recipe, corpus: Any, begun: Path | None) -> Job[Any, Any]:
+    if task.job is None:
+        raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
+    return task.job()(recipe, corpus, begun)
+
+
+def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
+    """Whether there is a run in `out` to go on with. Raises InputError or MissingError where it cannot be used."""
+    begun = (out / "recipe.yaml").is_file()
+    if resume and not begun:
+        raise MissingError("there is no run to go on with", where=str(out), fix="leave out --resume to begin one")
+    if begun:
+        same_recipe(recipe, out)
+    elif out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
+    elif out.exists() and any(
+        path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in out.iterdir()
+    ):
+        raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
+    return begun
+
+
+class _Run:
+    """One call of `train`, on one rank."""
+
+    def __init__(
+        self,
+        task: Task,
+        recipe: Recipe,
+        out: Path,
+        corpus: Any,
+        job: Job[Any, Any] | None,
+        ranks: Ranks,
+        signals: Signals,
+    ) -> None:
+        self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
+        self.counted = task.counted
+        self.notes: list[str] = []
+        self.device = best_device()
+        if job is not None:
+            self.notes += job.notes
+            newest = self._newest()
+            precision, why = _precision(recipe, newest, self.device)
+            threads = torch.get_num_threads()
+            self.notes.append(f"training in {precision} on {self.device.type} with {threads} threads: {why}")
+            if newest is None:
+                _begin(recipe, out, job, environment(self.device, precision))
+            ranks.share(precision)
+        else:
+            precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
+            job = _job(task, recipe, corpus, out)
+            newest = self._newest()
+        self.job = job
+        self.precision: Precision = precision
+        self.state = _state(recipe, job, self.device, precision, begins=newest is None)
+        self.progress = Progress()
+        if newest is not None:
+            self._go_back(newest)
+            self.notes.append(f"going on from step {self.state.step}")
+        if ranks.first:
+            check_space(out, self.state, self.plan.keep)
+        self.task = Kept(job.task(self.state.model))
+        self.set_back = 0  # times, without a checkpoint in between
+
+    def events(self) -> Iterator[Event]:
+        for event in self._events():
+            if self.ranks.first:
+                yield event
+
+    def _events(self) -> Iterator[Event]:
+        plan, state, progress = self.plan, self.state, self.progress
+        self._describe()
+        yield from map(Note, self.notes)
+        if progress.due:
+            yield from self._measure()
+        steps = fit(
+            self.task,
+            state,
+            self._budget(),
+            accumulate=plan.accumulate,
+            ranks=self.ranks,
+            tolerant=plan.non_finite != "stop",
+            signal=lambda: self.signals.number,
+        )
+        rates: list[float] = []
+        before = state.seconds
+        skipped = 0
+        for step in self._with_ranks(steps):
+            if isinstance(step, Skipped):
+                skipped += 1
+                yield from self._put_right(step, skipped)
+                continue
+            skipped = 0
+            progress = self.progress
+            rates = [*rates[-19:], step.count / max(1e-9, step.seconds - before)]
+            before = step.seconds
+            progress.loss, progress.count = progress.loss + step.loss * step.count, progress.count + step.count
+            left = step.seconds * (1 / max(step.progress, 1e-6) - 1)
+            yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
+            if step.step % LOG_EVERY == 0:
+                self._log(step)
+            if progress.measures(step, plan.eval_every):
+                progress.due = True
+                if not step.signal:
+                    yield from self._measure()
+            if step.signal or progress.saves(step, plan.save_every):
+                yield self._save()
+            if step.signal:
+                raise self._interrupted(step.signal)
+        if state.step == 0:
+            raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
+        if self.progress.measured != state.step:
+            yield from self._measure()
+        if self.progress.saved != state.step:
+            yield self._save()
+        if self.ranks.first:
+            try:
+                with self.signals.giving_up():
+                    finished = _finish(self.job, self.out, state, self.progress, self.device)
+            except Leave:
+                raise self._interrupted(self.signals.number) from None
+            yield finished
+
+    def _describe(self) -> None:
+        count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
+        steps = len(self.task.batches(self.state.epoch, self.state.model)) / self.plan.accumulate
+        together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
+        self.notes.append(f"{self.job.describe()}, {count:,} parameters, {steps:,.0f} steps an epoch{together}")
+
+    def _budget(self) -> Budget:
+        plan = self.plan
+        budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
+        return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
+
+    def _with_ranks(self, steps: Iterator[Step | Skipped]) -> Iterator[Step | Skipped]:
+        """A rank that was told to leave need not say that the others have left."""
+        try:
+            yield from steps
+        except RankError:
+            if not self.signals.number:
+                raise
+            raise self._interrupted(self.signals.number) from None
+
+    def _measure(self) -> Iterator[Event]:
+        """On the validation data. A signal ends it, saves, and leaves: it is made up for on going on."""
+        progress, state, model = self.progress, self.state, self.state.average.model
+        progress.due, progress.measured = False, state.step
+        if not self.ranks.first:
+            return
+        try:
+            with self.signals.giving_up():
+                found = self.job.measure(model)
+        except Leave:
+            progress.due = True
+            yield self._save()
+            raise self._interrupted(self.signals.number) from None
+        except NonFiniteError as error:
+            raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
+        _write_measured(self.out, state.step, found)
+        best = progress.best is None or found.rank >= progress.best
+        if best:
+            progress.best, progress.best_step = found.rank, state.step
+            self.job.write(self.out, model)
+        yield Measured(state.step, found.loss, found.scores, best)
+
+    def _save(self) -> Saved:
+        self.progress.saved = self.state.step
+        self.set_back = 0
+        if self.ranks.first:
+            size = self.ranks.size
+            save(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
+            rotate(self.out, self.plan.keep)
+        return Saved(self.state.step)
+
+    def _log(self, step: Step) -> None:
+        progress = self.progress
+        row: dict[str, object] = {
+            "step": step.step,
+            "epoch": step.epoch,
+            "train_loss": progress.loss / progress.count,
+            "lr": step.lr * self.plan.lr,
+            "norm": step.norm,
+            "seconds": step.seconds,
+        }
+        progress.loss, progress.count = 0.0, 0
+        if self.ranks.first:
+            log(self.out, row)
+
+    def _interrupted(self, number: int) -> Interrupted:
+        what = f"{signal.Signals(number).name}: saved at step {self.state.step}; {AGAIN}"
+        return Interrupted(what, number=number, where=str(self.out))
+
+    def _put_right(self, skipped: Skipped, times: int) -> Iterator[Note]:
+        """Leaves a step out that was not finite, or goes back to the last checkpoint and leaves it out then."""
+        error = skipped.error
+        if self.plan.non_finite == "skip":
+            if times >= PATIENCE:
+                raise error
+            yield Note(f"{error}: this step is left out")
+            return
+        damaged: list[str] = []
+        good = load_newest(self.out, damaged.append, finite=True)
+        yield from map(Note, damaged)
+        self.set_back += 1
+        if good is None or self.set_back > PATIENCE:
+            raise error
+        left_out = [*self.state.left_out, skipped.batch]
+        self._go_back(good)
+        self.state.left_out = left_out
+        yield Note(f"{error}: back to step {self.state.step}, and this batch is left out")
+
+    def _newest(self) -> Checkpoint | None:
+        """The newest good checkpoint. Raises NonFiniteError where there are some, but of broken weights alone."""
+        newest = load_newest(self.out, self.notes.append, finite=True)
+        broken = load_newest(self.out, lambda line: None)
+        if broken is not None and (newest is None or newest.step < broken.step):
+            what = f"{broken.path}: weights that are not finite, left out"
+            if newest is None:
+                raise NonFiniteError(what, fix="choose another --out and a lower train.lr")
+            self.notes.append(what)
+        return newest
+
+    def _go_back(self, checkpoint: Checkpoint) -> None:
+        self.progress = restore(self.state, checkpoint, self.job, self.out)
+        if self.ranks.first:
+            forget_after(self.out, self.state.step, measured=not self.progress.due)
+
+
+def _begin(recipe: Recipe, out: Path, job: Job[Any, Any], machine: dict[str, object]) -> None:
+    """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
+    files.write_text(out / "recipe.yaml", write(recipe))
+    files.write_json(out / "environment.json", machine)
+    files.write_json(out / "data.json", job.facts())
+    for name, data in job.tokenizers().items():
+        files.write_bytes(out / name, data)
+
+
+def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) -> tuple[Precision, str]:
+    if newest is not None:
+        return newest.json("state.json")["precision"], "as this run was begun"
+    if recipe.train.precision != "auto":
+        return recipe.train.precision, "as the recipe says"
+    return choose_precision(device)
+
+
+def _state(recipe: Recipe, job: Job[Any, Any], device: torch.device, precision: Precision, *, begins: bool) -> State:
+    plan = recipe.train
+    torch.manual_seed(plan.seed)
+    model = make_model(job.config)
+    if begins:
+        job.begin(model)
+    model = model.to(device)
+    average = Average(model, plan.average)
+    for_inference(average.model, fixed=False)  # measured while it changes
+    optim = OptimConfig(
+        optimizer=plan.optimizer,
+        lr=plan.lr,
+        muon_lr=plan.muon_lr,
+        weight_decay=plan.weight_decay,
+        clip=plan.clip,
+        schedule=plan.schedule,
+        warmup=plan.warmup,
+    )
+    model = model.to(DTYPES[precision])
+    optimizer = Optimizer(model, optim)
+    optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
+    if plan.compile:
+        compile_blocks(model)
+    companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
+    return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
+
+
+def _write_measured(out: Path, step: int, found: Result) -> None:
+    log(out, {"step": step, "valid_loss": found.loss, **found.scores})
+    files.make_folder(out / "samples")
+    place = out / "samples" / f"step-{step}"
+    if isinstance(found.sample, str):
+        files.write_text(place.with_suffix(".txt"), found.sample)
+    else:
+        files.write_bytes(place.with_suffix(".png"), found.sample)
+
+
+def _finish(job: Job[Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
+    """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
+    finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
+    rows = [files.parse_json(line.encode(), where=out) for line in files.read_lines(out / "metrics.jsonl")]
+    files.make_folder(out / "plots")
+    figure = curves(rows, scores=job.score_names, title=out.name)
+    files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
+    files.write_json(out / "scores.json", asdict(finished))
+    best = next(row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
+    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
+    return finished

@@ -1,0 +1,23 @@
+"""Answers to questions, each a stretch of a text (Rajpurkar et al. 2016)."""
+
+from heedful.run.task import Lazy, Task
+
+ANSWER = Task(
+    name="answer",
+    data="questions on texts (SQuAD's JSON, .jsonl)",
+    counted="questions",
+    headline=("exact_match", "f1"),
+    recipe=Lazy("heedful.tasks.answer.recipe:AnswerRecipe"),
+    job=Lazy("heedful.tasks.answer.train:AnswerJob"),
+    served=Lazy("heedful.tasks.answer.use:Answerer"),
+    asks={"answer": Lazy("heedful.tasks.answer.use:ASK")},
+    facts=Lazy("heedful.tasks.answer.use:answerer_facts"),
+    laws=Lazy("heedful.tasks.shared.probes:token_laws"),
+    evaluate=Lazy("heedful.tasks.answer.use:score_answers"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    commands=Lazy("heedful.tasks.answer.cli:COMMANDS"),
+    uses=("fill", "encode"),
+)

@@ -1,0 +1,24 @@
+"""What a recipe of an extractive question answerer says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe, Section
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import TokenizedData, TokenTrain
+
+
+class AnswerSection(Section):
+    longest: int = Field(30, ge=1, description="tokens of an answer")
+
+
+class AnswerRecipe(Recipe):
+    DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
+
+    task: Literal["answer"] = "answer"
+    preset: str = Field("encoder-small", description="the size of the model")
+    data: TokenizedData = TokenizedData()
+    train: TokenTrain = TokenTrain()
+    answer: AnswerSection = AnswerSection()

@@ -1,0 +1,102 @@
+"""Training answers to questions, from scratch or from an encoder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from heedful.core.config import to_json
+from heedful.data.batches import shuffled_groups
+from heedful.data.parts import Parts
+from heedful.data.text.questions import Question, read_questions
+from heedful.models.encoder import Encoder
+from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
+from heedful.run.card import CardText, Scores, score_table
+from heedful.run.job import Measured
+from heedful.tasks.answer.layout import AnswerBatch, AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
+from heedful.tasks.answer.recipe import AnswerRecipe
+from heedful.tasks.answer.use import Answerer
+from heedful.tasks.shared.body import BodyJob
+from heedful.tasks.shared.sections import TokenTrain
+from heedful.training.loss import Loss
+
+SHOWN = 8  # questions of a sample
+
+
+class AnswerTask:
+    """Batches of windows, and the cross-entropy of where their answers begin and end."""
+
+    def __init__(self, windows: Sequence[Window], plan: TokenTrain) -> None:
+        self.windows, self.plan = windows, plan
+        self.lengths = [len(one.framed.tokens) for one in windows]
+
+    def batches(self, epoch: int, model: object) -> list[AnswerBatch]:
+        groups = shuffled_groups(self.lengths, self.plan.tokens, self.plan.seed, epoch)
+        return [answer_batch([self.windows[i] for i in group]) for group in groups]
+
+    def loss(self, model: TokenClassifier, batch: AnswerBatch) -> Loss:
+        *read, valid, target = (part.to(model.out.weight.device) for part in batch)
+        return Loss(span_loss(model(*read), valid, target), len(batch.tokens))
+
+
+class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
+    unit: ClassVar = "questions"
+    kinds: ClassVar = "a .json or .jsonl file, or a folder of such"
+    served: ClassVar = Answerer
+    starts: ClassVar = ("fill", "encode")
+    score_names = ("exact_match", "f1")
+
+    def __init__(
+        self, recipe: AnswerRecipe, corpus: Parts[list[Question]] | None = None, begun: Path | None = None
+    ) -> None:
+        super().__init__(recipe, corpus, begun)
+        train = self.corpus.train
+        texts = [one.question for one in train] + [*dict.fromkeys(one.context for one in train)]
+        encoder = self.read_encoder(texts)
+        unanswerable = any(not one.answers for one in train)
+        self.answers = AnswerSpec(longest=recipe.answer.longest, unanswerable=unanswerable)
+        self.config = TokenClassifierConfig(encoder=encoder, answers=2, dropout=0.0)
+        layout = AnswerLayout(self.tokenizer, encoder.embed.places.size)
+        self.windows = [window for own in layout.encode(train) for window in own]
+
+    def read(self) -> Parts[list[Question]]:
+        return read_questions(self.recipe.data.path)
+
+    def describe(self) -> str:
+        sizes = f"{len(self.corpus.train):,} questions in {len(self.windows):,} windows"
+        return f"{sizes}, {self.tokenizer.size:,} tokens in the vocabulary"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"windows": len(self.windows), "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "answer", **to_json(self.answers)}
+
+    def body_of(self, model: TokenClassifier) -> Encoder:
+        return model.encoder
+
+    def task(self, model: TokenClassifier) -> AnswerTask:
+        return AnswerTask(self.windows, self.recipe.train)
+
+    def measure(self, model: TokenClassifier) -> Measured:
+        answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.corpus.valid[:SHOWN]
+        scores = answerer.evaluate(self.corpus.valid)
+        found = answerer.answer([one.question for one in shown], [one.context for one in shown])
+        sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
+        return Measured(scores.pop("loss"), scores, scores["f1"], sample)
+
+    def score(self, best: Answerer, part: list[Question]) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        return CardText(
+            what="Answers questions by a stretch of a text.",
+            learnt_on=f"{len(self.corpus.train):,} questions, from `{self.corpus.name}`",
+            table=score_table("questions", scores),
+            how="Exact matches and F1 are SQuAD's, from 0 to 1: case, punctuation and articles aside. Loss is in nats "
+            f"a window of {self.config.encoder.embed.places.size} tokens.",
+            kept=f"step {best['step']:,}, the best on the validation questions (F1 {best['f1']:.4f})",
+            use=[f'heed answer {folder} "A question?" --context text.txt', f"heed eval {folder} --data more.json"],
+            limits="It always finds something, right or wrong"
+            + (", or says that the text does not tell." if self.answers.unanswerable else ".")
+            + " It has seen only the questions above: on others expect worse than the table says.",
+        )

@@ -1,0 +1,171 @@
+"""Answering questions by a stretch of a text, with a model that has learnt to."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypedDict
+
+import torch
+from torch import Tensor
+
+from heedful.data.frame import Frame
+from heedful.data.lines import sanitise
+from heedful.data.parts import read_tests
+from heedful.data.text.questions import KINDS, Question, read_answered
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models.token_classifier import TokenClassifier
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.reading import token_logits
+from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
+
+BEST = 20  # spans of a window that are ranked with those of the others, as in their code
+ARTICLES, PUNCTUATION = re.compile(r"\b(a|an|the)\b"), str.maketrans("", "", string.punctuation)
+
+
+class Answer(NamedTuple):
+    """Characters `start` to before `end` of the context; "" where it does not tell."""
+
+    text: str
+    score: float  # its probability among the best spans
+    start: int
+    end: int
+
+
+class Answerer(TextModel):
+    """A trained token classifier, whose two logits say where an answer begins and ends, and its tokenizer."""
+
+    task: ClassVar = "answer"
+    purpose: ClassVar = "answering questions"
+
+    def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.spec = spec_of(AnswerSpec, about)
+        self.layout = AnswerLayout(tokenizer, self.context)
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(self.model.encoder, Frame.of_encoder(self.tokenizer), self.tokenizer.encode, "two")
+
+    @property
+    def context(self) -> int:
+        """How many tokens the model can read at once."""
+        return self.model.config.encoder.embed.places.size
+
+    def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:
+        """The `top` best answers of each question from its context, the best first. Raises InputError for an empty
+        question or context."""
+        asked = [Question(sanitise(q), sanitise(c), (), "") for q, c in zip(questions, contexts, strict=True)]
+        if any(not text.strip() for one in asked for text in one[:2]):
+            raise InputError("an empty question or context", fix="give some words")
+        return self._answers(asked, self.layout.encode(asked), top)[0]
+
+    def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
+        """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
+        encoded = self.layout.encode(questions)
+        found, loss = self._answers(questions, encoded, 1)
+        said = [best.text for (best, *_) in found]
+        right = [[span.text for span in one.answers] or [""] for one in questions]
+        each = list(zip(said, right, strict=True))
+        return {
+            "loss": loss,
+            "exact_match": sum(max(normal(ours) == normal(one) for one in own) for ours, own in each) / len(each),
+            "f1": sum(max(overlap(ours, one) for one in own) for ours, own in each) / len(each),
+        }
+
+    def _answers(
+        self, questions: Sequence[Question], encoded: Sequence[Sequence[Window]], top: int
+    ) -> tuple[list[list[Answer]], float]:
+        """The answers, and the mean loss of all windows."""
+        windows = [one for own in encoded for one in own]
+        logits = token_logits(self.model, [one.framed for one in windows])
+        batches = (answer_batch([one]) for one in windows)
+        pairs = zip(logits, batches, strict=True)
+        loss = sum(float(span_loss(own[None], batch.valid, batch.target)) for own, batch in pairs) / len(windows)
+        left = iter(logits)
+        asked = zip(questions, encoded, strict=True)
+        return [self._rank(one.context, own, [next(left) for _ in own], top) for one, own in asked], loss
+
+    def _rank(self, context: str, windows: Sequence[Window], logits: Sequence[Tensor], top: int) -> list[Answer]:
+        """The best spans of all windows. That the context does not tell is as likely as in the window where it is
+        least so."""
+        found: dict[tuple[int, int], float] = {}
+        for window, own in zip(windows, logits, strict=True):
+            begins, ends = own[window.begin : window.begin + len(window.offsets)].unbind(1)
+            scores = begins[:, None] + ends
+            allowed = torch.ones_like(scores, dtype=torch.bool).triu().tril(self.spec.longest - 1)
+            flat = scores.masked_fill(~allowed, -torch.inf).flatten()
+            best = flat.topk(min(BEST, int(allowed.sum())))
+            for score, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+                begin, end = divmod(place, len(ends))
+                span = _trimmed(context, window.offsets[begin][0], window.offsets[end][1])
+                found[span] = max(score, found.get(span, -torch.inf))
+        found = {(a, b): score for (a, b), score in found.items() if a < b}
+        if self.spec.unanswerable or not found:
+            found[0, 0] = min(float(own[0].sum()) for own in logits)
+        spans = sorted(found, key=lambda span: -found[span])
+        chances = torch.tensor([found[span] for span in spans]).softmax(0).tolist()
+        return [Answer(context[a:b], score, a, b) for (a, b), score in zip(spans, chances, strict=True)][:top]
+
+
+def _trimmed(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Without the blanks at both ends."""
+    own = text[begin:end]
+    return begin + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip())
+
+
+def normal(text: str) -> str:
+    """Lower case, without punctuation, articles and blanks: what SQuAD compares."""
+    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+
+
+def overlap(found: str, right: str) -> float:
+    """The F1 of the words, each as often as it occurs; of no words, whether both have none."""
+    ours, theirs = normal(found).split(), normal(right).split()
+    if not ours or not theirs:
+        return float(ours == theirs)
+    return 2 * (Counter(ours) & Counter(theirs)).total() / (len(ours) + len(theirs))
+
+
+class AnsweredQuestion(TypedDict):
+    """An answer as a record."""
+
+    question: str
+    answers: list[dict[str, Any]]  # of `Answer`
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerOptions:
+    """`contexts` are the texts that the questions are answered from, one for each; or `context` is that of all."""
+
+    context: str = ""
+    contexts: tuple[str, ...] = ()
+    top: int = 1
+
+
+def answer_questions(
+    answerer: Answerer, questions: Sequence[str], options: AnswerOptions
+) -> Iterator[AnsweredQuestion]:
+    """Raises InputError for a question without a text."""
+    own = options.contexts or ("",) * len(questions)
+    contexts = [one or options.context for one in own]
+    if not all(contexts):
+        raise InputError("a question without a text to answer it from", fix="give --context FILE")
+    for question, found in zip(questions, answerer.answer(questions, contexts, top=options.top), strict=True):
+        yield {"question": question, "answers": [one._asdict() for one in found]}
+
+
+ASK = Ask(answer_questions, AnswerOptions)
+
+
+def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
+    for name, questions in read_tests(options.path, read_answered, kinds=KINDS).items():
+        yield Scored(name, answerer.evaluate(questions))
+
+
+def answerer_facts(saved: Saved) -> dict[str, Any]:
+    return text_facts(saved, saved.config.encoder.embed.places.size)

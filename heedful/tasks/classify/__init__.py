@@ -1,0 +1,25 @@
+"""Labels, sets of labels, scores or choices for texts and pairs of texts (Radford et al. 2018; Devlin et al. 2019)."""
+
+from heedful.run.task import Lazy, Task
+
+CLASSIFY = Task(
+    name="classify",
+    data="texts, pairs or choices with labels or scores",
+    counted="examples",
+    headline=("accuracy", "spearman", "micro_f1"),
+    recipe=Lazy("heedful.tasks.classify.recipe:ClassifyRecipe"),
+    job=Lazy("heedful.tasks.classify.train:ClassifyJob"),
+    served=Lazy("heedful.tasks.classify.use:TextClassifier"),
+    asks={"classify": Lazy("heedful.tasks.classify.use:ASK")},
+    facts=Lazy("heedful.tasks.classify.use:classifier_facts"),
+    laws=Lazy("heedful.tasks.classify.laws:classifier_laws"),
+    evaluate=Lazy("heedful.tasks.classify.use:score_classifier"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.classify.hub:HUB"),
+    hub_kind="classifier",
+    commands=Lazy("heedful.tasks.classify.cli:COMMANDS"),
+    uses=("generate", "fill", "encode", "classify-images"),  # `heed classify` is for both kinds
+)

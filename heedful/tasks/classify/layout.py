@@ -1,0 +1,146 @@
+"""From texts to sequences that one model reads whole: a text, two texts, or a text and choices.
+
+A language model reads from start to end (Radford et al. 2018, section 3.3 and figure 1): start text extract; start text
+delimiter pair extract, and to compare without an order the same the other way round; start text question delimiter
+choice extract, for each choice. An encoder reads the same with its own tokens around the texts (Devlin et al. 2019,
+sections 3.2, 4.1 and 4.4).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.text.labelled import Answer, Example
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models.encoder import EncoderConfig
+from heedful.models.lm import LMConfig
+
+Ids = list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifySpec:
+    """What the answers of a model mean: task.json, beside the task's name."""
+
+    answer: Answer
+    labels: tuple[str, ...] = ()
+    mean: float = 0.0  # of the scores that it was trained on: the model's own are standard ones
+    deviation: float = 1.0
+    symmetric: bool = False  # a pair is read in both orders
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The sequences of an example, and its answer as the loss wants it: an index, a number, or a 0 or 1 a label."""
+
+    sequences: list[Framed]
+    target: list[float]
+
+    @property
+    def size(self) -> int:
+        """How many tokens it is read as, padding included."""
+        return len(self.sequences) * max(len(one.tokens) for one in self.sequences)
+
+
+class ClassifyBatch(NamedTuple):
+    """Examples of which each has N sequences, or fewer and then empty ones. Segment 0 is padding."""
+
+    tokens: Int[Tensor, "B N T"]
+    segments: Int[Tensor, "B N T"]
+    types: Int[Tensor, "B N T"]
+    target: Float[Tensor, "B A"]
+
+
+class ClassifyLayout:
+    """From texts to sequences that the body can read: the longest text of a sequence loses its end.
+
+    A language model has no tokens for the places where texts part and end: it gets two more than the vocabulary's.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, spec: ClassifySpec, body: LMConfig | EncoderConfig) -> None:
+        self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.places.size
+        if isinstance(body, EncoderConfig):
+            self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
+        else:
+            delimiter, extract = tokenizer.size, tokenizer.size + 1
+            self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), extract + 1
+        self.cut = 0  # sequences that lost an end
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Raises InputError for a label that the model does not know."""
+        texts = {text for one in examples for text in (one.text, one.pair, *one.choices)}
+        ids = dict(zip(texts, self.tokenizer.encode([*texts]), strict=True))
+        return [Encoded(list(self._sequences(one, ids)), self._target(one)) for one in examples]
+
+    def _sequences(self, one: Example, ids: Mapping[str, Ids]) -> list[Framed]:
+        text, pair = ids[one.text], ids[one.pair]
+        if self.spec.answer == "choice":
+            return [self._sequence([text, pair], ids[choice]) for choice in one.choices]
+        if not one.pair:
+            return [self._sequence([text])]
+        orders = [(text, pair), (pair, text)] if self.spec.symmetric else [(text, pair)]
+        return [self._sequence([first], second) for first, second in orders]
+
+    def _sequence(self, first: list[Ids], second: Ids | None = None) -> Framed:
+        parts = first if second is None else [*first, second]
+        room = self.context - self.frame.extra(pair=second is not None)
+        if sum(map(len, parts)) > room:
+            self.cut += 1
+            most = max(t for t in range(room) if sum(min(len(ids), t) for ids in parts) <= room)
+            parts = [ids[:most] for ids in parts]
+        if second is None:
+            return self.frame.put([*chain.from_iterable(parts)])
+        return self.frame.put([*chain.from_iterable(parts[:-1])], parts[-1])
+
+    def _target(self, one: Example) -> list[float]:
+        spec = self.spec
+        match spec.answer:
+            case "choice":
+                return [float(one.choice)]
+            case "score":
+                return [(one.score - spec.mean) / spec.deviation]
+            case "labels":
+                self._known(one.labels)
+                return [float(label in one.labels) for label in spec.labels]
+            case _:
+                self._known([one.label])
+                return [float(spec.labels.index(one.label))]
+
+    def _known(self, labels: Sequence[str]) -> None:
+        for label in labels:
+            if label not in self.spec.labels:
+                what = f"the label {label!r} was not among those that this model learnt"
+                raise InputError(what, fix=f"its labels are {', '.join(self.spec.labels)}")
+
+
+def classify_batch(examples: Sequence[Encoded]) -> ClassifyBatch:
+    N = max(len(one.sequences) for one in examples)
+    absent = Framed([], [])
+    rows = [[*one.sequences, *[absent] * (N - len(one.sequences))] for one in examples]
+    tokens, segments, types = (part.unflatten(0, (-1, N)) for part in rectangle([*chain.from_iterable(rows)]))
+    return ClassifyBatch(tokens, segments, types, torch.tensor([one.target for one in examples]))
+
+
+def label_loss(
+    logits: Float[Tensor, "B L"], target: Float[Tensor, "B A"], answer: Answer, *, smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """Summed over the examples: cross-entropy in nats, over all labels where several may hold; of a score half its
+    squared error, in standard deviations."""
+    logits = logits.float()
+    match answer:
+        case "score":
+            return 0.5 * (logits - target).square().sum()
+        case "labels":
+            return F.binary_cross_entropy_with_logits(logits, target, reduction="sum")
+        case "choice":
+            return F.cross_entropy(logits, target[:, 0].long(), reduction="sum")
+        case _:
+            return F.cross_entropy(logits, target[:, 0].long(), reduction="sum", label_smoothing=smoothing)

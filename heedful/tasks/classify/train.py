@@ -1,0 +1,179 @@
+"""Training a classifier of texts, from scratch, from a language model or from an encoder."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any, ClassVar
+
+from heedful.core.config import to_json
+from heedful.data.batches import shuffled_groups
+from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
+from heedful.errors import InputError
+from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.encoder import Encoder
+from heedful.models.lm import LM, LMConfig
+from heedful.run.card import CardText, Scores, score_table
+from heedful.run.job import Measured
+from heedful.tasks.classify.layout import (
+    ClassifyBatch,
+    ClassifyLayout,
+    ClassifySpec,
+    Encoded,
+    classify_batch,
+    label_loss,
+)
+from heedful.tasks.classify.recipe import ClassifyRecipe
+from heedful.tasks.classify.use import TextClassifier
+from heedful.tasks.shared.body import BodyJob
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.training.loss import Loss, linear_cross_entropy
+
+RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
+SHOWN = 8  # examples of a sample
+AUXILIARY = 0.5  # where a recipe says nothing, of a language model (Radford et al. 2018, section 4.1)
+
+
+class ClassifyTask:
+    """Batches of labelled texts; the loss of their answers, and `auxiliary` times that of predicting the texts, which
+    only a language model can.
+
+    The auxiliary loss is in nats a token (Radford et al. 2018, equation 5), at the mean length of the examples.
+    """
+
+    def __init__(
+        self, examples: Sequence[Encoded], plan: SmoothedTrain, *, answer: Answer, auxiliary: float = 0.0
+    ) -> None:
+        self.examples, self.plan, self.answer = examples, plan, answer
+        tokens = sum(len(own.tokens) for one in examples for own in one.sequences)
+        self.auxiliary = auxiliary * len(examples) / max(1, tokens)
+
+    def batches(self, epoch: int, model: object) -> list[ClassifyBatch]:
+        lengths = [one.size for one in self.examples]
+        groups = shuffled_groups(lengths, self.plan.tokens, self.plan.seed, epoch)
+        return [classify_batch([self.examples[i] for i in group]) for group in groups]
+
+    def loss(self, model: Classifier, batch: ClassifyBatch) -> Loss:
+        tokens, segments, types, target = (part.to(model.out.weight.device) for part in batch)
+        hidden = model.hidden(tokens, segments, types)
+        smoothing = self.plan.smoothing or 0.0
+        total = label_loss(model.answer(hidden, segments), target, self.answer, smoothing=smoothing)
+        if self.auxiliary:
+            assert model.lm is not None
+            real, head = segments[:, :, 1:] > 0, model.lm.head
+            following = tokens[:, :, 1:][real]
+            total = total + self.auxiliary * linear_cross_entropy(
+                hidden[:, :, :-1][real], head.weight, head.bias, following
+            )
+        return Loss(total, len(batch.tokens))
+
+
+class ClassifyJob(BodyJob[ClassifyRecipe, list[Example]]):
+    unit: ClassVar = "examples"
+    kinds: ClassVar = "a .jsonl, .tsv or .csv file, or a folder of such"
+    served: ClassVar = TextClassifier
+    starts: ClassVar = ("generate", "fill", "encode")
+
+    def __init__(self, recipe: ClassifyRecipe, corpus: Labelled | None = None, begun: Path | None = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus = self.corpus
+        assert corpus is not None
+        body = self.read_body(_texts(corpus.train), pooler=True)
+        self.answers = _spec(corpus, symmetric=recipe.classify.symmetric)
+        answers = {"choice": None, "score": 1}.get(corpus.answer, len(self.answers.labels))
+        layout = ClassifyLayout(self.tokenizer, self.answers, body)
+        if isinstance(body, LMConfig):
+            grown = replace(body, embed=replace(body.embed, vocab_size=layout.tokens))
+            self.config, auxiliary = ClassifierConfig(lm=grown, answers=answers), AUXILIARY
+        else:
+            self.config, auxiliary = ClassifierConfig(encoder=body, answers=answers), 0.0
+            if recipe.classify.auxiliary:
+                what = "an encoder cannot predict texts, which classify.auxiliary is the weight of"
+                raise InputError(what, fix="leave out classify.auxiliary")
+        self.auxiliary = auxiliary if recipe.classify.auxiliary is None else recipe.classify.auxiliary
+        self.examples = layout.encode(corpus.train)
+        if layout.cut:
+            self.notes.append(f"{layout.cut:,} sequences of more than {layout.context} tokens lose the end of a text")
+        for examples in (corpus.valid, *corpus.tests.values()):
+            layout.encode(examples)  # refuses labels that are not learnt, before anything is trained
+        self.rank = RANKS[corpus.answer]
+        self.score_names = (self.rank,)
+
+    def read(self) -> Labelled:
+        return read_labelled(self.recipe.data.path)
+
+    def describe(self) -> str:
+        spec = self.answers
+        what = {"score": "scored", "choice": "with choices"}.get(spec.answer, f"of {len(spec.labels)} labels")
+        return f"{len(self.examples):,} examples {what}, {self.tokenizer.size:,} tokens in the vocabulary"
+
+    def own_facts(self) -> dict[str, object]:
+        labels = list(self.answers.labels)
+        return {"answer": self.corpus.answer, "labels": labels, "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "classify", **to_json(self.answers)}
+
+    def body_of(self, model: Classifier) -> LM | Encoder:
+        body = model.lm or model.encoder
+        assert body is not None
+        return body
+
+    def task(self, model: Classifier) -> ClassifyTask:
+        return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
+
+    def measure(self, model: Classifier) -> Measured:
+        classifier = TextClassifier(model, self.tokenizer, self.spec())
+        scores = classifier.evaluate(self.corpus.valid)
+        loss = scores.pop("loss")
+        shown = self.corpus.valid[:SHOWN]
+        found = classifier.classify(
+            [one.text for one in shown],
+            pairs=[one.pair for one in shown],
+            choices=[one.choices for one in shown] if self.answers.answer == "choice" else (),
+        )
+        lines = [
+            f"{one.text} {one.pair}\n    {label} {score:.3f}\n"
+            for one, ((label, score), *_) in zip(shown, found, strict=True)
+        ]
+        return Measured(loss, scores, scores[self.rank], "".join(lines))
+
+    def score(self, best: TextClassifier, part: list[Example]) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        labels = self.answers.labels
+        ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.answers.answer, "")
+        return CardText(
+            what="Classifies texts.",
+            learnt_on=f"{len(self.corpus.train):,} examples, from `{self.corpus.name}`",
+            after=f" Labels: {', '.join(labels)}." if labels else "",
+            table=score_table("texts", scores),
+            how=f"Texts are cut to {self.config.body.embed.places.size} tokens.",
+            kept=f"step {best['step']:,}, the best on the validation examples ({self.rank} {best[self.rank]:.4f})",
+            use=[f'heed classify {folder} "A text."{ask}', f"heed eval {folder} --data more.jsonl"],
+            limits="It has seen only the texts above: on others expect worse than the table says. Its probabilities "
+            "are not calibrated.",
+        )
+
+
+def _texts(examples: Sequence[Example]) -> list[str]:
+    return [text for one in examples for text in (one.text, one.pair, *one.choices) if text]
+
+
+def _spec(corpus: Labelled, *, symmetric: bool) -> ClassifySpec:
+    match corpus.answer:
+        case "label":
+            return ClassifySpec(
+                answer="label", labels=tuple(sorted({one.label for one in corpus.train})), symmetric=symmetric
+            )
+        case "labels":
+            labels = sorted({label for one in corpus.train for label in one.labels})
+            return ClassifySpec(answer="labels", labels=tuple(labels), symmetric=symmetric)
+        case "score":
+            scores = [one.score for one in corpus.train]
+            return ClassifySpec(
+                answer="score", mean=fmean(scores), deviation=pstdev(scores) or 1.0, symmetric=symmetric
+            )
+        case _:
+            return ClassifySpec(answer="choice")

@@ -1,0 +1,161 @@
+"""Saying of a text what it is, with a model that has learnt to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NotRequired, TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.batches import grouped
+from heedful.data.parts import read_tests
+from heedful.data.text.labelled import TABLES, Example, read_examples
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.metrics.labels import accuracy, f1, pearson, spearman
+from heedful.models.classifier import Classifier
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, spec_of
+
+READ = 8192  # tokens that are read at a time
+
+
+class TextClassifier(TextModel):
+    """A trained classifier and its tokenizer."""
+
+    task: ClassVar = "classify"
+    purpose: ClassVar = "classifying texts"
+
+    def __init__(self, model: Classifier, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.spec = spec_of(ClassifySpec, about)
+        self.layout = ClassifyLayout(tokenizer, self.spec, model.config.body)
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(self.model.lm or self.model.encoder, self.layout.frame, self.tokenizer.encode, "either")
+
+    def classify(
+        self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
+    ) -> list[list[tuple[str, float]]]:
+        """The labels, or the choices, of each text, the best first, each with its probability; of a model that gives
+        scores, ("score", the score).
+
+        `pairs`: a second text, or a question, for each. Raises InputError where a model of choices gets none, and the
+        other way round.
+        """
+        if bool(choices) != (self.spec.answer == "choice"):
+            what = "this model chooses" if not choices else "this model does not choose"
+            raise InputError(what, fix="give choices" if not choices else "give no choices")
+        examples = [Example(text) for text in texts]
+        if pairs:
+            examples = [replace(one, pair=pair) for one, pair in zip(examples, pairs, strict=True)]
+        if choices:
+            examples = [replace(one, choices=tuple(own)) for one, own in zip(examples, choices, strict=True)]
+        if any(not text.strip() for one in examples for text in (one.text, *one.choices)):
+            raise InputError("an empty text", fix="give some words")
+        unanswered = [replace(one, label=(*self.spec.labels, "")[0]) for one in examples]
+        made = []
+        for one, logits in zip(unanswered, self._logits(self.layout.encode(unanswered)), strict=True):
+            if self.spec.answer == "score":
+                made.append([("score", float(logits[0]) * self.spec.deviation + self.spec.mean)])
+                continue
+            names = one.choices or self.spec.labels
+            chances = logits.sigmoid() if self.spec.answer == "labels" else logits.softmax(0)
+            listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
+            made.append(sorted(listed, key=lambda item: -item[1]))
+        return made
+
+    def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
+        """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
+        Pearson's and Spearman's correlation of scores; accuracy of choices."""
+        encoded = self.layout.encode(examples)
+        logits = self._logits(encoded)
+        losses = [
+            label_loss(own[None], torch.tensor([one.target]), self.spec.answer)
+            for own, one in zip(logits, encoded, strict=True)
+        ]
+        loss = float(sum(losses, torch.zeros(()))) / len(examples)
+        labels = self.spec.labels
+        match self.spec.answer:
+            case "score":
+                found = [float(own[0]) * self.spec.deviation + self.spec.mean for own in logits]
+                right = [one.score for one in examples]
+                error = sum((a - b) ** 2 for a, b in zip(found, right, strict=True)) / len(right)
+                return {
+                    "loss": loss,
+                    "pearson": pearson(found, right),
+                    "spearman": spearman(found, right),
+                    "squared_error": error,
+                }
+            case "labels":
+                sets = [[name for name, logit in zip(labels, own, strict=True) if logit > 0] for own in logits]
+                macro, micro = f1(sets, [one.labels for one in examples])
+                exact = accuracy([*map(set, sets)], [set(one.labels) for one in examples])
+                return {"loss": loss, "micro_f1": micro, "macro_f1": macro, "exact_sets": exact}
+            case "choice":
+                return {
+                    "loss": loss,
+                    "accuracy": accuracy([int(own.argmax()) for own in logits], [one.choice for one in examples]),
+                }
+            case _:
+                said = [labels[int(own.argmax())] for own in logits]
+                right_labels = [one.label for one in examples]
+                macro, _ = f1([[label] for label in said], [[label] for label in right_labels])
+                return {"loss": loss, "accuracy": accuracy(said, right_labels), "macro_f1": macro}
+
+    @torch.inference_mode()
+    def _logits(self, encoded: Sequence[Encoded]) -> list[Float[Tensor, "L"]]:
+        lengths = [one.size for one in encoded]
+        found: list[Tensor] = [torch.empty(0)] * len(encoded)
+        device = self.model.out.weight.device
+        for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
+            batch = classify_batch([encoded[i] for i in group])
+            logits = self.model(*(part.to(device) for part in batch[:3])).float().cpu()
+            refuse_nan(logits)
+            for i, own in zip(group, logits, strict=True):
+                found[i] = own
+        return found
+
+
+class Classified(TypedDict):
+    """An answer as a record: the labels, the best first, each with its probability."""
+
+    input: str
+    pair: NotRequired[str]
+    labels: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyOptions:
+    """`pairs` are second texts, or questions, one for each; or `pair` is that of all."""
+
+    pair: str = ""
+    pairs: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: ClassifyOptions) -> Iterator[Classified]:
+    pairs = [own or options.pair for own in options.pairs or ("",) * len(texts)]
+    choices = [options.choices] * len(texts) if options.choices else ()
+    for text, pair, found in zip(texts, pairs, classifier.classify(texts, pairs=pairs, choices=choices), strict=True):
+        labels = [{"label": label, "score": score} for label, score in found]
+        yield {"input": text, "pair": pair, "labels": labels} if pair else {"input": text, "labels": labels}
+
+
+ASK = Ask(classify_texts, ClassifyOptions)
+
+
+def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterator[Scored]:
+    for name, examples in read_tests(options.path, lambda path: read_examples(path)[1], kinds=TABLES).items():
+        yield Scored(name, classifier.evaluate(examples))
+
+
+def classifier_facts(saved: Saved) -> dict[str, Any]:
+    assert saved.tokenizers is not None
+    spec = spec_of(ClassifySpec, dict(saved.about))
+    answers = ", ".join(spec.labels) or spec.answer
+    return {"task": "classify", "answers": answers, "vocabulary": saved.tokenizers[0].size}

@@ -1,0 +1,22 @@
+"""Labels for pictures (Dosovitskiy et al. 2021; Touvron et al. 2021)."""
+
+from heedful.run.task import Lazy, Task
+
+CLASSIFY_IMAGES = Task(
+    name="classify-images",
+    data="a folder of pictures a class, CSV, idx files",
+    counted="pictures",
+    headline=("accuracy",),
+    recipe=Lazy("heedful.tasks.classify_images.recipe:ClassifyImagesRecipe"),
+    job=Lazy("heedful.tasks.classify_images.train:ClassifyImagesJob"),
+    served=Lazy("heedful.tasks.classify_images.use:ImageClassifier"),
+    asks={"classify": Lazy("heedful.tasks.classify_images.use:ASK")},
+    facts=Lazy("heedful.tasks.classify_images.use:image_classifier_facts"),
+    laws=Lazy("heedful.tasks.shared.probes:picture_laws"),
+    evaluate=Lazy("heedful.tasks.classify_images.use:score_image_classifier"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.classify_images.look:look_picture"),
+    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    hub=Lazy("heedful.tasks.classify_images.hub:HUB"),
+    hub_kind="vit",
+)

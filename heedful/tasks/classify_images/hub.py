@@ -1,0 +1,32 @@
+"""What stands beside the weights of a classifier of pictures on the Hub."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import to_json
+from heedful.errors import InputError
+from heedful.exchange.hub import Files
+from heedful.exchange.preprocessor import PREPROCESSOR, hub_labels, preprocessor, read_preparation, unnumbered
+from heedful.models.vit import ViTConfig
+from heedful.run.task import Hub, HubFiles
+from heedful.tasks.classify_images.use import ImageClassifier
+
+
+def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConfig) -> Files:
+    """`said`: their config.json. Classes of one name get their numbers behind it."""
+    labels = hub_labels(said, config.n_classes)
+    prepared = read_preparation(folder, channels=config.patches.channels)
+    if min(prepared.size) < config.patches.patch:
+        what = f"pictures of {prepared.size} pixels, smaller than a patch"
+        raise InputError(what, where=str(folder / PREPROCESSOR))
+    about = {"task": "classify-images", "labels": labels, "preparation": to_json(prepared)}
+    return {"task.json": about}
+
+
+def write_image_classifier(run: Path, classifier: ImageClassifier) -> HubFiles:
+    spec = classifier.spec
+    return HubFiles({PREPROCESSOR: preprocessor(spec.preparation)}, {"labels": unnumbered(spec.labels)})
+
+
+HUB = Hub(read_image_classifier, write_image_classifier)

@@ -1,0 +1,69 @@
+"""Looking inside a classifier of pictures: what it looked at to say what a picture shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from heedful.data.images.files import read_image
+from heedful.errors import InputError
+from heedful.look.draw import to_bytes
+from heedful.look.overlay import Maps, picture_page, rollout, sheet
+from heedful.look.record import record
+from heedful.run.task import Looked
+from heedful.tasks.classify_images.use import ImageClassifier
+from heedful.tasks.shared.cli import LayerOptions
+
+
+@dataclass(frozen=True)
+class PictureLook:
+    """A picture, the labels that it got with their chances, the best first, and what was looked at for them."""
+
+    file: str
+    labels: list[tuple[str, float]]
+    maps: Maps
+
+
+def look_at_picture(classifier: ImageClassifier, file: str | Path, *, layers: str | Sequence[str] = "*") -> PictureLook:
+    """`layers` chooses by name, such as "stack.blocks.3.*". The maps are of what is read at the end: the first token,
+    or, of a model that has none, all patches alike. The rollout is over all layers, whichever are chosen."""
+    prepared, model = classifier.spec.preparation, classifier.model
+    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    assert model.head is not None
+    pixels = prepared.normalised(prepared.scaled(picture[None]))
+    with torch.inference_mode(), record(model) as recording, record(model, layers) as chosen:
+        logits = model(pixels.to(model.head.weight.device))
+    rows, columns = picture.shape[1] // model.patches.patch, picture.shape[2] // model.patches.patch
+    every = {name: recording.weights(name)[0] for name in recording.names}
+    asks = slice(None) if model.cls is None else slice(1)  # what the head reads
+
+    def over(weights: torch.Tensor) -> torch.Tensor:
+        return weights[..., asks, -rows * columns :].mean(-2).unflatten(-1, (rows, columns))
+
+    maps = Maps(picture, {name: over(every[name]) for name in chosen.names}, over(rollout([*every.values()])))
+    chances = logits.float().softmax(1)[0].tolist()
+    labels = sorted(zip(classifier.spec.labels, chances, strict=True), key=lambda item: -item[1])
+    return PictureLook(str(file), labels, maps)
+
+
+def draw_picture(looked: PictureLook, kind: str, *, head: int | None = None) -> bytes:
+    """A .png, .svg or .html file, of one `head` of each layer or of all. Raises InputError for a head that is none."""
+    maps = looked.maps
+    if head is not None:
+        most = min(len(heads) for heads in maps.layers.values())
+        if head >= most:
+            raise InputError(f"{most} heads, no head {head}", fix="--head counts from 0")
+        one = {name: heads[head : head + 1] for name, heads in maps.layers.items()}
+        maps = replace(maps, layers=one, first=head)
+    if kind == "html":
+        return picture_page(maps, title=looked.file, said=looked.labels[:5]).encode()
+    label, chance = looked.labels[0]
+    return to_bytes(sheet(maps, title=f"{looked.file}: {label} {chance:.3f}"), "png" if kind == "png" else "svg")
+
+
+def look_picture(classifier: ImageClassifier, file: str, kind: str, options: LayerOptions) -> Looked:
+    seen = look_at_picture(classifier, file, layers=options.layer or "*")
+    label, chance = seen.labels[0]
+    facts = {"input": file, "label": label, "layers": list(seen.maps.layers)}
+    return Looked(draw_picture(seen, kind, head=options.head), f"{file}\n  -> {label} {chance:.3f}", facts)

@@ -1,0 +1,28 @@
+"""What a recipe of a classifier of pictures says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import ImagesSection
+
+
+class LabelledImagesSection(ImagesSection):
+    mixup: float = Field(0.0, ge=0, description="pictures are sums of two, their shares drawn from Beta(mixup, mixup)")
+    mirrored: bool = Field(False, description="to say what one shows, also look at its mirror image")
+
+
+class ImageLabelTrain(TrainSection):
+    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
+
+
+class ClassifyImagesRecipe(Recipe):
+    DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
+
+    task: Literal["classify-images"] = "classify-images"
+    preset: str = Field("vit-nano28", description="the size of the model")
+    train: ImageLabelTrain = ImageLabelTrain()
+    images: LabelledImagesSection = LabelledImagesSection()

@@ -1,0 +1,195 @@
+"""Training a classifier of pictures, from scratch or from another's weights."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.core.config import to_json
+from heedful.core.embed import places_between
+from heedful.core.seeds import shuffled
+from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
+from heedful.data.images.files import Preparation, Survey, survey
+from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
+from heedful.errors import InputError
+from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
+from heedful.models.vit import ViT, ViTConfig
+from heedful.run.card import CardText, Scores
+from heedful.run.folder import load_weights, parameters
+from heedful.run.job import Measured
+from heedful.run.recipe import row_of
+from heedful.store.checkpoint import read_model
+from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
+from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
+from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted
+from heedful.training.loss import Loss
+
+SHOWN = 8  # pictures of a sample
+
+
+class MixedBatch(NamedTuple):
+    """Which pictures of the training set, and which other one each of them may be mixed with."""
+
+    epoch: int
+    pictures: list[int]
+    partners: list[int]
+
+
+class ClassifyImagesTask:
+    """Batches of labelled pictures, which are read and changed only when their loss is asked for."""
+
+    def __init__(self, part: Part, spec: ImageLabelSpec, augment: Augment, recipe: ClassifyImagesRecipe) -> None:
+        self.part, self.spec, self.augment = part, spec, augment
+        self.seed, self.size, self.mixup = recipe.train.seed, recipe.images.batch, recipe.images.mixup
+        self.smoothing = recipe.train.smoothing or 0.0
+        self.targets = targets_of(part.labels, spec.labels)
+
+    def batches(self, epoch: int, model: object) -> list[MixedBatch]:
+        order = shuffled(len(self.part), self.seed, epoch)
+        groups = [order[i : i + self.size] for i in range(0, len(order), self.size)]
+        return [MixedBatch(epoch, own, own[1:] + own[:1]) for own in groups]
+
+    def loss(self, model: ViT, batch: MixedBatch) -> Loss:
+        used = list(dict.fromkeys([*batch.pictures, *(batch.partners if self.mixup else ())]))
+        rows = {index: row for row, index in enumerate(used)}
+        pixels, target = self.pixels(used, batch.epoch), self.targets[used]
+        own = [rows[index] for index in batch.pictures]
+        if not self.mixup:
+            return Loss(
+                self._cross_entropy(model, pixels[own], [(target[own], torch.ones(len(own)))]), len(batch.pictures)
+            )
+        others = [rows[index] for index in batch.partners]
+        drawn = draws(batch.pictures, self.seed, batch.epoch, "mixup")
+        shares = torch.tensor([draw.betavariate(self.mixup, self.mixup) for draw in drawn])
+        pixels = mixed(pixels[own], pixels[others], shares)
+        total = self._cross_entropy(model, pixels, [(target[own], shares), (target[others], 1 - shares)])
+        return Loss(total, len(batch.pictures))
+
+    def pixels(self, pictures: Sequence[int], epoch: int) -> Float[Tensor, "B N H W"]:
+        """The pictures as this epoch sees them."""
+        return seen(self.part.images, pictures, self.spec.preparation, self.augment, self.seed, epoch)
+
+    def _cross_entropy(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """Summed, in float32, of targets that count by their shares."""
+        assert model.head is not None
+        logits = model(pixels.to(model.head.weight)).float()
+        total = logits.new_zeros(())
+        for target, share in targets:
+            each = F.cross_entropy(logits, target.to(logits.device), reduction="none", label_smoothing=self.smoothing)
+            total = total + (each * share.to(logits.device)).sum()
+        return total
+
+
+class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part]):
+    kinds: ClassVar = "a folder with a folder of pictures for each label"
+    served: ClassVar = ImageClassifier
+    config_kind: ClassVar = ViTConfig
+    spec_kind: ClassVar = ImageLabelSpec
+    score_names = ("accuracy",)
+
+    def __init__(
+        self, recipe: ClassifyImagesRecipe, corpus: LabelledImages | None = None, begun: Path | None = None
+    ) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus = self.corpus
+        assert corpus is not None
+        labels = label_names([corpus.train])
+        if len(labels) < 2:
+            raise InputError(f"one label alone: {labels[0]!r}", where=corpus.name, fix="give two or more")
+        found = survey(corpus.train.images)
+        for part in (corpus.valid, *corpus.tests.values()):
+            targets_of(part.labels, labels)
+            survey(part.images)
+        if self.start is None:
+            self.config, preparation = _made_for(corpus, recipe, found, n_classes=len(labels))
+        else:
+            self.config, preparation = _resumed(*self.start, recipe, n_classes=len(labels))
+        self.answers = ImageLabelSpec(labels=labels, preparation=preparation, mirrored=recipe.images.mirrored)
+        self.augment = augment_of(recipe.images, AUGMENTS)
+        self.fingerprint = sha256(repr((found.fingerprint, corpus.train.labels)).encode()).hexdigest()
+
+    def read(self) -> LabelledImages:
+        return read_labelled_images(self.recipe.data.path, channels=self.channels)
+
+    def describe(self) -> str:
+        rows, columns = self.answers.preparation.size
+        return f"{len(self.corpus.train):,} pictures of {len(self.answers.labels)} labels, {rows} x {columns} pixels"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"labels": list(self.answers.labels), "preparation": to_json(self.answers.preparation)}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "classify-images", **to_json(self.answers)}
+
+    def begin(self, model: ViT) -> None:
+        """The weights that are started from, positions interpolated where the size is another. The heads stay as they
+        are, unless the labels are the same."""
+        if self.start is None:
+            return
+        config, answers = self.start
+        _, tensors = read_model(Path(self.recipe.start_from))
+        own = parameters(model)
+        if answers.labels != self.answers.labels:
+            tensors |= {name: own[name] for name in own if name.split(".")[0] in ("head", "teacher_head")}
+        table, grids = "places.table.weight", (config.patches.grid, self.config.patches.grid)
+        if table in tensors:
+            first = len(tensors[table]) - grids[0][0] * grids[0][1]
+            tensors[table] = places_between(tensors[table], *grids, first=first)
+        load_weights(model, tensors, where=f"{self.recipe.start_from}/model.safetensors")
+
+    def task(self, model: ViT) -> ClassifyImagesTask:
+        return ClassifyImagesTask(self.corpus.train, self.answers, self.augment, self.recipe)
+
+    def measure(self, model: ViT) -> Measured:
+        classifier = ImageClassifier(model, self.spec())
+        scores = classifier.evaluate(self.corpus.valid)
+        loss = scores.pop("loss")
+        return Measured(loss, scores, scores["accuracy"], classifier.sample(self.corpus.valid, SHOWN))
+
+    def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        preparation = self.answers.preparation
+        told = self.told(
+            scores,
+            what="Says what a picture shows.",
+            learnt_on=f"{len(self.corpus.train):,} pictures, from `{self.corpus.name}`",
+            preparation=preparation,
+            kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
+            use=[f"heed classify {folder} PICTURE.png", f"heed eval {folder} --data MORE"],
+        )
+        size = " x ".join(map(str, preparation.size))
+        return replace(
+            told,
+            after=f" Labels: {', '.join(self.answers.labels)}.",
+            how=f"Pictures are resized to {size} pixels{', grey' if preparation.channels == 1 else ''}.",
+            limits=f"{told.limits} Its probabilities are not calibrated.",
+        )
+
+
+def _made_for(
+    corpus: LabelledImages, recipe: ClassifyImagesRecipe, found: Survey, *, n_classes: int
+) -> tuple[ViTConfig, Preparation]:
+    """A new model for pictures of this size."""
+    row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, recipe.images.size, corpus.size)
+    config = vision_transformer(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
+    seen = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size), mean=found.mean, std=found.std)
+    return config, seen
+
+
+def _resumed(
+    config: ViTConfig, answers: ImageLabelSpec, recipe: ClassifyImagesRecipe, *, n_classes: int
+) -> tuple[ViTConfig, Preparation]:
+    """The model that is started from, for these labels, and for `images.size` where it is given."""
+    seen, size = answers.preparation, recipe.images.size
+    if size is not None and (size, size) != seen.size:
+        seen = replace(seen, resize=(size,), crop=(size, size))
+    patches = replace(config.patches, size=seen.size)
+    return replace(config, n_classes=n_classes, patches=patches), seen

@@ -1,0 +1,127 @@
+"""Saying of a picture what it shows, with a model that has learnt to.
+
+B pictures of N channels and H x W pixels, K labels.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.images.files import Preparation
+from heedful.data.images.labelled import Part, read_test_images
+from heedful.errors import InputError
+from heedful.metrics.labels import accuracy, f1
+from heedful.models.vit import ViT
+from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+
+READ = 128  # pictures that are looked at together
+TOP = 5  # `top5`: whether the right label is among so many
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageLabelSpec:
+    """What the answers of a model mean, and how pictures are prepared for it: task.json, beside the task's name."""
+
+    labels: tuple[str, ...]
+    preparation: Preparation
+    mirrored: bool = False  # probabilities are the mean of those of a picture and of its mirror image
+
+
+def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
+    """Raises InputError for a label that the model does not know."""
+    numbers = {label: number for number, label in enumerate(known)}
+    for label in labels:
+        if label not in numbers:
+            what = f"the label {label!r} was not among those that this model learnt"
+            raise InputError(what, fix=f"its labels are {', '.join(known)}")
+    return torch.tensor([numbers[label] for label in labels])
+
+
+class ImageClassifier(PictureModel):
+    """A trained classifier of pictures."""
+
+    task: ClassVar = "classify-images"
+    purpose: ClassVar = "classifying pictures"
+
+    def __init__(self, model: ViT, about: dict[str, Any]) -> None:
+        super().__init__(model, about)
+        self.spec = spec_of(ImageLabelSpec, about)
+
+    def classify(self, files: Sequence[str | Path]) -> list[list[tuple[str, float]]]:
+        """The labels of each picture, the best first, each with its probability. Raises MissingError or InputError."""
+        images = opened(files, self.spec.preparation)
+        made = []
+        for chances in self._logits(Part(images, [""] * len(files))).softmax(1).tolist():
+            made.append(sorted(zip(self.spec.labels, chances, strict=True), key=lambda item: -item[1]))
+        return made
+
+    def evaluate(self, part: Part) -> dict[str, float]:
+        """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
+        target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
+        said = logits.argmax(1)
+        macro, _ = f1([[str(i)] for i in said.tolist()], [[str(i)] for i in target.tolist()])
+        found = {
+            "loss": float(F.cross_entropy(logits, target)),
+            "accuracy": accuracy(said.tolist(), target.tolist()),
+            "macro_f1": macro,
+        }
+        if logits.shape[1] > TOP:
+            among = (logits.topk(TOP).indices == target[:, None]).any(1)
+            found["top5"] = float(among.float().mean())
+        return found
+
+    def sample(self, part: Part, shown: int) -> str:
+        """What is said of the first pictures, a line each."""
+        chances = self._logits(Part(part.images, part.labels[:shown])).softmax(1)
+        best = [(float(own.max()), self.spec.labels[int(own.argmax())]) for own in chances]
+        return "".join(f"{label}: {said} {p:.3f}\n" for label, (p, said) in zip(part.labels, best, strict=False))
+
+    @torch.inference_mode()
+    def _logits(self, part: Part) -> Float[Tensor, "B K"]:
+        device, found = self.model.head.weight.device, []
+        for first in range(0, len(part), READ):
+            pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
+            pixels = self.spec.preparation(pictures).to(device)
+            logits = self.model(pixels).float().cpu()
+            if self.spec.mirrored:
+                other = self.model(pixels.flip(-1)).float().cpu()
+                logits = logits.log_softmax(1).logaddexp(other.log_softmax(1)) - math.log(2)
+            refuse_nan(logits)
+            found.append(logits)
+        return torch.cat(found)
+
+
+class LabelledPicture(TypedDict):
+    """An answer as a record: the labels, the best first, each with its probability."""
+
+    input: str
+    labels: list[dict[str, Any]]
+
+
+def classify_pictures(
+    classifier: ImageClassifier, files: Sequence[str], options: NoOptions = NOTHING
+) -> Iterator[LabelledPicture]:
+    for file, found in zip(files, classifier.classify(files), strict=True):
+        yield {"input": file, "labels": [{"label": label, "score": score} for label, score in found]}
+
+
+ASK = Ask(classify_pictures, NoOptions)
+
+
+def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:
+    for name, part in read_test_images(options.path, channels=classifier.spec.preparation.channels).items():
+        yield Scored(name, classifier.evaluate(part))
+
+
+def image_classifier_facts(saved: Saved) -> dict[str, Any]:
+    spec = spec_of(ImageLabelSpec, dict(saved.about))
+    return picture_facts(saved, spec.labels, spec.preparation)

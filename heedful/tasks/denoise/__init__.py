@@ -1,0 +1,21 @@
+"""Running text made worse and put right: a start for translators and summarisers (Raffel et al. 2020; Lewis et al.
+2020)."""
+
+from dataclasses import replace
+
+from heedful.run.task import Lazy
+from heedful.tasks.translate import TRANSLATE
+
+DENOISE = replace(
+    TRANSLATE,
+    name="denoise",
+    data="running text (.txt, .jsonl, a folder)",
+    headline=("perplexity",),
+    recipe=Lazy("heedful.tasks.denoise.recipe:DenoiseRecipe"),
+    job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
+    evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
+    commands=None,
+    saved_as="translate",
+    marked="noise",
+    uses=("translate",),
+)

@@ -1,0 +1,77 @@
+"""Denoising: from plain text to pairs of worse text and what is to be made of it, anew in every epoch.
+
+A model that has learnt to put text right is a translator from marked text, and a start for other translators.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from heedful.core.seeds import random_stream
+from heedful.data.text.noise import hide_spans, infill, passages, permuted, sentences_of, words_of
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+
+Ids = list[int]
+Passage = list[Ids]  # sentences that stand together
+LONGEST_WORD = 24  # tokens, on average: more tells of a text that does not part its words
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is done to a passage. "spans": the source has sentinels where the target says what was there (Raffel et al.
+    2020). "infill": the source has its sentences in another order and masks for spans of words, and the target is the
+    whole text (Lewis et al. 2020)."""
+
+    objective: Literal["spans", "infill"]
+    sentinels: Sequence[int]
+    mask: int
+    begins: frozenset[int]  # tokens that begin a word
+    before: Sequence[int] = ()  # what stands before every source
+    begin: Sequence[int] = ()  # what every target begins with
+
+    def pair(self, passage: Passage, *key: object) -> tuple[Ids, Ids]:
+        """(source, target) of a passage, drawn from this key alone."""
+        draw, text = random_stream(*key), [token for sentence in passage for token in sentence]
+        if self.objective == "spans":
+            source, target = hide_spans(text, self.sentinels, draw)
+        else:
+            shuffled = [token for sentence in permuted(passage, draw) for token in sentence]
+            source, target = infill(words_of(shuffled, self.begins), self.mask, draw), text
+        return [*self.before, *source], [*self.begin, *target]
+
+
+def make_noise(
+    objective: Literal["spans", "infill"], tokenizer: Tokenizer, around: Mapping[str, Any], *, where: str = ""
+) -> Noise:
+    """`around`: what task.json says of the tokens around texts. Raises InputError for a vocabulary without the marks of
+    this objective."""
+    mask, sentinels = tokenizer.mask, tokenizer.sentinels
+    if len(sentinels) < 2 if objective == "spans" else mask is None:
+        what = f"its vocabulary has no marks for data.objective = {objective}"
+        raise InputError(what, where=where, fix="choose another objective, or another model to start from")
+    begins = frozenset(i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.size))) if piece.startswith("▁"))
+    hidden = -1 if mask is None else mask
+    return Noise(objective, sentinels, hidden, begins, around.get("before", ()), around.get("begin", ()))
+
+
+def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> list[Passage]:
+    """The texts in passages of whole sentences, at most `longest` tokens each."""
+    split = [sentences_of(text) for text in texts]
+    encoded = iter(tokenizer.encode([sentence for own in split for sentence in own]))
+    return [passage for own in split for passage in passages(islice(encoded, len(own)), longest)]
+
+
+def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
+    """The pairs of passages that are to be measured on: the same ones each time."""
+    return [noise.pair(passage, "measure", i) for i, passage in enumerate(passages)]
+
+
+def check_words(passages: Sequence[Passage], noise: Noise) -> None:
+    """Raises InputError for texts that do not part their words, of which whole sentences would be hidden."""
+    texts = [[token for sentence in passage for token in sentence] for passage in passages[:1000]]
+    tokens, words = sum(map(len, texts)), sum(len(words_of(text, noise.begins)) for text in texts)
+    if noise.objective == "infill" and tokens > LONGEST_WORD * words:
+        what = f"{tokens / words:.0f} tokens stand between two spaces, so that there are no words to hide"
+        raise InputError(what, where="data.objective = infill", fix="--set data.objective=spans")

@@ -1,0 +1,167 @@
+"""Training a denoiser: plain text in, pairs of worse text and what is to be made of it, anew in every epoch."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from heedful.data.batches import OUR_ENDS, Ends, PairBatch
+from heedful.data.parts import Parts
+from heedful.data.text.documents import Documents, read_documents
+from heedful.data.text.noise import sentences_of, span_count
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import InputError
+from heedful.models import TranslationModel, config_from
+from heedful.models.presets import TRANSLATORS, translator
+from heedful.run.card import CardText, Scores, fingerprint
+from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.job import Job, Measured
+from heedful.run.recipe import row_of
+from heedful.run.start import Start, copy_weights, read_start
+from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
+from heedful.tasks.denoise.recipe import DenoiseRecipe
+from heedful.tasks.denoise.use import denoising_likelihood, restored
+from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate.losses import ends_of, training_loss
+from heedful.tasks.translate.train import TranslationTask
+from heedful.tasks.translate.use import Translator
+from heedful.training.loss import Loss
+
+SHOWN = 4  # passages of a sample
+
+
+class DenoiseTask:
+    """`TranslationTask` of pairs that noise makes of the passages, other ones in every epoch."""
+
+    def __init__(
+        self, passages: Sequence[Passage], noise: Noise, plan: PackedTrain, *, packs: bool, ends: Ends = OUR_ENDS
+    ) -> None:
+        self.passages, self.noise, self.plan, self.packs, self.ends = passages, noise, plan, packs, ends
+
+    def batches(self, epoch: int, model: object) -> list[PairBatch]:
+        seed, pair = self.plan.seed, self.noise.pair
+        pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(self.passages)]
+        return TranslationTask(pairs, self.plan, packs=self.packs, ends=self.ends).batches(epoch, model)
+
+    def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
+        return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0)
+
+
+class DenoiseJob(Job[DenoiseRecipe, list[str]]):
+    unit: ClassVar = "documents"
+    kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
+    served: ClassVar = Translator
+    score_names = ("perplexity",)
+    start: Start | None
+
+    def __init__(self, recipe: DenoiseRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus, data = self.corpus, recipe.data
+        assert corpus is not None
+        if self.start:
+            self.tokenizer = self.start.source
+            self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
+        else:
+            row = row_of(TRANSLATORS, recipe)
+            known = None if begun is None else read_tokenizers(begun)
+            self.tokenizer = known[0] if known else _train_tokenizer(recipe, corpus)
+            size = self.tokenizer.size
+            self.config = translator(row, source_vocab=size, target_vocab=size, joint=True)
+        self.around = self.start.around if self.start else {}
+        self.noise = make_noise(data.objective, self.tokenizer, self.around, where=recipe.start_from)
+        self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)
+        most = min(data.longest, most_places(self.config) or data.longest) - 1
+        self.longest = most - max(len(self.noise.before), len(self.noise.begin))
+        self.passages = read_passages(corpus.train, self.tokenizer, self.longest)
+        valid = read_passages(corpus.valid, self.tokenizer, self.longest)
+        if not self.passages or not valid:
+            raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
+        check_words(self.passages, self.noise)
+        self.valid = fixed(valid[: recipe.train.eval_sentences], self.noise)
+        self.fingerprint = fingerprint(corpus.train)
+        self.tokenizer_hash = self.tokenizer.fingerprint
+
+    def read(self) -> Parts[list[str]]:
+        return read_documents(self.recipe.data.path)
+
+    def read_start(self) -> Start | None:
+        return read_start(self.recipe, self.begun, "translate")
+
+    def describe(self) -> str:
+        return f"{len(self.passages):,} passages, {self._tokens():,} tokens, {self.tokenizer.size:,} in the vocabulary"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    def own_facts(self) -> dict[str, object]:
+        return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        """What the model is for, how texts were noised, and how it searches unless told otherwise."""
+        objective = self.recipe.data.objective
+        return {
+            "task": "translate",
+            "source": "noised text",
+            "target": "what was hidden" if objective == "spans" else "text",
+            "decode": self.recipe.decode.model_dump(exclude_none=True),
+            "noise": {"objective": objective, "longest": self.longest},
+        } | self.around
+
+    def begin(self, model: TranslationModel) -> None:
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
+
+    def task(self, model: TranslationModel) -> DenoiseTask:
+        return DenoiseTask(self.passages, self.noise, self.recipe.train, packs=model.packs, ends=self.ends)
+
+    def measure(self, model: TranslationModel) -> Measured:
+        """The loss on noised validation text, and what the model makes of some of it."""
+        found = restored(model, self.valid, self.ends)
+        shown, show = self.valid[:SHOWN], self.tokenizer.decode_marked
+        served = Translator(model, self.tokenizer, self.tokenizer, self.spec())
+        sources = [source[len(self.noise.before) :] for source, _ in shown]
+        made = served.hypotheses(sources, served.decoding(beam=1))
+        lines = [
+            f"source  {show(source)}\ntarget  {show(target)}\nmodel   {show(best[0].tokens)}\n"
+            for (source, target), best in zip(shown, made, strict=True)
+        ]
+        return Measured(found.loss, {"perplexity": found.perplexity}, -found.loss, "\n".join(lines))
+
+    def score(self, best: Translator, part: list[str]) -> Mapping[str, Any]:
+        found = denoising_likelihood(best, part)
+        return {"loss": found.loss, "perplexity": found.perplexity}
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        rows = [f"| {name} | {each['loss']:.4f} | {each['perplexity']:.2f} |" for name, each in scores.items()]
+        hidden = self.recipe.data.objective == "spans"
+        mark = "<extra_id_0>" if hidden else "<mask>"
+        task = "says what was hidden" if hidden else "says the text as it was"
+        return CardText(
+            what=f"Reads a text that was made worse and {task}: a start for models that make texts of texts.",
+            learnt_on=f"{len(self.passages):,} passages, {self._tokens():,} tokens, from `{self.corpus.name}`",
+            table=["| text | nats a token | perplexity |", "|---|---|---|", *rows],
+            how=f"Scored on texts in passages of at most {self.longest} tokens, noised alike each time.",
+            kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
+            use=[
+                f"heed train translate --data PAIRS.tsv --from {folder} --out runs/tuned",
+                f'heed translate {folder} "My sister {mark} a book."',
+                f"heed eval {folder} --data more.txt",
+            ],
+            limits="It has seen only the text above, and puts right what is like it. What it says may be false.",
+        )
+
+    def _tokens(self) -> int:
+        return sum(len(sentence) for passage in self.passages for sentence in passage)
+
+
+def _train_tokenizer(recipe: DenoiseRecipe, corpus: Documents) -> Tokenizer:
+    """With a mask, or with as many sentinels as the longest passage needs."""
+    data = recipe.data
+    spans = data.objective == "spans"
+    return train_tokenizer(
+        [sentence for text in corpus.train for sentence in sentences_of(text)],
+        kind=data.tokenizer,
+        size=data.vocab_size,
+        mask=not spans,
+        sentinels=span_count(data.longest)[1] + 1 if spans else 0,
+    )

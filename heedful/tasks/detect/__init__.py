@@ -1,0 +1,23 @@
+"""Things in pictures, with boxes around them (Carion et al. 2020)."""
+
+from heedful.run.task import Lazy, Task
+
+DETECT = Task(
+    name="detect",
+    data="boxes (COCO's JSON, VOC's XML), or shapes",
+    counted="things",
+    headline=("map50",),
+    recipe=Lazy("heedful.tasks.detect.recipe:DetectRecipe"),
+    job=Lazy("heedful.tasks.detect.train:DetectJob"),
+    served=Lazy("heedful.tasks.detect.use:Detector"),
+    asks={"detect": Lazy("heedful.tasks.detect.use:ASK")},
+    facts=Lazy("heedful.tasks.detect.use:detector_facts"),
+    laws=Lazy("heedful.tasks.shared.probes:picture_laws"),
+    evaluate=Lazy("heedful.tasks.detect.use:score_detector"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.detect.look:look_things"),
+    look_options=Lazy("heedful.run.task:NoOptions"),
+    hub=Lazy("heedful.tasks.detect.hub:HUB"),
+    hub_kind="detr",
+    commands=Lazy("heedful.tasks.detect.cli:COMMANDS"),
+)

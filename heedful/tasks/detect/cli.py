@@ -1,0 +1,40 @@
+"""`heed detect`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.tasks.shared.cli import Command, Device, Json, Pictures, Places, Run, one_by_one, tell, write_png
+
+
+def detect(
+    run: Run,
+    pictures: Pictures = None,
+    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="The least probability of a box.")] = 0.5,
+    out: Annotated[Path | None, typer.Option(help="Draw them: a .png file, or a folder for several pictures.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Find things in pictures: their labels and boxes (left, upper, right and lower edge, in pixels).
+
+    Example: heed detect runs/detect street.jpg --out found.png
+    """
+    from heedful.data.images.files import read_image, to_image
+    from heedful.look.marks import draw_boxes
+    from heedful.run.device import chosen_device
+    from heedful.tasks.detect.use import Detector, detected_record
+
+    model = Detector.load(run, device=chosen_device(device))
+    places, labels = Places(pictures, out), model.spec.labels
+    for files in one_by_one(pictures):
+        for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
+            boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)
+            lines = (f"{one.label}\t{one.score:.3f}\t{edges}\t{file}" for one, edges in boxes)
+            tell(detected_record(file, found), lines, as_json=as_json)
+            if out is not None:
+                marks = [(f"{one.label} {one.score:.2f}", one.box, labels.index(one.label)) for one in found]
+                write_png(places(file), draw_boxes(to_image(read_image(file)), marks))
+
+
+COMMANDS = (Command("detect", detect),)

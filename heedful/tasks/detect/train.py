@@ -1,0 +1,146 @@
+"""Training a detector, from scratch or from another's weights."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.core.config import to_json
+from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images, thing_labels
+from heedful.data.images.files import Preparation, survey
+from heedful.metrics.boxes import Found
+from heedful.models.detr import DETR, DETRConfig
+from heedful.models.vision_presets import DETECTORS, detector
+from heedful.run.card import CardText, Scores
+from heedful.run.job import Measured
+from heedful.run.recipe import row_of
+from heedful.tasks.detect.recipe import DetectRecipe
+from heedful.tasks.detect.use import Detector, DetectSpec, check_labels, target_of
+from heedful.tasks.shared.picture_job import PictureJob, make_viewer, view_size
+from heedful.tasks.shared.pictures import PictureBatch, Viewer
+from heedful.training.detection import set_loss
+from heedful.training.loss import Loss
+
+SHOWN = 8  # pictures of a sample
+ROOM = 2  # queries a thing of the fullest picture, at least
+
+
+class DetectTask:
+    """Batches of pictures with boxes, and the loss of what is found in them after each layer."""
+
+    def __init__(self, part: BoxedPart, spec: DetectSpec, viewer: Viewer) -> None:
+        self.part, self.spec, self.viewer = part, spec, viewer
+
+    def batches(self, epoch: int, model: object) -> list[PictureBatch]:
+        return self.viewer.batches(epoch)
+
+    def loss(self, model: DETR, batch: PictureBatch) -> Loss:
+        pixels, views = self.viewer.look(batch)
+        weight = model.class_head.weight
+        targets = [
+            target_of(self.part.things[index], view, self.spec.labels, weight.device)
+            for index, view in zip(batch.pictures, views, strict=True)
+        ]
+        found = model(pixels.to(weight))
+        return set_loss(found.logits, found.boxes, targets)
+
+
+class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
+    kinds: ClassVar = "a COCO .json file, a folder of such, or shapes"
+    served: ClassVar = Detector
+    config_kind: ClassVar = DETRConfig
+    spec_kind: ClassVar = DetectSpec
+    score_names = ("map", "map50")
+
+    def __init__(self, recipe: DetectRecipe, corpus: BoxedImages | None = None, begun: Path | None = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus = self.corpus
+        assert corpus is not None
+        labels = thing_labels(corpus.train)
+        found = survey(corpus.train.images)
+        for part in (corpus.valid, *corpus.tests.values()):
+            check_labels(part, labels)
+            survey(part.images)
+        most = max(map(len, corpus.train.things))
+        size = view_size(corpus.size, recipe.images.size)
+        if self.start is None:
+            row = row_of(DETECTORS, recipe)
+            queries = row.n_queries if "n_queries" in recipe.model else max(row.n_queries, ROOM * most)
+            backbone = replace(row.backbone, channels=corpus.channels)
+            self.config = detector(replace(row, backbone=backbone), n_classes=len(labels), n_queries=queries)
+            seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
+        else:
+            self.config, seen = replace(self.start.config, n_classes=len(labels)), self.start.spec.preparation
+            if recipe.images.size is not None or len(seen.resize) != 2:
+                seen = replace(seen, resize=size, longest=None)
+        if most > self.config.n_queries:
+            self.notes.append(f"a picture has {most} things, but {self.config.n_queries} queries find no more")
+        self.answers = DetectSpec(labels=labels, preparation=seen)
+        self.viewer = make_viewer(corpus.train.images, seen, recipe.images, recipe.train.seed)
+        self.fingerprint = sha256(repr((found.fingerprint, corpus.train.things)).encode()).hexdigest()
+
+    def read(self) -> BoxedImages:
+        return read_boxed_images(self.recipe.data.path, channels=self.channels)
+
+    def describe(self) -> str:
+        things, (rows, columns) = sum(map(len, self.corpus.train.things)), self.answers.preparation.size
+        return (
+            f"{len(self.corpus.train):,} pictures with {things:,} things of {len(self.answers.labels)} labels, "
+            f"{rows} x {columns} pixels, {self.config.n_queries} queries"
+        )
+
+    def own_facts(self) -> dict[str, object]:
+        return {
+            "things": {name: sum(map(len, part.things)) for name, part in self.parts().items()},
+            "labels": list(self.answers.labels),
+            "preparation": to_json(self.answers.preparation),
+        }
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "detect", **to_json(self.answers)}
+
+    def new_heads(self) -> Collection[str]:
+        """The head that names classes, unless the labels are the same."""
+        assert self.start is not None
+        return () if self.start.spec.labels == self.answers.labels else ("class_head",)
+
+    def task(self, model: DETR) -> DetectTask:
+        return DetectTask(self.corpus.train, self.answers, self.viewer)
+
+    def measure(self, model: DETR) -> Measured:
+        served = Detector(model, self.spec())
+        scores = served.evaluate(self.corpus.valid)
+        loss = scores.pop("loss")
+        found = served.find([self.corpus.valid.images[i] for i in range(min(SHOWN, len(self.corpus.valid)))])
+        return Measured(loss, scores, scores["map"], _sample(found, self.corpus.valid))
+
+    def score(self, best: Detector, part: BoxedPart) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        return self.told(
+            scores,
+            what=f"Finds things in pictures: {', '.join(self.answers.labels)}.",
+            learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
+            preparation=self.answers.preparation,
+            kept=f"step {best['step']:,}, the best on the validation pictures (mAP {best['map']:.4f})",
+            use=[f"heed detect {folder} PICTURE.png --out FOUND.png", f"heed eval {folder} --data MORE"],
+        )
+
+
+def _sample(found: Sequence[Sequence[Found]], part: BoxedPart) -> str:
+    """What is there and what was found, for a person to compare."""
+    lines = []
+    for name, things, own in zip(part.names, part.things, found, strict=False):
+        there = ", ".join(f"{one.label} at {_pixels(one.box)}" for one in things)
+        said = ", ".join(f"{one.label} {one.score:.2f} at {_pixels(one.box)}" for one in own if one.score >= 0.5)
+        lines.append(f"{name}: {there or 'nothing'}\n    {said or 'nothing'}\n")
+    return "".join(lines)
+
+
+def _pixels(box: Float[Tensor, "4"] | Sequence[float]) -> str:
+    return "(" + " ".join(f"{float(edge):.0f}" for edge in box) + ")"

@@ -1,0 +1,148 @@
+"""Finding things in pictures, with a model that has learnt to.
+
+B pictures of N channels and H x W pixels, Q queries, K labels.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
+from heedful.data.images.files import Images, Preparation
+from heedful.data.images.views import View, whole
+from heedful.errors import InputError
+from heedful.metrics.boxes import Found, average_precision
+from heedful.models.detr import DETR
+from heedful.models.detr import Found as Logits
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.pictures import prepared
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.training.detection import Target, corners, set_loss
+
+READ = 32  # pictures that are looked at together
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectSpec:
+    """What a detector's classes are, and how pictures are prepared for it: task.json, beside the task's name."""
+
+    labels: tuple[str, ...]
+    preparation: Preparation
+
+    def __post_init__(self) -> None:
+        if self.preparation.crop:
+            raise InputError("pictures are cropped, but boxes may be anywhere in them", where="task.json")
+
+
+def target_of(things: Things, view: View, labels: Sequence[str], device: torch.device | str = "cpu") -> Target:
+    """What is to be found in a view of a picture: the things whose centre it shows."""
+    boxes, inside = view.boxes(torch.tensor([thing.box for thing in things]).view(-1, 4))
+    classes = torch.tensor([labels.index(thing.label) for thing in things], dtype=torch.int64)
+    upper_left, lower_right = boxes.split(2, dim=1)
+    centred = torch.cat([(upper_left + lower_right) / 2, lower_right - upper_left], dim=1)
+    return Target(classes[inside].to(device), centred[inside].to(device))
+
+
+def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
+    """Raises InputError for a label that the model does not know."""
+    for name, things in zip(part.names, part.things, strict=True):
+        for thing in things:
+            if thing.label not in known:
+                what = f"the label {thing.label!r} was not among those that this model learnt"
+                raise InputError(what, where=name, fix=f"its labels are {', '.join(known)}")
+
+
+class Detector(PictureModel):
+    """A trained model that finds things."""
+
+    task: ClassVar = "detect"
+    purpose: ClassVar = "detecting"
+
+    def __init__(self, model: DETR, about: dict[str, Any]) -> None:
+        super().__init__(model, about)
+        self.spec = spec_of(DetectSpec, about)
+
+    def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[Found]]:
+        """What is found in each picture with at least this probability, the surest first, boxes in its own pixels.
+        Raises MissingError or InputError."""
+        images = opened(files, self.spec.preparation)
+        return [[one for one in own if one.score >= threshold] for own in self.find(images)]
+
+    def find(self, images: Images) -> list[list[Found]]:
+        """The label that is likeliest, and the box, of every query on each picture, the surest first."""
+        return [own for logits, sizes in self._logits(images) for own in self._found(logits, sizes)]
+
+    def evaluate(self, part: BoxedPart) -> dict[str, float]:
+        """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
+        that the model does not know."""
+        check_labels(part, self.spec.labels)
+        total, count, found = 0.0, 0, list[list[Found]]()
+        for logits, sizes in self._logits(part.images):
+            things = part.things[len(found) : len(found) + len(sizes)]
+            targets = [target_of(own, whole(size), self.spec.labels) for own, size in zip(things, sizes, strict=True)]
+            loss = set_loss(logits.logits[-1:], logits.boxes[-1:], targets)
+            total, count = total + float(loss.total), count + loss.count
+            found += self._found(logits, sizes)
+        return {"loss": total / count, **average_precision(found, part.things)}
+
+    def found(
+        self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]
+    ) -> list[Found]:
+        """What each query says of one picture with so many rows and columns of pixels."""
+        scores, classes = logits.softmax(-1)[:, :-1].max(-1)
+        pixels = corners(boxes).clamp(0, 1) * torch.tensor([*reversed(size)] * 2)
+        listed = zip(classes.tolist(), scores.tolist(), pixels.tolist(), strict=True)
+        return [Found(self.spec.labels[number], score, tuple(box)) for number, score, box in listed]
+
+    def _found(self, logits: Logits, sizes: Sequence[tuple[int, int]]) -> Iterator[list[Found]]:
+        for own, boxes, size in zip(logits.logits[-1], logits.boxes[-1], sizes, strict=True):
+            yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
+
+    def _logits(self, images: Images) -> Iterator[tuple[Logits, list[tuple[int, int]]]]:
+        weight = self.model.class_head.weight
+        for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
+            with torch.inference_mode():
+                logits, boxes = (part.float().cpu() for part in self.model(pixels.to(weight)))
+            refuse_nan(logits)
+            yield Logits(logits, boxes), sizes
+
+
+class DetectedThings(TypedDict):
+    """An answer as a record."""
+
+    input: str
+    boxes: list[dict[str, Any]]  # of `Found`, the edges rounded
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectOptions:
+    threshold: float = 0.5  # the least probability of a box
+
+
+def detect_things(detector: Detector, files: Sequence[str], options: DetectOptions) -> Iterator[DetectedThings]:
+    for file, found in zip(files, detector.detect(files, threshold=options.threshold), strict=True):
+        yield detected_record(file, found)
+
+
+def detected_record(file: str, found: Sequence[Found]) -> DetectedThings:
+    boxes = [{**one._asdict(), "box": [round(edge, 2) for edge in one.box]} for one in found]
+    return {"input": file, "boxes": boxes}
+
+
+ASK = Ask(detect_things, DetectOptions)
+
+
+def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
+    for name, part in read_test_boxes(options.path, channels=detector.spec.preparation.channels).items():
+        yield Scored(name, detector.evaluate(part))
+
+
+def detector_facts(saved: Saved) -> dict[str, Any]:
+    spec = spec_of(DetectSpec, dict(saved.about))
+    return picture_facts(saved, spec.labels, spec.preparation)

@@ -1,0 +1,17 @@
+"""Bare encoders, which are imported: what they make of a text is a vector."""
+
+from heedful.run.task import Lazy, Task
+
+ENCODE = Task(
+    name="encode",
+    data="",
+    served=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    facts=Lazy("heedful.tasks.encode.use:encoder_facts"),
+    laws=Lazy("heedful.tasks.encode.laws:encoder_laws"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.fill.hub:HUB"),
+    hub_kind="encoder",
+    uses=("fill",),
+)

@@ -1,0 +1,30 @@
+"""The laws that a bare encoder must keep."""
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from heedful.data.frame import rectangle
+from heedful.run.task import Law
+from heedful.tasks.shared.embed import TextEncoder
+from heedful.tasks.shared.probes import Probe, framed_rows
+
+
+class VectorProbe(Probe):
+    """An encoder without a head: its hidden states."""
+
+    def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
+        context = encoder.model.config.embed.places.size
+        self.rows = framed_rows(encoder.tokenizer, encoder.frame, context - 7, texts)
+        tokens, segments, types = rectangle(self.rows)
+        super().__init__(encoder.model, (tokens, segments, types), segments > 0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model.hidden(*inputs)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(*rectangle([self.rows[row]]))
+
+
+def encoder_laws(served: TextEncoder, texts: Sequence[str]) -> Iterator[Law]:
+    yield from VectorProbe(served, texts).laws()

@@ -1,0 +1,200 @@
+"""Naming hidden words, with an encoder that has learnt to: all masks of a text are hidden, and all else is seen, before
+and after (Devlin et al. 2019, section 3.1, task 1)."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypedDict
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.core.seeds import counter_seed
+from heedful.data.batches import by_length, pad
+from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packed, pieces
+from heedful.data.frame import Frame
+from heedful.data.text.documents import read_text
+from heedful.data.tokenizer import MASK, Tokenizer
+from heedful.errors import InputError
+from heedful.models.encoder import Encoder
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, text_facts
+
+READ = 8192  # tokens that are read at a time
+
+
+@dataclass(frozen=True)
+class Named:
+    """Hidden tokens of texts, and how a model named them: nats summed, and how many it named right."""
+
+    nats: float
+    right: int
+    tokens: int
+    pair_accuracy: float | None = None  # of a model of pairs: how often it told right from wrong ones
+
+    @property
+    def loss(self) -> float:
+        """Nats a hidden token."""
+        return self.nats / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.tokens
+
+    def scores(self) -> dict[str, float]:
+        found = {"loss": self.loss, "perplexity": self.perplexity, "accuracy": self.accuracy}
+        return found if self.pair_accuracy is None else found | {"pair_accuracy": self.pair_accuracy}
+
+
+class Candidate(NamedTuple):
+    token: str  # what may stand in place of "<mask>", without the space before it
+    score: float  # its probability
+
+
+class Filled(NamedTuple):
+    """What may stand at one mask of a text, the likeliest first, all its masks being hidden."""
+
+    text: str
+    mask: int  # which of the masks, from 0
+    candidates: list[Candidate]
+
+
+class Filler(TextModel):
+    """A trained encoder and its tokenizer."""
+
+    task: ClassVar = "fill"
+    purpose: ClassVar = "filling masks"
+
+    pairs: PairKind  # that it was trained to tell apart
+
+    def __init__(self, model: Encoder, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.masker, self.pairs = Masker(tokenizer), about.get("pairs", "none")
+        self.space = " " if tokenizer.carries_spaces else ""  # part of a token, and before a mask
+
+    @property
+    def reads(self) -> Reads:
+        frame = Frame([self.tokenizer.bos], [], [self.tokenizer.eos])
+        return Reads(self.model, frame, self.tokenizer.encode_masked)
+
+    @property
+    def context(self) -> int:
+        """How many tokens the model can read at once."""
+        return self.model.config.embed.places.size
+
+    def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
+        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens.
+
+        Raises InputError for a text without a mask, or with more tokens than the model can read at once.
+        """
+        own = self.tokenizer
+        rows = [[own.bos, *ids, own.eos] for ids in own.encode_masked(texts)]
+        for text, ids in zip(texts, rows, strict=True):
+            if self.masker.mask not in ids:
+                raise InputError(f"no {MASK} in {text!r}", fix=f"write {MASK} where a word is to be found")
+            if len(ids) > self.context:
+                what = f"{len(ids)} tokens, but the model reads at most {self.context}"
+                raise InputError(what, where=f"{text[:40]}...", fix="give less text around the mask")
+        made: list[list[Filled]] = [[] for _ in texts]
+        for group in by_length(rows, READ):
+            tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
+            hidden = tokens == self.masker.mask
+            best = self._named(tokens, segments, hidden).exp().topk(min(top, len(self.masker.texts)))
+            owners = [group[row] for row in hidden.nonzero()[:, 0].tolist()]
+            for i, scores, words in zip(owners, best.values.tolist(), best.indices.tolist(), strict=True):
+                candidates = [Candidate(self._word(word), score) for word, score in zip(words, scores, strict=True)]
+                made[i].append(Filled(texts[i], len(made[i]), candidates))
+        return made
+
+    def evaluate(self, texts: Sequence[str]) -> Named:
+        """Hides SHARE of the tokens, the same ones each time, and names them; of a model of pairs, makes such of the
+        texts, and tells them apart."""
+        nats, right, count = 0.0, 0, 0
+        for n, rows in enumerate(self._rows(texts, PairSampler(self.tokenizer, "none"))):
+            tokens, segments, _, words, chosen, _ = self.masker.hide_in(rows, "evaluate", n, mixed=False)
+            named, true = self._named(tokens, segments, chosen), words[chosen]
+            nats -= float(named.gather(1, true[:, None]).sum(dtype=torch.float64))
+            right += int((named.argmax(1) == true).sum())
+            count += len(named)
+        if not count:
+            raise InputError("no text to hide words of", fix="give some text")
+        return Named(nats, right, count, self._pair_accuracy(texts) if self.pairs != "none" else None)
+
+    def sample(self, text: str) -> str:
+        """The beginning of a text, its hidden tokens each as "[what the model says|what it was]"."""
+        ids = self.tokenizer.encode_whole([text])[0][: self.context - 2]
+        words = torch.tensor([self.tokenizer.bos, *ids, self.tokenizer.eos])
+        tokens, chosen = self.masker.hide(words, counter_seed("sample", text), mixed=False)
+        said = words.clone()
+        said[chosen] = self._named(tokens[None], torch.ones_like(words)[None], chosen[None]).argmax(1)
+        shown = []
+        for was, named, hidden in zip(words.tolist(), said.tolist(), chosen.tolist(), strict=True):
+            whole, word = self.tokenizer.decode_whole([was]), self._word(was)
+            shown.append(f"{whole.removesuffix(word)}[{self._word(named)}|{word}]" if hidden else whole)
+        return "".join(shown)
+
+    @torch.inference_mode()
+    def _pair_accuracy(self, texts: Sequence[str]) -> float:
+        device, right, count = self.model.embed.tokens.weight.device, 0, 0
+        for tokens, segments, types, _, _, pairs in self._rows(texts, PairSampler(self.tokenizer, self.pairs)):
+            hidden = self.model.hidden(tokens.to(device), segments.to(device), types.to(device))
+            told = self.model.follows(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
+            right, count = right + int((told == pairs[pairs >= 0]).sum()), count + len(told)
+        return right / max(1, count)
+
+    def _rows(self, texts: Sequence[str], sampler: PairSampler) -> Iterator[MaskedRows]:
+        longest = self.context - 2 - sampler.extra
+        whole = [piece for ids in self.tokenizer.encode_whole(texts) for piece in pieces(ids, longest)]
+        told = sampler.join(whole, longest, "evaluate")
+        rows = max(1, READ // self.context)
+        return packed(told, range(len(told)), context=self.context, rows=rows, tokenizer=self.tokenizer)
+
+    @torch.inference_mode()
+    def _named(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "N V"]:
+        """The log-probability (nats) of every token at every chosen place; control tokens have no chance."""
+        device, texts = self.model.embed.tokens.weight.device, self.masker.texts
+        hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
+        logits = self.model.words(hidden).float().cpu()
+        refuse_nan(logits)
+        return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
+
+    def _word(self, index: int) -> str:
+        return self.tokenizer.decode_whole([index]).removeprefix(self.space)
+
+
+class FilledMask(TypedDict):
+    """An answer as a record."""
+
+    text: str
+    mask: int
+    candidates: list[dict[str, Any]]  # of `Candidate`
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillOptions:
+    top: int = 5  # candidates for each mask
+
+
+def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[FilledMask]:
+    for each in (each for own in filler.fill(texts, top=options.top) for each in own):
+        yield {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}
+
+
+ASK = Ask(fill_texts, FillOptions)
+
+
+def score_filler(filler: Filler, options: DataOptions) -> Iterator[Scored]:
+    found = filler.evaluate(read_text(options.path))
+    yield Scored(options.path, {**found.scores(), "tokens": found.tokens})
+
+
+def filler_facts(saved: Saved) -> dict[str, Any]:
+    return text_facts(saved, saved.config.embed.places.size)

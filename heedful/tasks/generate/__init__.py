@@ -1,0 +1,28 @@
+"""Running text, continued by a language model (Radford et al. 2018, 2019; Touvron et al. 2023)."""
+
+from heedful.run.task import Lazy, Task
+
+GENERATE = Task(
+    name="generate",
+    data="running text (.txt, .jsonl, a folder)",
+    headline=("perplexity",),
+    recipe=Lazy("heedful.tasks.generate.recipe:GenerateRecipe"),
+    job=Lazy("heedful.tasks.generate.train:GenerateJob"),
+    sized=Lazy("heedful.tasks.generate.sizing:sized"),
+    served=Lazy("heedful.tasks.generate.use:LanguageModel"),
+    asks={
+        "generate": Lazy("heedful.tasks.generate.use:ASK_GENERATE"),
+        "score": Lazy("heedful.tasks.generate.use:ASK_SCORE"),
+    },
+    facts=Lazy("heedful.tasks.generate.use:language_model_facts"),
+    laws=Lazy("heedful.tasks.generate.laws:language_model_laws"),
+    evaluate=Lazy("heedful.tasks.generate.use:score_language_model"),
+    eval_options=Lazy("heedful.tasks.generate.cli:TextScoring"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.generate.hub:HUB"),
+    hub_kind="lm",
+    engines={"ctranslate2": Lazy("heedful.tasks.generate.ctranslate2:ENGINE")},
+    commands=Lazy("heedful.tasks.generate.cli:COMMANDS"),
+)

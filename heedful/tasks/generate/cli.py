@@ -1,0 +1,134 @@
+"""`heed generate` and `heed score`."""
+
+import itertools
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from heedful.errors import InputError
+from heedful.tasks.shared.cli import (
+    Command,
+    DataOptions,
+    Device,
+    Json,
+    Run,
+    Seed,
+    Temperature,
+    Texts,
+    TopK,
+    TopP,
+    tell,
+    texts_given,
+)
+
+QUANTISED = ("int8", "int4")
+LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextScoring(DataOptions):
+    """What `heed eval` is told for a language model."""
+
+    shots: Annotated[int, typer.Option(min=0, help="Solved examples in each prompt.")] = 0
+    shots_from: Annotated[str | None, typer.Option(help="A .jsonl file that they are taken from.")] = None
+    delimiter: Annotated[str, typer.Option(help="Between an input and its answer.")] = " "
+    separator: Annotated[str, typer.Option(help="After each answer; \\n is the end of a line.")] = "\\n"
+    by: Annotated[str, typer.Option(help="likelihood (of the choices), or match (what is generated).")] = "likelihood"
+    seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0
+
+
+def generate(
+    run: Run,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue; without any, from nothing.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200,
+    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1,
+    temperature: Temperature = 0.8,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    min_p: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
+    ] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens that were said before; 1: none.")] = 1.0,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
+    seed: Seed = 0,
+    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
+    weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    draft: Annotated[
+        str,
+        typer.Option(
+            help="int8, int4, none: speculative decoding by a draft model of so few bits, for the same text sooner; "
+            "auto: int8 for one long text of a large model."
+        ),
+    ] = "auto",
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Generate text: continue a prompt.
+
+    Example: heed generate runs/text "Once upon a time" --tokens 100
+    """
+    from heedful.decode.settings import SamplingOptions
+    from heedful.run.device import chosen_device
+    from heedful.tasks.generate.use import GenerateOptions, LanguageModel, continue_texts
+
+    texts = prompts or [""]
+    one = len(texts) == samples == 1
+    alone = one and not as_json
+    if stream and not alone:
+        raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
+    worth = one and tokens >= LONG
+    few = f"--weights {weights}" if weights in QUANTISED else f"--draft {draft}" if draft in QUANTISED else ""
+    device = chosen_device(device, cpu_only=few)
+    draft = draft if worth or draft != "auto" else "none"
+    model = LanguageModel.load(run, device=device, weights=weights, draft=draft)
+    sampling = SamplingOptions(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+    )
+    if alone and (sys.stdout.isatty() if stream is None else stream):
+        made = model.stream(texts[0], tokens=tokens, stop=stop or (), **sampling)
+        for piece in itertools.chain(texts, made, "\n"):
+            print(piece, end="", flush=True)
+        return
+    options = GenerateOptions(tokens=tokens, samples=samples, batch=batch, stop=tuple(stop or ()), sampling=sampling)
+    for each in continue_texts(model, texts, options):
+        tell(each, each["prompt"] + each["text"], as_json=as_json)
+
+
+def score(
+    run: Run,
+    texts: Texts = None,
+    choice: Annotated[list[str] | None, typer.Option(help="A text that may follow; give it twice or more.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
+
+    With choices, tell how likely each of them is after the text, the likeliest first.
+
+    Example: heed score runs/text "Once upon a time"
+    """
+    from heedful.data.lines import sanitise
+    from heedful.run.device import chosen_device
+    from heedful.tasks.generate.use import LanguageModel, ScoreOptions, weigh_texts
+
+    model = LanguageModel.load(run, device=chosen_device(device))
+    options = ScoreOptions(choices=tuple(map(sanitise, choice or ())))
+    for lines in texts_given(texts):
+        for found in weigh_texts(model, lines, options):
+            each = [(one["logprob"], one["tokens"], one["choice"]) for one in found.get("choices", ())]
+            rows = each or [(found["logprob"], found["tokens"], found["text"])]
+            tell(found, (f"{logprob:.3f}\t{count}\t{text}" for logprob, count, text in rows), as_json=as_json)
+
+
+COMMANDS = (Command("generate", generate), Command("score", score))

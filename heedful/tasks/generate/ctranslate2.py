@@ -1,0 +1,69 @@
+"""Language models in CTranslate2, which generates by itself there."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.decode.search import greedy
+from heedful.exchange.ctranslate2 import (
+    Convertible,
+    as_words,
+    export,
+    library_model,
+    log_probabilities,
+    random_rows,
+)
+from heedful.run.task import Engine, Law
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.shared.probes import random_sentences
+
+Ids = list[int]
+
+
+def convertible_lm(model: LanguageModel) -> Convertible:
+    return Convertible(model.model, model.tokenizer, model.tokenizer, model.end, model.about)
+
+
+@torch.inference_mode()
+def compare_lm(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]:
+    """The log-probabilities of two random texts, by the folder and by the model."""
+    rows = random_rows(made.target.size, (8, 4), torch.Generator().manual_seed(0))
+    scored = library_model(folder, "Generator").score_batch(as_words(rows, made.words().target))
+    logits = [made.model(torch.tensor([row[:-1]])) for row in rows]
+    return torch.tensor([chance for row in scored for chance in row.log_probs]), log_probabilities(logits, rows)
+
+
+def export_lm(run: Path, model: LanguageModel, out: Path, *, quantize: str | None = None) -> float:
+    return export(run, convertible_lm(model), compare_lm, out, quantize=quantize)
+
+
+def greedy_by_ctranslate2(
+    folder: Path, model: LanguageModel, prompts: Sequence[Ids], *, tokens: int
+) -> list[list[int]]:
+    """What the language model in a folder continues prompts with, at most so many tokens."""
+    named = convertible_lm(model).words().target
+    found = library_model(folder, "Generator").generate_batch(
+        as_words(prompts, named),
+        max_length=tokens,
+        include_prompt_in_result=False,
+        suppress_sequences=[[named[index]] for index in model.forbidden] or None,
+    )
+    return [each.sequences_ids[0] for each in found]
+
+
+def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) -> Iterator[Law]:
+    """That the model says the same by CTranslate2, in a folder that was exported for this."""
+    encoded = [ids for ids in served.tokenizer.encode_whole(list(texts)) if ids][:8]
+    half = max(1, served.context // 2)
+    prompts = [[*served.before, *ids][:half] for ids in encoded or random_sentences(served.tokenizer.size)]
+    options: dict[str, Any] = {"eos": served.end, "longest": min(20, half), "forbidden": served.forbidden}
+    ours = [greedy(served.model, torch.tensor([ids[:-1]]), bos=ids[-1], **options)[0].tokens for ids in prompts]
+    theirs = greedy_by_ctranslate2(folder, served, prompts, tokens=min(20, half))
+    unequal = sum(list(a) != b for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
+
+
+ENGINE = Engine(load=None, export=export_lm, laws=lm_engine_laws, kind="Generator")

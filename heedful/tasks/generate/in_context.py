@@ -1,0 +1,218 @@
+"""In-context learning: solved examples in the prompt say what the task is, and no weight moves (Brown et al. 2020,
+section 2). An answer is the likeliest of some choices, or what the model writes by itself."""
+
+import bisect
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from string import ascii_uppercase
+from typing import Any
+
+from heedful.core.seeds import counter_seed
+from heedful.data.text.solved import Solved
+from heedful.errors import InputError
+from heedful.tasks.generate.use import Choice, LanguageModel
+
+MOST_ANSWERS = 50  # that are taken for choices where the examples have none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """How a task is put to a model: how many solved examples are drawn for each prompt, and how all is laid out."""
+
+    shots: int = 0
+    delimiter: str = " "  # between an input and its answer
+    separator: str = "\n"  # after each answer
+    by: str = "likelihood"  # of the choices; or "match": the answer is generated, and must be equal
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model said, an answer an example, and the share that is right.
+
+    By likelihood there is an accuracy for each of RULES, and `said` goes by the first; by match there is one. `chance`
+    is the accuracy of guessing among the choices, None where there are none.
+    """
+
+    said: list[str]
+    accuracies: dict[str, float]
+    chance: float | None
+    asking: Asking
+    notes: list[str]
+
+    @property
+    def accuracy(self) -> float:
+        return next(iter(self.accuracies.values()))
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "task": "in-context",
+            "accuracy": self.accuracy,
+            "chance": self.chance,
+            "examples": len(self.said),
+            "shots": self.asking.shots,
+            "by": self.asking.by,
+            "accuracies": self.accuracies,
+            "seed": self.asking.seed,
+            "notes": self.notes,
+        }
+
+    def __str__(self) -> str:
+        shares = self.accuracies | ({} if self.chance is None else {"chance": self.chance})
+        told = ", ".join(f"{name.replace('_', ' ')} {100 * share:.1f} %" for name, share in shares.items())
+        return f"{len(self.said):,} examples, {self.asking.shots} shots, right by {told}"
+
+
+# How much a choice is worth, by its log-probability after the prompt and after the delimiter alone. Of these Brown et
+# al. take the second, and for some tasks the last (section 2.4); bytes are the same whatever the tokenizer.
+RULES: dict[str, Callable[[Choice, Choice], float]] = {
+    "sum": lambda asked, alone: asked.logprob,
+    "per_token": lambda asked, alone: asked.logprob / asked.tokens,
+    "per_byte": lambda asked, alone: asked.logprob / len(asked.choice.encode()),
+    "unconditional": lambda asked, alone: asked.logprob - alone.logprob,
+}
+
+
+def lay_out(input: str, shots: Sequence[Solved] = (), *, delimiter: str = " ", separator: str = "\n") -> str:
+    """A prompt: `<input><delimiter><answer><separator>` for each solved example, then the input and the delimiter."""
+    solved = [f"{shot.input}{delimiter}{shot.answer}{separator}" for shot in shots]
+    return f"{''.join(solved)}{input}{delimiter}"
+
+
+def exam(passage: str, questions: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A passage and questions on it, numbered, their options lettered, as an input whose answer is a letter a question:
+    "ADABC" (the layout of RACE, Lai et al. 2017)."""
+    lines = [passage]
+    for number, (question, options) in enumerate(questions, 1):
+        lines.append(f"{number}. {question}")
+        lines += [f"{ascii_uppercase[i]}. {option}" for i, option in enumerate(options)]
+    return "\n".join([*lines, "Answer:"])
+
+
+def evaluate_in_context(
+    model: LanguageModel, examples: Sequence[Solved], asking: Asking, *, pool: Sequence[Solved] | None = None
+) -> Answers:
+    """Asks for the answer to each example. Its shots come from `pool`, or else from the other examples.
+
+    A prompt that leaves no room for the answer in the model's context loses whole shots, the oldest first; an example
+    that is too long alone loses its beginning. Raises InputError.
+    """
+    if not examples:
+        raise InputError("there is nothing to ask", fix="give at least one example")
+    if asking.by not in ("likelihood", "match"):
+        raise InputError(f"{asking.by!r} is no way to answer", fix="--by likelihood or --by match")
+    shots = _draw(examples, examples if pool is None else pool, asking)
+    if asking.by == "match":
+        return _by_match(model, examples, shots, asking)
+    return _by_likelihood(model, examples, shots, asking)
+
+
+def _draw(examples: Sequence[Solved], pool: Sequence[Solved], asking: Asking) -> list[list[Solved]]:
+    """The shots of each example, drawn by a seed of its own among all that do not give its own answer away."""
+    count, drawn = Counter((one.input, one.answer) for one in pool), []
+    for i, example in enumerate(examples):
+        own = example.input, example.answer
+        same = count[own]
+        if asking.shots > len(pool) - same:
+            what = f"{asking.shots} shots asked for, and there are {len(pool) - same:,} examples to take them from"
+            raise InputError(what, fix="ask for fewer, or give more: --shots-from FILE")
+        draw = random.Random(counter_seed(asking.seed, "shots", i))
+        places = draw.sample(range(len(pool)), asking.shots + same)
+        others = [pool[place] for place in places if (pool[place].input, pool[place].answer) != own]
+        drawn.append(others[: asking.shots])
+    return drawn
+
+
+def _by_likelihood(
+    model: LanguageModel, examples: Sequence[Solved], shots: Sequence[Sequence[Solved]], asking: Asking
+) -> Answers:
+    choices = _choices(examples)
+    prompts, notes = _prompts(model, examples, shots, asking, choices)
+    found = model.weigh(prompts, choices)
+    kinds = list(dict.fromkeys(choices))
+    alone = dict(zip(kinds, model.weigh([asking.delimiter] * len(kinds), kinds), strict=True))
+    said: dict[str, list[str]] = {}
+    for name, rule in RULES.items():
+        pairs = (list(zip(asked, alone[own], strict=True)) for asked, own in zip(found, choices, strict=True))
+        said[name] = [max(each, key=lambda pair: rule(*pair))[0].choice for each in pairs]
+    answers = [example.answer for example in examples]
+    accuracies = {name: _share(own, answers) for name, own in said.items()}
+    return Answers(next(iter(said.values())), accuracies, fmean(1 / len(own) for own in choices), asking, notes)
+
+
+def _choices(examples: Sequence[Solved]) -> list[tuple[str, ...]]:
+    """Those of each example; where it has none, the different answers of all."""
+    answers = tuple(dict.fromkeys(example.answer for example in examples))
+    if not all(example.choices for example in examples) and not 2 <= len(answers) <= MOST_ANSWERS:
+        what = f'no "choices", and {len(answers):,} different answers, expected 2 to {MOST_ANSWERS} to choose among'
+        raise InputError(what, fix='give "choices" on each line, or --by match')
+    return [example.choices or answers for example in examples]
+
+
+def _by_match(
+    model: LanguageModel, examples: Sequence[Solved], shots: Sequence[Sequence[Solved]], asking: Asking
+) -> Answers:
+    # A word's token holds the space before it: the spaces at the end of a prompt are left to the model to write.
+    spaces = asking.delimiter[len(asking.delimiter.rstrip(" ")) :]
+    endings = [f"{spaces}{example.answer.strip()}{asking.separator}" for example in examples]
+    encode = model.tokenizer.encode_whole
+    tokens, longest = max((len(ids), ending) for ids, ending in zip(encode(endings), endings, strict=True))
+    prompts, notes = _prompts(model, examples, shots, asking, [(longest.removeprefix(spaces),)] * len(examples))
+    prompts = [prompt.removesuffix(spaces) for prompt in prompts]
+    separator = asking.separator
+    stop = [separator] if separator.strip(" ") else []  # else the spaces before an answer would end it
+    made = model.generate(prompts, tokens=tokens, temperature=0.0, stop=stop)
+    texts = [one.text.lstrip(" ") for (one,) in made]
+    said = [(text.partition(separator)[0] if separator else text).strip() for text in texts]
+    answers = [example.answer.strip() for example in examples]
+    known = all(example.choices for example in examples)
+    chance = fmean(1 / len(example.choices) for example in examples) if known else None
+    return Answers(said, {"match": _share(said, answers)}, chance, asking, notes)
+
+
+def _share(said: Sequence[str], answers: Sequence[str]) -> float:
+    return fmean(one == answer for one, answer in zip(said, answers, strict=True))
+
+
+def _prompts(
+    model: LanguageModel,
+    examples: Sequence[Solved],
+    shots: Sequence[Sequence[Solved]],
+    asking: Asking,
+    endings: Sequence[Sequence[str]],
+) -> tuple[list[str], list[str]]:
+    """A prompt an example, with the newest of its shots that leave room for any of its endings; and what to note."""
+    made, dropped, cut = [], [], 0
+    for example, own, ends in zip(examples, shots, endings, strict=True):
+        prompt, kept, fits = _fit(model, example, own, asking, ends)
+        made.append(prompt)
+        dropped.append(len(own) - kept)
+        cut += not fits
+    said = []
+    if any(dropped):
+        said.append(f"{sum(dropped):,} shots of {sum(map(bool, dropped)):,} prompts are left out, the oldest first")
+    if cut:
+        said.append(f"{cut:,} examples, too long alone, lose their beginning")
+    return made, [f"the model's context holds {model.context} tokens: {'; '.join(said)}"] if said else []
+
+
+def _fit(
+    model: LanguageModel, example: Solved, shots: Sequence[Solved], asking: Asking, endings: Sequence[str]
+) -> tuple[str, int, bool]:
+    """The prompt, how many shots it keeps, and whether it fits the model's context with every ending."""
+
+    def prompt(kept: int) -> str:
+        newest = shots[len(shots) - kept :]
+        return lay_out(example.input, newest, delimiter=asking.delimiter, separator=asking.separator)
+
+    def fits(kept: int) -> bool:
+        begun = prompt(kept)
+        return max(map(len, model.tokenizer.encode_whole([begun + end for end in endings]))) <= model.context
+
+    some = len(shots)
+    if not fits(some):  # one less than the first number that is too many, which may be none
+        some = bisect.bisect_left(range(some), True, key=lambda kept: not fits(kept)) - 1
+    return prompt(max(0, some)), max(0, some), some >= 0

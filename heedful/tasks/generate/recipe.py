@@ -1,0 +1,24 @@
+"""What a recipe of a language model says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+
+
+class RunningData(TokenizedData):
+    """Running text, and how it becomes rows of tokens."""
+
+    across: bool = Field(True, description="a token may look across the start of its document, in a row")
+
+
+class GenerateRecipe(Recipe):
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:LANGUAGE_MODELS")
+
+    task: Literal["generate"] = "generate"
+    preset: str = Field("gpt-nano", description="the size of the model")
+    data: RunningData = RunningData()
+    train: SmoothedTrain = SmoothedTrain()

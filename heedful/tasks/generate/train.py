@@ -1,0 +1,116 @@
+"""Training a language model on running text."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from heedful.core.seeds import counter_seed, shuffled
+from heedful.data.text.documents import Documents
+from heedful.data.tokenizer import BOS
+from heedful.errors import InputError
+from heedful.models.lm import LM, LMConfig
+from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.run.card import CardText, Scores
+from heedful.run.job import Measured
+from heedful.run.recipe import row_of
+from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.recipe import GenerateRecipe
+from heedful.tasks.generate.use import LanguageModel, Likelihood
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.tasks.shared.text_job import TextJob
+from heedful.training.loss import Loss
+
+Ids = list[int]
+ABOUT = {"task": "generate"}
+SHOWN = 200  # tokens of a sample
+
+
+class GenerateTask:
+    """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
+
+    In every epoch the stream is cut at other places, and its pieces come in another order. `across`: a token may look
+    at the documents before its own; else segments keep them apart.
+    """
+
+    def __init__(
+        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
+    ) -> None:
+        self.plan, self.context, self.across, self.bos = plan, context, across, bos
+        self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
+        if len(self.stream) < context + 2:
+            what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
+            raise InputError(what, fix="give more text, or --set model.context=32")
+
+    def batches(self, epoch: int, model: object) -> list[TextBatch]:
+        room = (len(self.stream) - 1) % self.context
+        offset = counter_seed(self.plan.seed, "offset", epoch) % (room + 1)
+        count = (len(self.stream) - 1 - offset) // self.context
+        starts = [offset + self.context * i for i in shuffled(count, self.plan.seed, epoch)]
+        rows = max(1, self.plan.tokens // self.context)
+        return [self._batch(starts[i : i + rows]) for i in range(0, count, rows)]
+
+    def _batch(self, starts: list[int]) -> TextBatch:
+        taken = self.stream[torch.tensor(starts)[:, None] + torch.arange(self.context + 1)]
+        tokens = taken[:, :-1]
+        segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
+        return TextBatch(tokens, taken[:, 1:], segments)
+
+    def loss(self, model: LM, batch: TextBatch) -> Loss:
+        return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)
+
+
+class GenerateJob(TextJob[GenerateRecipe]):
+    served: ClassVar = LanguageModel
+    score_names = ("bits_per_byte",)
+
+    def __init__(self, recipe: GenerateRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
+        row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
+        super().__init__(recipe, corpus, begun)
+        size = self.tokenizer.size
+        self.config = self.started(LMConfig) if row is None else language_model(row, vocab_size=size)
+
+    def spec(self) -> dict[str, Any]:
+        return dict(ABOUT)
+
+    def task(self, model: LM) -> GenerateTask:
+        context = self.config.embed.places.size
+        across, bos = self.recipe.data.across, self.tokenizer.bos
+        return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
+
+    def measure(self, model: LM) -> Measured:
+        language_model = LanguageModel(model, self.tokenizer, ABOUT)
+        found = language_model.evaluate(self.corpus.valid, stride=language_model.context)
+        ((sample,),) = language_model.generate([""], tokens=SHOWN)
+        return Measured(found.loss, _scores(found), -found.loss, sample.text + "\n")
+
+    def score(self, best: LanguageModel, part: list[str]) -> Mapping[str, Any]:
+        found = best.evaluate(part)
+        return {"loss": found.loss, **_scores(found)}
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        rows = [
+            f"| {name} | {each['loss']:.4f} | {each['perplexity']:.2f} | {each['bits_per_byte']:.4f} | "
+            f"{each['word_perplexity']:.1f} |"
+            for name, each in scores.items()
+        ]
+        header = "| text | nats a token | perplexity | bits a byte | perplexity of words |"
+        return CardText(
+            what="Continues a text.",
+            learnt_on=self.learnt_on(),
+            table=[header, "|---|---|---|---|---|", *rows],
+            how=f"Scored through a window of {self.config.embed.places.size} tokens that moves by half of it.",
+            kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
+            use=[f'heed generate {folder} "Once upon a time" --tokens 200', f"heed eval {folder} --data more.txt"],
+            limits="It has seen only the text above, and continues like it. What it says may be false, and may repeat "
+            "what it was trained on word for word.",
+        )
+
+
+def _scores(found: Likelihood) -> dict[str, float]:
+    return {
+        "perplexity": found.perplexity,
+        "bits_per_byte": found.bits_per_byte,
+        "word_perplexity": found.word_perplexity,
+    }

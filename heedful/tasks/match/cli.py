@@ -1,0 +1,68 @@
+"""`heed match`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.errors import InputError
+from heedful.tasks.shared.cli import Command, Device, Json, Run, given, tell
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchLook:
+    """What `heed look` is told for a model of pictures and texts."""
+
+    shown: Annotated[
+        list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")
+    ] = None
+
+
+def match(
+    run: Run,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of pictures; with --images, texts. Without any, lines of standard input."),
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(help="What a picture may show; give it twice or more.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Find the pictures in this folder that belong to a text.")] = None,
+    template: Annotated[
+        list[str] | None, typer.Option(help='Say each text as in "a picture of {}"; of several, the mean.')
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="With --images, how many pictures.")] = 10,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Say which of some texts belongs to a picture, with probabilities; or find pictures for a text.
+
+    Example: heed match runs/match cat.png --text "a cat" --text "a dog"
+    """
+    from heedful.run.device import chosen_device
+    from heedful.tasks.match.use import (
+        TEMPLATE,
+        Matcher,
+        MatchOptions,
+        PictureSearch,
+        SearchOptions,
+        match_pictures,
+    )
+
+    if (images is None) == (text is None):
+        raise InputError("which texts, for which pictures?", fix="give --text for pictures, or --images for texts")
+    matcher, templates = Matcher.load(run, device=chosen_device(device)), tuple(template or [TEMPLATE])
+    if images is not None:
+        search = PictureSearch(matcher, SearchOptions(images=str(images), templates=templates, top=top))
+        for texts in given(inputs):
+            for found in search(texts):
+                lines = (f"{each['score']:.3f}\t{each['input']}\t{found['text']}" for each in found["images"])
+                tell(found, lines, as_json=as_json)
+        return
+    options = MatchOptions(texts=tuple(text or ()), templates=templates)
+    for files in given(inputs):
+        for seen in match_pictures(matcher, files, options):
+            best = seen["texts"][0]
+            tell(seen, f"{best['text']}\t{best['score']:.3f}\t{seen['input']}", as_json=as_json)
+
+
+COMMANDS = (Command("match", match),)

@@ -1,0 +1,22 @@
+"""What a recipe of a model that matches pictures and texts says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import ImagesSection, TokenizedData
+
+
+class MatchRecipe(Recipe):
+    DEFAULTS: ClassVar = {
+        "train": {"optimizer": "muon", "warmup": 100},
+        "images": {"augment": "strong", "flip": False},
+    }
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:PAIRS")
+
+    task: Literal["match"] = "match"
+    preset: str = Field("clip-nano32", description="the size of the model")
+    data: TokenizedData = TokenizedData()
+    images: ImagesSection = ImagesSection()

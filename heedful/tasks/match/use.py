@@ -1,0 +1,281 @@
+"""Telling which text belongs to which picture, with a model that has learnt to.
+
+I pictures of N channels and H x W pixels, B texts of T tokens, D width of the space of both.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypedDict
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from tokenizers import normalizers
+from torch import Tensor
+
+from heedful.data.batches import pad
+from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
+from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models.clip import CLIP
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.served import TextModel, in_words, refuse_nan, spec_of
+from heedful.training.loss import contrastive
+
+READ = 128  # pictures, or texts, that are looked at together
+RANKED = 1024  # pictures, or texts, whose likeness to all others exists at a time
+RECALLS = (1, 5, 10)
+TEMPLATE = "{}"
+
+Ids = list[int]
+Picture = ImageFile | Path | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchSpec:
+    """How pictures and texts are prepared for a model: task.json, beside the task's name."""
+
+    preparation: Preparation
+    lower: bool = True  # texts are read in lower case
+
+
+def lowered(text: str) -> str:
+    """As the exported tokenizer.json does it, which `str.lower` does not in all scripts."""
+    return normalizers.Lowercase().normalize_str(text)
+
+
+class MatchLayout:
+    """From texts to rows of at most `context` tokens: what is too long loses its end."""
+
+    def __init__(self, tokenizer: Tokenizer, *, lower: bool, context: int, end: int) -> None:
+        self.tokenizer, self.lower, self.context, self.end = tokenizer, lower, context, end
+        self.cut = 0  # texts that lost an end
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """The ids between the first and the last token of each. Raises InputError for an empty text."""
+        if any(not text.strip() for text in texts):
+            raise InputError("an empty text", fix="give some words")
+        ids = self.tokenizer.encode([self.normalised(text) for text in texts])
+        room = self.context - 2
+        self.cut += sum(len(own) > room for own in ids)
+        return [own[:room] for own in ids]
+
+    def normalised(self, text: str) -> str:
+        return lowered(text) if self.lower else text
+
+    def rows(self, ids: Sequence[Ids]) -> Int[Tensor, "B T"]:
+        return pad(ids, before=[self.tokenizer.bos], after=[self.end], filler=self.tokenizer.pad)[0]
+
+
+class FoundPicture(NamedTuple):
+    """A picture, and how near it is to a text: the cosine of the angle between them."""
+
+    input: str
+    score: float
+
+
+class Matcher(TextModel):
+    """A trained pair of towers, one for pictures and one for texts, and the tokenizer."""
+
+    task: ClassVar = "match"
+    purpose: ClassVar = "matching pictures and texts"
+
+    def __init__(self, model: CLIP, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.spec = spec_of(MatchSpec, about)
+        text = model.config.text
+        self.layout = MatchLayout(tokenizer, lower=self.spec.lower, context=text.embed.places.size, end=text.end)
+
+    def match(
+        self, files: Sequence[Picture], texts: Sequence[str], *, templates: Sequence[str] = (TEMPLATE,)
+    ) -> list[list[tuple[str, float]]]:
+        """The texts of each picture, the best first, each with its probability among them all.
+
+        Each text is put into the place of "{}" in each template, and stands for the mean of what comes out (Radford et
+        al. 2021, section 3.1.4). Raises MissingError or InputError.
+        """
+        if not texts:
+            raise InputError("no text to match", fix="give two or more")
+        images, own = self.embed_images(files), self.embed_prompts(texts, templates)
+        chances = (self.model.log_scale.detach().exp().cpu() * images @ own.mT).softmax(1)
+        return [sorted(zip(texts, each, strict=True), key=lambda item: -item[1]) for each in chances.tolist()]
+
+    def search(
+        self,
+        texts: Sequence[str],
+        files: Sequence[Picture],
+        *,
+        vectors: Float[Tensor, "I D"] | None = None,
+        top: int = 10,
+        templates: Sequence[str] = (TEMPLATE,),
+    ) -> list[list[FoundPicture]]:
+        """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
+        it was asked before. Raises MissingError or InputError."""
+        vectors = self.embed_images(files) if vectors is None else vectors
+        best = (self.embed_prompts(texts, templates) @ vectors.mT).sort(dim=1, descending=True, stable=True)
+        return [
+            [FoundPicture(str(files[i]), score) for i, score in zip(indices[:top], scores[:top], strict=True)]
+            for indices, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def sample(self, part: Captioned, shown: int) -> str:
+        """The nearest of all texts to each of the first pictures, a line each, behind a text of its own."""
+        texts = list(dict.fromkeys(text for own in part.captions for text in own))
+        cosines = self.image_vectors(part.images, most=shown) @ self.embed_texts(texts).mT
+        best = [texts[i] for i in cosines.argmax(1).tolist()]
+        return "".join(f"{own[0]}: {found}\n" for own, found in zip(part.captions, best, strict=False))
+
+    def embed_images(self, files: Sequence[Picture]) -> Float[Tensor, "I D"]:
+        """Of length 1. Raises MissingError or InputError."""
+        given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in files]
+        return self.image_vectors(ImageFiles(given, channels=self.spec.preparation.channels, most=0))
+
+    def embed_prompts(self, texts: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "B D"]:
+        """The mean of each text in every template, brought to length 1."""
+        for template in templates:
+            if TEMPLATE not in template:
+                raise InputError(f"no {{}} in the template {template!r}", fix='write "a picture of {}"')
+        made = self.embed_texts([template.replace(TEMPLATE, text) for text in texts for template in templates])
+        return F.normalize(made.unflatten(0, (len(texts), len(templates))).mean(1), dim=-1)
+
+    @torch.inference_mode()
+    def embed_texts(self, texts: Sequence[str]) -> Float[Tensor, "B D"]:
+        """Of length 1. Raises InputError for an empty text."""
+        ids, device = self.layout.encode(texts), self.model.log_scale.device
+        groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
+        made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
+        return finite_vectors(torch.cat(made))
+
+    def embed(self, inputs: Sequence[str]) -> Float[Tensor, "B D"]:
+        """Of length 1: of a picture where it is a file's path, else of a text. Raises InputError."""
+        shown = [os.path.isfile(given) for given in inputs]  # unlike Path's, False for what is too long for a name
+        made = torch.empty(len(inputs), self.model.config.d_common)
+        for each, chosen in ((self.embed_images, shown), (self.embed_texts, [not own for own in shown])):
+            own = [given for given, is_own in zip(inputs, chosen, strict=True) if is_own]
+            if own:
+                made[torch.tensor(chosen)] = each(own)
+        return made
+
+    @torch.inference_mode()
+    def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
+        """`embed_images`, of pictures that are read already: of the first `most`."""
+        device, made = self.model.log_scale.device, []
+        count = len(images) if most is None else min(most, len(images))
+        for first in range(0, count, READ):
+            pictures = [images[i] for i in range(first, min(first + READ, count))]
+            made.append(self.model.encode_image(self.spec.preparation(pictures).to(device)).float().cpu())
+        return finite_vectors(torch.cat(made))
+
+    def evaluate(self, part: Captioned) -> dict[str, float]:
+        """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
+        one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""
+        captions = [[self.layout.normalised(text) for text in own] for own in part.captions]
+        numbers: dict[str, int] = {}
+        own = [[numbers.setdefault(text, len(numbers)) for text in texts] for texts in captions]
+        twins = same_pictures(part.images)
+        rows = {picture: row for row, picture in enumerate(dict.fromkeys(twins))}
+        belonging = torch.zeros(len(rows), len(numbers), dtype=torch.bool)
+        for twin, texts in zip(twins, own, strict=True):
+            belonging[rows[twin], texts] = True
+        images, vectors = self.image_vectors(part.images)[[*rows]], self.embed_texts([*numbers])
+        first = [own[picture][0] for picture in rows]
+        scale = self.model.log_scale.detach().exp().cpu()
+        loss = contrastive(scale * images @ vectors[first].mT, belonging[:, first])
+        found = {"loss": float(loss.total) / loss.count}
+        found |= {f"image_to_text_{name}": share for name, share in recalls(images, vectors, belonging).items()}
+        return found | {
+            f"text_to_image_{name}": share for name, share in recalls(vectors, images, belonging.mT).items()
+        }
+
+
+def recalls(
+    queries: Float[Tensor, "Q D"], keys: Float[Tensor, "K D"], belonging: Bool[Tensor, "Q K"]
+) -> dict[str, float]:
+    """recall_1, recall_5 and recall_10: for how many queries a key that belongs to them is among so many nearest, all
+    keys that do not belong and are as near counted as nearer."""
+    ranks = []
+    for first in range(0, len(queries), RANKED):
+        cosines, own = queries[first : first + RANKED] @ keys.mT, belonging[first : first + RANKED]
+        best = cosines.masked_fill(~own, -torch.inf).amax(1, keepdim=True)
+        ranks.append(((cosines >= best) & ~own).sum(1))
+    return {f"recall_{most}": float((torch.cat(ranks) < most).float().mean()) for most in RECALLS}
+
+
+def finite_vectors(vectors: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+    refuse_nan(vectors, "vectors")
+    return vectors
+
+
+class MatchedPicture(TypedDict):
+    """An answer as a record: the texts, the best first, each with its probability."""
+
+    input: str
+    texts: list[dict[str, Any]]
+
+
+class MatchedText(TypedDict):
+    """An answer as a record: the pictures nearest to a text, the best first."""
+
+    text: str
+    images: list[dict[str, Any]]  # of `FoundPicture`
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions:
+    texts: tuple[str, ...] = ()  # that a picture may show
+    templates: tuple[str, ...] = (TEMPLATE,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    images: str = ""  # a folder or a zip file of pictures
+    templates: tuple[str, ...] = (TEMPLATE,)
+    top: int = 10
+
+
+def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions) -> Iterator[MatchedPicture]:
+    for file, scores in zip(files, matcher.match(files, options.texts, templates=options.templates), strict=True):
+        yield {"input": file, "texts": [{"text": text, "score": score} for text, score in scores]}
+
+
+class PictureSearch:
+    """The pictures of a folder, looked at once for all texts."""
+
+    def __init__(self, matcher: Matcher, options: SearchOptions) -> None:
+        self.matcher, self.options = matcher, options
+        self.pictures = pictures_in(options.images)
+        self.vectors = matcher.embed_images(self.pictures)
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[MatchedText]:
+        top, templates = self.options.top, self.options.templates
+        found = self.matcher.search(texts, self.pictures, vectors=self.vectors, top=top, templates=templates)
+        for text, best in zip(texts, found, strict=True):
+            yield {"text": text, "images": [each._asdict() for each in best]}
+
+
+def search_pictures(matcher: Matcher, texts: Sequence[str], options: SearchOptions) -> Iterator[MatchedText]:
+    yield from PictureSearch(matcher, options)(texts)
+
+
+ASK_MATCH, ASK_SEARCH = Ask(match_pictures, MatchOptions), Ask(search_pictures, SearchOptions)
+
+
+def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:
+    for name, part in read_test_captions(options.path, channels=matcher.spec.preparation.channels).items():
+        yield Scored(name, matcher.evaluate(part))
+
+
+def matcher_facts(saved: Saved) -> dict[str, Any]:
+    assert saved.tokenizers is not None
+    spec, config = spec_of(MatchSpec, dict(saved.about)), saved.config
+    return {
+        "task": "match",
+        "pictures": in_words(spec.preparation),
+        "vocabulary": saved.tokenizers[0].size,
+        "context": config.text.embed.places.size,
+        "common width": config.d_common,
+    }

@@ -1,0 +1,20 @@
+"""Pictures, drawn and completed pixel by pixel (Chen et al. 2020)."""
+
+from heedful.run.task import Lazy, Task
+
+PAINT = Task(
+    name="paint",
+    data="pictures alone",
+    counted="pixels",
+    headline=("bits_per_pixel",),
+    recipe=Lazy("heedful.tasks.paint.recipe:PaintRecipe"),
+    job=Lazy("heedful.tasks.paint.train:PaintJob"),
+    served=Lazy("heedful.tasks.paint.use:Painter"),
+    facts=Lazy("heedful.tasks.paint.use:painter_facts"),
+    laws=Lazy("heedful.tasks.paint.laws:painter_laws"),
+    evaluate=Lazy("heedful.tasks.paint.use:score_painter"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    hub_lacks="the Hub's ImageGPT has other norms, and its GPT-2 reads no pictures",
+    commands=Lazy("heedful.tasks.paint.cli:COMMANDS"),
+    uses=("generate",),
+)

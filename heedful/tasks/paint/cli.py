@@ -1,0 +1,58 @@
+"""`heed paint`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.tasks.shared.cli import Command, Device, Json, Places, Run, Seed, Temperature, TopK, TopP, tell, write_png
+
+
+def paint(
+    run: Run,
+    pictures: Annotated[
+        list[str] | None, typer.Argument(help="Files of pictures to complete; without any, from nothing.")
+    ] = None,
+    keep: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of a picture's rows that stay.")] = 0.5,
+    samples: Annotated[int | None, typer.Option(min=1, help="How many of each.", show_default="1; new, 16")] = None,
+    temperature: Temperature = 1.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+    batch: Annotated[int, typer.Option(min=1, help="How many pictures are made at a time.")] = 32,
+    out: Annotated[
+        Path, typer.Option(help="A .png file for all side by side, or a folder: NAME-1.png and so on of each picture.")
+    ] = Path("painted"),
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Make new pictures, or complete the upper part of given ones, pixel by pixel.
+
+    Example: heed paint runs/paint digit.png --keep 0.5 --samples 4 --out completed.png
+    """
+    from heedful.data.images.files import to_image
+    from heedful.look.sheet import contact_sheet
+    from heedful.run.device import chosen_device
+    from heedful.tasks.paint.use import Painter
+
+    painter = Painter.load(run, device=chosen_device(device))
+    whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
+    names = pictures or ["new"]
+    files = [out] * len(names) if whole else list(map(Places(names, out, folder=True), names))
+    begun = painter.begin(pictures, keep=keep) if pictures else None
+    made = painter.paint(
+        begun, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, batch=batch
+    )
+    if whole:
+        write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
+    for name, file, own in zip(names, files, made, strict=True):
+        for number, picture in enumerate(own, 1):
+            place = file if whole else file.with_stem(f"{file.stem}-{number}")
+            if not whole:
+                write_png(place, to_image(picture))
+            if as_json:
+                record = {"input": name if pictures else None, "sample": number, "picture": str(place)}
+                tell(record, "", as_json=True)
+
+
+COMMANDS = (Command("paint", paint),)

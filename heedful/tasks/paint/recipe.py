@@ -1,0 +1,31 @@
+"""What a recipe of a language model of pixels says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import ImagesSection
+
+
+class PaletteSection(ImagesSection):
+    colours: int | None = Field(None, ge=2, le=4096, description="that a painter has; null: 16 greys, or 512 colours")
+
+
+class PaintTrain(TrainSection):
+    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
+    eval_sentences: int = Field(400, ge=1, description="how many validation pictures are measured on each time")
+
+
+class PaintRecipe(Recipe):
+    DEFAULTS: ClassVar = {
+        "train": {"optimizer": "muon", "warmup": 100, "eval_sentences": 100},
+        "images": {"batch": 16, "augment": "none"},
+    }
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PAINTERS")
+
+    task: Literal["paint"] = "paint"
+    preset: str = Field("image-gpt-nano", description="the size of the model")
+    train: PaintTrain = PaintTrain()
+    images: PaletteSection = PaletteSection()

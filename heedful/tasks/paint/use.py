@@ -1,0 +1,138 @@
+"""Pictures as texts of pixels, drawn and completed by a language model (Chen et al. 2020, "Generative Pretraining from
+Pixels").
+
+A picture is a document of S x S tokens, numbers of its palette row by row, behind a token that begins it. B pictures
+of N channels, k pixels that are given, n drawings of each.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int, UInt8
+from torch import Tensor
+
+from heedful.core.seeds import counter_seed
+from heedful.data.images.files import Images, Preparation
+from heedful.data.images.labelled import read_test_images
+from heedful.data.images.palette import Palette
+from heedful.decode.rules import RepetitionPenalty
+from heedful.decode.search import sample
+from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.errors import InputError, NonFiniteError
+from heedful.models.lm import LM
+from heedful.run.task import Saved, Scored
+from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.use import SCORED
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.pictures import prepared
+from heedful.tasks.shared.served import PictureModel, in_words, opened, spec_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaintSpec:
+    """What a painter's tokens mean, and how pictures are prepared for it: task.json, beside the task's name."""
+
+    palette: Palette
+    preparation: Preparation
+
+    @property
+    def pixels(self) -> int:
+        """Of a picture."""
+        return math.prod(self.preparation.size)
+
+    def batch(self, pictures: Tensor) -> TextBatch:
+        """Prepared pictures as rows of tokens."""
+        following = self.palette.numbers(pictures).flatten(1)
+        tokens = F.pad(following[:, :-1], (1, 0), value=len(self.palette))
+        return TextBatch(tokens, following, torch.ones_like(tokens))
+
+
+class Painter(PictureModel):
+    """A trained language model of pixels."""
+
+    task: ClassVar = "paint"
+    purpose: ClassVar = "painting"
+
+    def __init__(self, model: LM, about: dict[str, Any]) -> None:
+        super().__init__(model, about)
+        self.spec = spec_of(PaintSpec, about)
+        embed, made = model.config.embed, (len(self.spec.palette) + 1, self.spec.pixels)
+        if (embed.vocab_size, embed.places.size) != made:
+            what = f"{made[0] - 1} colours and {made[1]} pixels, for which the model was not made"
+            raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
+
+    def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
+        """The upper rows of pictures, this share of all, for `paint` to go on from. Raises MissingError or
+        InputError."""
+        fitting = self.spec.preparation
+        rows = round(keep * fitting.size[0])
+        if not 0 <= rows < fitting.size[0]:
+            what = f"keep = {keep:g} leaves no row to paint, or more than there are"
+            raise InputError(what, fix="give 0.5, or another share")
+        images = opened(files, fitting)
+        numbers = [self.spec.palette.numbers(pictures) for pictures, _ in prepared(images, fitting, most=1)]
+        return torch.cat(numbers)[:, :rows].flatten(1)
+
+    def paint(
+        self,
+        begun: Int[Tensor, "B k"] | None = None,
+        *,
+        samples: int = 1,
+        batch: int = 32,
+        **sampling: Unpack[SamplingOptions],
+    ) -> UInt8[Tensor, "B n N S S"]:
+        """Pictures that continue these pixels, or nothing (B is 1 then), `samples` of each, drawn as `Sampling` says.
+        At most `batch` are made at a time: they change nothing about each other."""
+        begun = torch.zeros(1, 0, dtype=torch.long) if begun is None else begun
+        B, size, begin = len(begun), self.spec.preparation.size, len(self.spec.palette)
+        if samples < 1 or batch < 1:
+            raise InputError(f"{samples} samples in batches of {batch}", fix="give 1 or more")
+        how = Sampling(**sampling)
+        begun, made = begun.repeat_interleave(samples, 0), []
+        seeds = [counter_seed(how.seed, i, j) for i in range(B) for j in range(samples)]
+        for first in range(0, len(begun), batch):
+            given = begun[first : first + batch]
+            prompts = F.pad(given, (1, 0), value=begin).to(self.model.head.weight.device)
+            drawn = sample(
+                self.model,
+                prompts[:, :-1],
+                bos=prompts[:, -1],
+                eos=begin,
+                longest=self.spec.pixels - given.shape[1],
+                seed=seeds[first : first + batch],
+                temperature=how.temperature,
+                top_k=how.top_k or None,
+                top_p=how.top_p,
+                min_p=how.min_p,
+                rules=[RepetitionPenalty(how.repetition_penalty)] if how.repetition_penalty != 1 else (),
+                forbidden=(begin,),
+            )
+            made.append(torch.cat([given, torch.tensor([one.tokens for (one,) in drawn])], 1))
+        return self.spec.palette.paint(torch.cat(made).view(-1, *size)).unflatten(0, (B, samples))
+
+    @torch.inference_mode()
+    def evaluate(self, images: Images) -> dict[str, float]:
+        """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""
+        nats, most = 0.0, max(1, SCORED // self.spec.pixels)
+        for pictures, _ in prepared(images, self.spec.preparation, most=most):
+            nats += float(next_token_loss(self.model, self.spec.batch(pictures), across=True).total)
+        loss = nats / (len(images) * self.spec.pixels)
+        if not math.isfinite(loss):
+            raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
+        return {"loss": loss, "bits_per_pixel": loss / math.log(2)}
+
+
+def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
+    channels = painter.spec.preparation.channels
+    for name, part in read_test_images(options.path, channels=channels, labelled=False).items():
+        yield Scored(name, {**painter.evaluate(part.images), "pictures": len(part)})
+
+
+def painter_facts(saved: Saved) -> dict[str, Any]:
+    spec = spec_of(PaintSpec, dict(saved.about))
+    return {"task": "paint", "pictures": in_words(spec.preparation), "colours": len(spec.palette)}

@@ -1,0 +1,38 @@
+"""`heed parse`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from heedful.tasks.shared.cli import Beam, Command, DataOptions, Device, Json, Run, tell, texts_given
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeScoring(DataOptions):
+    """What `heed eval` is told for a parser."""
+
+    beam: Beam = None
+
+
+def parse(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Beam = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Parse sentences into constituents, each a line of brackets. Words and punctuation stand apart.
+
+    Example: heed parse runs/parse "The cat sleeps on the mat ."
+    """
+    from heedful.run.device import chosen_device
+    from heedful.tasks.parse.use import ParseOptions, Parser, parse_texts
+
+    parser = Parser.load(run, device=chosen_device(device))
+    for lines in texts_given(texts):
+        for found in parse_texts(parser, lines, ParseOptions(beam=beam)):
+            tell(found, found["tree"], as_json=as_json)
+
+
+COMMANDS = (Command("parse", parse),)

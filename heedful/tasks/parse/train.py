@@ -1,0 +1,122 @@
+"""Training a parser: trees in, a model that says them of sentences out."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
+
+from heedful.core.config import to_json
+from heedful.data.parts import Parts
+from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
+from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
+from heedful.models import TranslationModel
+from heedful.models.presets import PARSERS, translator
+from heedful.run.card import CardText, Scores
+from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.job import Job, Measured
+from heedful.run.recipe import row_of
+from heedful.tasks.parse.recipe import ParseRecipe
+from heedful.tasks.parse.use import Parser, ParseSpec
+from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.translate.train import TranslationTask
+
+SHOWN = 4  # trees of a sample
+
+
+class ParseJob(Job[ParseRecipe, list[Tree]]):
+    unit: ClassVar = "trees"
+    kinds: ClassVar = "a file of bracketed trees, or a folder of such"
+    served: ClassVar = Parser
+    score_names = ("f1",)
+
+    def __init__(self, recipe: ParseRecipe, corpus: Treebank | None = None, begun: Path | None = None) -> None:
+        if recipe.start_from:
+            raise InputError("a parser begins with no other model", where="start_from", fix="leave out --from")
+        super().__init__(recipe, corpus, begun)
+        corpus, data = self.corpus, recipe.data
+        assert corpus is not None
+        sentences = [" ".join(tree.words()) for tree in corpus.train]
+        known = None if begun is None else read_tokenizers(begun)
+        self.tokenizer = known[0] if known else train_tokenizer(sentences, kind=data.tokenizer, size=data.vocab_size)
+        tokens = [list(linearise(tree)) for tree in corpus.train]
+        self.trees = ParseSpec(
+            labels=tuple(sorted({token[1:] for own in tokens for token in own if token != LEAF})),
+            run=max(_longest_run(own) for own in tokens),
+            beam=recipe.decode.beam,
+            length_penalty=recipe.decode.length_penalty,
+        )
+        brackets = Brackets(self.trees.labels)
+        row = row_of(PARSERS, recipe)
+        sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
+        self.config = translator(row, **sizes, joint=False)
+        longest = min(data.longest, most_places(self.config) or data.longest)
+        encoded = list(zip(self.tokenizer.encode(sentences), map(brackets.encode, corpus.train), strict=True))
+        self.pairs = [pair for pair in encoded if max(map(len, pair)) < longest]
+        if not self.pairs:
+            what = f"every tree is longer than data.longest = {longest} tokens"
+            raise InputError(what, where=corpus.name, fix="--set data.longest=1000")
+        if left_out := len(encoded) - len(self.pairs):
+            self.notes.append(f"{left_out:,} trees of more than {longest} tokens are left out")
+        self.fingerprint = sha256("\n".join(map(str, corpus.train)).encode()).hexdigest()
+        self.tokenizer_hash = self.tokenizer.fingerprint
+        self.valid = corpus.valid[: recipe.train.eval_sentences]
+
+    def read(self) -> Parts[list[Tree]]:
+        return read_treebank(self.recipe.data.path)
+
+    def describe(self) -> str:
+        trees = f"{len(self.pairs):,} trees with {len(self.trees.labels)} labels"
+        return f"{trees}, {self.tokenizer.size:,} tokens in the vocabulary"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    def own_facts(self) -> dict[str, object]:
+        labels = list(self.trees.labels)
+        return {"trained_on": len(self.pairs), "labels": labels, "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "parse", **to_json(self.trees)}
+
+    def task(self, model: TranslationModel) -> TranslationTask:
+        return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
+
+    def measure(self, model: TranslationModel) -> Measured:
+        """The loss, given the right tokens so far; and EVALB's scores of greedy trees, of which a few are shown."""
+        scores, found = Parser(model, self.tokenizer, self.spec()).evaluate(self.valid, beam=1)
+        lines = [f"model  {ours}\nright  {right}\n" for ours, right in zip(found[:SHOWN], self.valid, strict=False)]
+        return Measured(scores.pop("loss"), scores, scores["f1"], "\n".join(lines))
+
+    def score(self, best: Parser, part: list[Tree]) -> Mapping[str, Any]:
+        return best.evaluate(part)[0]
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        names = ("f1", "precision", "recall", "complete", "f1_40")
+        rows = [
+            f"| {test} | {' | '.join(f'{100 * float(each[name]):.2f}' for name in names)} |"
+            for test, each in scores.items()
+        ]
+        return CardText(
+            what="Parses sentences into constituents.",
+            learnt_on=f"{len(self.pairs):,} trees, from `{self.corpus.name}`",
+            after=f" Labels: {', '.join(self.trees.labels)}.",
+            table=[
+                "| trees | F1 | precision | recall | all right | F1 to 40 words |",
+                "|---|---|---|---|---|---|",
+                *rows,
+            ],
+            how=f"Labelled brackets as EVALB counts them, by COLLINS.prm, in percent. Search: beam {self.trees.beam}, "
+            f"length penalty {self.trees.length_penalty:g}; nothing but trees of the sentence can be said.",
+            kept=f"step {best['step']:,}, the best on the validation trees (F1 {best['f1']:.4f}, greedy)",
+            use=[f'heed parse {folder} "The cat sleeps on the mat ."', f"heed eval {folder} --data more.tree"],
+            limits="It has seen only the trees above: on other text expect worse than the table says. Words and "
+            "punctuation must stand apart, as in a treebank. It does not tell the tags of words.",
+        )
+
+
+def _longest_run(tokens: list[str]) -> int:
+    """The most brackets that open between two words."""
+    runs = groupby((token for token in tokens if not token.startswith(")")), key=lambda token: token == LEAF)
+    return max(len(list(run)) for leaves, run in runs if not leaves)

@@ -1,0 +1,149 @@
+"""Constituency parsing as translation into brackets (Vinyals et al. 2015; Vaswani et al. 2017, section 6.3): sentences
+in, trees out. The search says nothing but trees of the sentence, so that every sentence has one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict
+
+import torch
+
+from heedful.data.batches import by_length, pad
+from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_treebank, read_trees, words_in
+from heedful.data.tokenizer import BOS, EOS, Tokenizer
+from heedful.decode.brackets import Bracketed, Grammar
+from heedful.decode.search import beam as beam_search
+from heedful.errors import InputError, MissingError
+from heedful.metrics.brackets import SHORT, bracket_scores
+from heedful.models import TranslationModel
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.parse.cli import TreeScoring
+from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.shared.served import TextModel, spec_of, text_facts
+from heedful.tasks.translate.losses import target_nats
+from heedful.tasks.translate.use import SEARCH_TOKENS
+
+Ids = list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseSpec:
+    """What task.json says of a parser: the labels of its brackets, the most of them that open between two words, and
+    how it searches unless told otherwise."""
+
+    labels: tuple[str, ...]
+    run: int
+    beam: int = 5
+    length_penalty: float = 1.0
+
+
+class Parser(TextModel):
+    """A trained model, its tokenizer, and its brackets."""
+
+    task: ClassVar = "parse"
+    purpose: ClassVar = "parsing"
+
+    def __init__(self, model: TranslationModel, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.spec = spec_of(ParseSpec, about)
+        self.brackets = Brackets(self.spec.labels)
+        self.grammar = Grammar(
+            leaf=self.brackets.ids[LEAF],
+            eos=EOS,
+            opening=self.brackets.ids[LEAF] + 1,
+            labels=len(self.spec.labels),
+            run=self.spec.run,
+        )
+
+    def parse(self, texts: Sequence[str], *, beam: int | None = None) -> list[Tree | None]:
+        """The tree of each text, a sentence whose words, punctuation too, stand apart; None where it has no word.
+
+        Raises InputError for a sentence of more words or tokens than the model has places.
+        """
+        sentences = [[Leaf(LEAF, word) for word in words_in(text)] for text in texts]
+        found = iter(self.trees([leaves for leaves in sentences if leaves], beam=beam))
+        return [next(found) if leaves else None for leaves in sentences]
+
+    @torch.inference_mode()
+    def trees(self, sentences: Sequence[Sequence[Leaf]], *, beam: int | None = None) -> list[Tree]:
+        """The tree of each sentence, of at least one leaf. Raises InputError as `parse`."""
+        model: Any = self.model  # a Transformer or an RNN
+        device, width = model.head.weight.device, beam or self.spec.beam
+        ids = self.encode(sentences)
+        out: dict[int, Tree] = {}
+        for rows in by_length(ids, max(256, SEARCH_TOKENS // width)):
+            leaves = torch.tensor([len(sentences[i]) for i in rows], device=device)
+            longest = leaves * (2 * self.spec.run + 1) + 1
+            longest = longest.clamp(max=most_places(model.config) or int(longest.max()))
+            source, segments = (part.to(device) for part in pad([ids[i] for i in rows]))
+            found = beam_search(
+                Bracketed(model, self.grammar, leaves=leaves, longest=longest),
+                source,
+                segments,
+                bos=BOS,
+                eos=EOS,
+                longest=longest,
+                beam=width,
+                length_penalty=self.spec.length_penalty,
+            )
+            out |= {i: self.brackets.decode(best[0].tokens, sentences[i]) for i, best in zip(rows, found, strict=True)}
+        return [out[i] for i in range(len(sentences))]
+
+    def encode(self, sentences: Sequence[Sequence[Leaf]]) -> list[Ids]:
+        """The tokens of each. Raises InputError where the model has not the places for them, or for a tree of them."""
+        ids = self.tokenizer.encode([" ".join(leaf.word for leaf in leaves) for leaves in sentences])
+        if (places := most_places(self.model.config)) is not None:
+            for own, leaves in zip(ids, sentences, strict=True):
+                needed = max(len(own) + 1, len(leaves) + 3)
+                if needed > places:
+                    what = f"a sentence of {len(leaves)} words needs {needed} places, and the model has {places}"
+                    raise InputError(what, fix="leave it out, or train a model without learned places")
+        return ids
+
+    def pairs(self, trees: Sequence[Tree]) -> list[tuple[Ids, Ids]]:
+        """Tokens of sentences, and of their trees."""
+        sources = self.encode([list(tree.leaves()) for tree in trees])
+        return list(zip(sources, map(self.brackets.encode, trees), strict=True))
+
+    def evaluate(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
+        """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
+        is of sentences of at most 40 words."""
+        found = self.trees([list(tree.leaves()) for tree in trees], beam=beam)
+        nats, tokens = target_nats(self.model, self.pairs(trees))
+        short = bracket_scores(trees, found, longest=SHORT)
+        scores = {"loss": nats / tokens, **asdict(bracket_scores(trees, found)), f"f1_{SHORT}": short.f1}
+        return scores, found
+
+
+class ParsedText(TypedDict):
+    """An answer as a record; the tree of a text without a word is empty."""
+
+    text: str
+    tree: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseOptions:
+    beam: int | None = None  # None: the model's own
+
+
+def parse_texts(parser: Parser, texts: Sequence[str], options: ParseOptions) -> Iterator[ParsedText]:
+    for text, found in zip(texts, parser.parse(texts, beam=options.beam), strict=True):
+        yield {"text": text, "tree": str(found or "")}
+
+
+ASK = Ask(parse_texts, ParseOptions)
+
+
+def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
+    data = options.path
+    tests = read_treebank(data).tests if Path(data).is_dir() else {Path(data).name: read_trees(data)}
+    if not tests:
+        raise MissingError("no file named test*", where=data, fix="give a file")
+    for name, trees in tests.items():
+        yield Scored(name, parser.evaluate(trees, beam=options.beam)[0])
+
+
+def parser_facts(saved: Saved) -> dict[str, Any]:
+    spec = spec_of(ParseSpec, dict(saved.about))
+    return text_facts(saved, most_places(saved.config)) | {"labels": ", ".join(spec.labels)}

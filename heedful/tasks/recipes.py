@@ -1,0 +1,59 @@
+"""Recipes by the names of their tasks, from YAML and from Python files."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError, MissingError
+from heedful.run.recipe import Recipe, from_format_1, read_yaml, validated
+from heedful.run.resume import recipe_text
+from heedful.tasks import DEFAULT, TASKS, trained
+
+
+def recipe(task: str | None = None, **sections: Any) -> Recipe:
+    """The recipe of a task: `recipe("tag", data={"path": "tags.tsv"}, train={"minutes": 5})`. Raises InputError."""
+    return build({"task": task or DEFAULT, **sections}, where="recipe")
+
+
+def build(data: Any, *, where: str) -> Recipe:
+    """A recipe from plain data, with errors in one line."""
+    return validated(kind_of_recipe(data, where=where), data, where=where)
+
+
+def kind_of_recipe(data: Any, *, where: str) -> type[Recipe]:
+    task = data.get("task", DEFAULT) if isinstance(data, dict) else DEFAULT
+    row = TASKS.get(task) if isinstance(task, str) else None
+    if row is None or row.recipe is None:
+        raise unknown_key(str(task), [*trained()], where=f"{where}: task")
+    return row.recipe()
+
+
+def parse(text: str, *, where: str) -> Recipe:
+    """A recipe from YAML text."""
+    data = read_yaml(text, where=where)
+    data = {} if data is None else data
+    kind = kind_of_recipe(data, where=where)
+    return validated(kind, from_format_1(kind, data, text), where=where)
+
+
+def saved_recipe(out: Path) -> Recipe:
+    """The recipe of the run in `out`."""
+    return parse(recipe_text(out), where=str(out / "recipe.yaml"))
+
+
+def read_recipe(name: str) -> Recipe:
+    """The recipe behind a task's name, a Python file that defines `recipe`, or a YAML file."""
+    if name in trained():
+        return recipe(name)
+    path = Path(name)
+    if path.suffix not in (".py", ".yaml", ".yml"):
+        raise unknown_key(name, [*trained()], where="heed train")
+    if not path.is_file():
+        raise MissingError("there is no such recipe", where=name)
+    if path.suffix == ".py":
+        found = runpy.run_path(str(path)).get("recipe")
+        if not isinstance(found, Recipe):
+            raise InputError('defines no `recipe = heedful.recipe("translate", ...)`', where=name)
+        return found
+    return parse(path.read_text(encoding="utf-8"), where=name)

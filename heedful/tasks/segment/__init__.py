@@ -1,0 +1,21 @@
+"""Classes of pixels (Xie et al. 2021)."""
+
+from heedful.run.task import Lazy, Task
+
+SEGMENT = Task(
+    name="segment",
+    data="pictures with masks, or shapes",
+    counted="pixels",
+    headline=("miou",),
+    recipe=Lazy("heedful.tasks.segment.recipe:SegmentRecipe"),
+    job=Lazy("heedful.tasks.segment.train:SegmentJob"),
+    served=Lazy("heedful.tasks.segment.use:Segmenter"),
+    asks={"segment": Lazy("heedful.tasks.segment.use:ASK")},
+    facts=Lazy("heedful.tasks.segment.use:segmenter_facts"),
+    laws=Lazy("heedful.tasks.shared.probes:picture_laws"),
+    evaluate=Lazy("heedful.tasks.segment.use:score_segmenter"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    hub=Lazy("heedful.tasks.segment.hub:HUB"),
+    hub_kind="pyramid",
+    commands=Lazy("heedful.tasks.segment.cli:COMMANDS"),
+)

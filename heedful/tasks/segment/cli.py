@@ -1,0 +1,50 @@
+"""`heed segment`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.tasks.shared.cli import Command, Device, Json, Pictures, Places, Run, one_by_one, tell, write_png
+
+
+def segment(
+    run: Run,
+    pictures: Pictures = None,
+    out: Annotated[Path, typer.Option(help="A folder for the masks: NAME.png of each picture.")] = Path("masks"),
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Also NAME.overlay.png, colours over the picture.")
+    ] = False,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Say what every pixel of a picture belongs to: a mask as large as the picture, of the numbers that the masks had
+    which were learnt from.
+
+    Example: heed segment runs/segment street.jpg --out masks --overlay
+    """
+    import torch
+
+    from heedful.data.images.files import read_image, to_image
+    from heedful.look.marks import mask_image
+    from heedful.look.marks import overlay as laid_over
+    from heedful.run.device import chosen_device
+    from heedful.tasks.segment.use import Segmenter, shares
+
+    model = Segmenter.load(run, device=chosen_device(device))
+    values = torch.tensor(model.spec.classes.values, dtype=torch.uint8)
+    places = Places(pictures, out, folder=True)
+    for files in one_by_one(pictures):
+        for file, found in zip(files, model.segment(files), strict=True):
+            place = places(file)
+            write_png(place, mask_image(values[found.long()].numpy()))
+            if overlay:
+                picture = to_image(read_image(file))
+                write_png(place.with_name(f"{place.stem}.overlay.png"), laid_over(picture, found.numpy()))
+            labels = shares(model, found)
+            listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
+            record = {"input": file, "mask": str(place), "labels": labels}
+            tell(record, f"{place}\t{listed}\t{file}", as_json=as_json)
+
+
+COMMANDS = (Command("segment", segment),)

@@ -1,0 +1,127 @@
+"""Training a segmenter, from scratch or from another's weights."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from heedful.core.config import to_json
+from heedful.data.images.files import Preparation, survey
+from heedful.data.images.masks import MaskedImages, MaskedPart, read_masked_images
+from heedful.models.pyramid import Pyramid, PyramidConfig
+from heedful.models.vision_presets import SEGMENTERS, segmenter
+from heedful.run.card import CardText, Scores
+from heedful.run.job import Measured
+from heedful.run.recipe import row_of
+from heedful.tasks.segment.recipe import SegmentRecipe
+from heedful.tasks.segment.use import Segmenter, SegmentSpec, pixel_loss
+from heedful.tasks.shared.picture_job import PictureJob, make_viewer, view_size
+from heedful.tasks.shared.pictures import PictureBatch, Viewer
+from heedful.training.loss import Loss
+
+TOLD = ("loss", "miou", "pixel_accuracy")
+
+
+class SegmentTask:
+    """Batches of pictures with masks, and the loss of what is said of their pixels."""
+
+    def __init__(self, part: MaskedPart, viewer: Viewer) -> None:
+        self.part, self.viewer = part, viewer
+
+    def batches(self, epoch: int, model: object) -> list[PictureBatch]:
+        return self.viewer.batches(epoch)
+
+    def loss(self, model: Pyramid, batch: PictureBatch) -> Loss:
+        pixels, views = self.viewer.look(batch)
+        size = (pixels.shape[2], pixels.shape[3])
+        masks = [
+            view.pixels(self.part.masks[index], size, resample="nearest")
+            for index, view in zip(batch.pictures, views, strict=True)
+        ]
+        weight = model.head.out.weight
+        return pixel_loss(model(pixels.to(weight)), torch.cat(masks).to(weight.device))
+
+
+class SegmentJob(PictureJob[SegmentRecipe, MaskedPart]):
+    kinds: ClassVar = "a folder with images/ and masks/, or shapes"
+    served: ClassVar = Segmenter
+    config_kind: ClassVar = PyramidConfig
+    spec_kind: ClassVar = SegmentSpec
+    score_names = ("miou",)
+
+    def __init__(self, recipe: SegmentRecipe, corpus: MaskedImages | None = None, begun: Path | None = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus = self.corpus
+        assert corpus is not None
+        classes, size = corpus.classes, view_size(corpus.size, recipe.images.size)
+        found = survey(corpus.train.images)
+        masks = _read(corpus.train)
+        for part in (corpus.valid, *corpus.tests.values()):
+            survey(part.images)
+            _read(part)
+        if self.start is None:
+            row = row_of(SEGMENTERS, recipe)
+            self.config = segmenter(row, n_classes=len(classes.labels), channels=corpus.channels)
+            seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
+        else:
+            self.config, seen = (
+                replace(self.start.config, n_classes=len(classes.labels)),
+                self.start.spec.preparation,
+            )
+            if recipe.images.size is not None or len(seen.resize) != 2:
+                seen = replace(seen, resize=size, longest=None)
+        self.answers = SegmentSpec(classes=classes, preparation=seen)
+        self.viewer = make_viewer(corpus.train.images, seen, recipe.images, recipe.train.seed)
+        self.fingerprint = sha256(f"{found.fingerprint} {masks}".encode()).hexdigest()
+
+    def read(self) -> MaskedImages:
+        return read_masked_images(self.recipe.data.path, channels=self.channels)
+
+    def describe(self) -> str:
+        rows, columns = self.answers.preparation.size
+        return f"{len(self.corpus.train):,} pictures, {len(self.answers.labels)} classes, {rows} x {columns} pixels"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"classes": to_json(self.corpus.classes), "preparation": to_json(self.answers.preparation)}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "segment", **to_json(self.answers)}
+
+    def new_heads(self) -> Collection[str]:
+        """The map to classes, unless the labels are the same."""
+        assert self.start is not None
+        return () if self.start.spec.labels == self.answers.labels else ("head.out",)
+
+    def task(self, model: Pyramid) -> SegmentTask:
+        return SegmentTask(self.corpus.train, self.viewer)
+
+    def measure(self, model: Pyramid) -> Measured:
+        scores = Segmenter(model, self.spec()).evaluate(self.corpus.valid)
+        loss = scores.pop("loss")
+        sample = "".join(f"{name}: {value:.4f}\n" for name, value in scores.items())
+        return Measured(loss, scores, scores["miou"], sample)
+
+    def score(self, best: Segmenter, part: MaskedPart) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        return self.told(
+            {test: {name: each[name] for name in TOLD} for test, each in scores.items()},
+            what=f"Says what every pixel of a picture belongs to: {', '.join(self.answers.labels)}.",
+            learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
+            preparation=self.answers.preparation,
+            kept=f"step {best['step']:,}, the best on the validation pictures (mean IoU {best['miou']:.4f})",
+            use=[f"heed segment {folder} PICTURE.png --out MASKS", f"heed eval {folder} --data MORE"],
+        )
+
+
+def _read(part: MaskedPart) -> str:
+    """Every mask, and the sha256 of all. Raises InputError for one that cannot be read, or has a number that is no
+    class."""
+    digest = sha256()
+    for index in range(len(part)):
+        digest.update(part.masks[index].contiguous().numpy().tobytes())
+    return digest.hexdigest()

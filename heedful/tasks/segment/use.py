@@ -1,0 +1,149 @@
+"""Saying of every pixel what it belongs to, with a model that has learnt to.
+
+B pictures of N channels and H x W pixels, h x w positions of the model's map, K classes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from heedful.data.images.files import Images, Preparation
+from heedful.data.images.masks import IGNORE, Classes, MaskedPart, read_test_masks
+from heedful.errors import InputError
+from heedful.metrics.names import in_words
+from heedful.models.pyramid import Pyramid
+from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.pictures import prepared
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.training.loss import Loss
+
+READ = 16  # pictures that are looked at together
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentSpec:
+    """What a segmenter's classes are, and how pictures are prepared for it: task.json, beside the task's name."""
+
+    classes: Classes
+    preparation: Preparation
+
+    def __post_init__(self) -> None:
+        if self.preparation.crop:
+            raise InputError("pictures are cropped, but every pixel has a class", where="task.json")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.classes.labels
+
+
+def pixel_loss(logits: Float[Tensor, "B K h w"], mask: UInt8[Tensor, "B H W"]) -> Loss:
+    """Cross-entropy in nats of every pixel that has a class, by logits enlarged to the mask's size: a sum, and of how
+    many."""
+    large = enlarged(logits, (mask.shape[1], mask.shape[2]))
+    total = F.cross_entropy(large, mask.long(), ignore_index=IGNORE, reduction="sum")
+    return Loss(total, max(1, int((mask != IGNORE).sum())))
+
+
+def enlarged(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[Tensor, "B K H W"]:
+    """In float32, by bilinear interpolation (Xie et al. 2021, section 4.1)."""
+    return F.interpolate(logits.float(), size=size, mode="bilinear")
+
+
+class Segmenter(PictureModel):
+    """A trained model that says what every pixel belongs to."""
+
+    task: ClassVar = "segment"
+    purpose: ClassVar = "segmenting"
+
+    def __init__(self, model: Pyramid, about: dict[str, Any]) -> None:
+        super().__init__(model, about)
+        self.spec = spec_of(SegmentSpec, about)
+
+    def segment(self, files: Sequence[str | Path]) -> list[UInt8[Tensor, "H W"]]:
+        """The class of each pixel of each picture, as a number of `spec.labels`. Raises MissingError or InputError."""
+        images = opened(files, self.spec.preparation)
+        return [logits.argmax(0).to(torch.uint8) for logits in self._logits(images)]
+
+    def evaluate(self, part: MaskedPart) -> dict[str, float]:
+        """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
+        found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
+        K = len(self.spec.labels)
+        counts, total, count = torch.zeros(K, K, dtype=torch.int64), 0.0, 0
+        for index, logits in enumerate(self._logits(part.images)):
+            mask = part.masks[index]
+            loss = pixel_loss(logits[None], mask)
+            total, count = total + float(loss.total), count + loss.count
+            counts += confusion(logits.argmax(0), mask[0], K)
+        return {"loss": total / count, **overlaps(counts, self.spec.labels)}
+
+    def _logits(self, images: Images) -> Iterator[Float[Tensor, "K H W"]]:
+        """Of each picture, enlarged to its own size."""
+        weight = self.model.head.out.weight
+        for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
+            with torch.inference_mode():
+                found = self.model(pixels.to(weight)).float().cpu()
+            refuse_nan(found)
+            for logits, size in zip(found, sizes, strict=True):
+                yield enlarged(logits[None], size)[0]
+
+
+def confusion(said: Int[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:
+    """How many pixels of each class (rows) are said to be of which (columns)."""
+    real = mask != IGNORE
+    pairs = mask[real].long() * n_classes + said[real].long()
+    return torch.bincount(pairs, minlength=n_classes**2).view(n_classes, n_classes)
+
+
+def overlaps(counts: Int[Tensor, "K K"], labels: Sequence[str]) -> dict[str, float]:
+    """`miou`, `pixel_accuracy` and `iou LABEL` of a confusion matrix; a class that neither occurs nor is found has
+    none. Raises InputError where no pixel has a class."""
+    right, either = counts.diagonal(), counts.sum(0) + counts.sum(1) - counts.diagonal()
+    if not counts.any():
+        raise InputError("no pixel of these masks has a class", fix="give masks with other numbers than 255")
+    each = {f"iou {label}": float(right[i] / either[i]) for i, label in enumerate(labels) if either[i]}
+    return {
+        "miou": sum(each.values()) / len(each),
+        "pixel_accuracy": float(right.sum() / counts.sum()),
+        **each,
+    }
+
+
+def shares(segmenter: Segmenter, found: UInt8[Tensor, "H W"]) -> list[dict[str, Any]]:
+    """How much of a picture each class has, without those that have nothing."""
+    classes = segmenter.spec.classes
+    counted = found.flatten().long().bincount(minlength=len(classes.labels)) / found.numel()
+    listed = zip(classes.labels, classes.values, counted.tolist(), strict=True)
+    return [{"label": label, "value": value, "share": round(share, 4)} for label, value, share in listed if share]
+
+
+def segment_pictures(
+    segmenter: Segmenter, files: Sequence[str], options: NoOptions = NOTHING
+) -> Iterator[dict[str, Any]]:
+    """{"input", "labels"} for each picture: the shares of its classes."""
+    for file, found in zip(files, segmenter.segment(files), strict=True):
+        yield {"input": file, "labels": shares(segmenter, found)}
+
+
+ASK = Ask(segment_pictures, NoOptions)
+
+
+def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scored]:
+    spec = segmenter.spec
+    for name, part in read_test_masks(options.path, spec.classes, channels=spec.preparation.channels).items():
+        scores: dict[str, Any] = segmenter.evaluate(part)
+        told = ", ".join(in_words(key, value) for key, value in scores.items())
+        labels = [f"iou {label}" for label in spec.labels]
+        each = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}
+        yield Scored(name, scores | {"iou": each}, told)
+
+
+def segmenter_facts(saved: Saved) -> dict[str, Any]:
+    spec = spec_of(SegmentSpec, dict(saved.about))
+    return picture_facts(saved, spec.labels, spec.preparation)

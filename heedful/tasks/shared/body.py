@@ -1,0 +1,81 @@
+"""What the trainings of models that understand texts share: the body, a language model or an encoder, is a new one of a
+preset's size or that of another run."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+from heedful.core.config import from_json, to_json
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.models import config_from
+from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.lm import LM, LMConfig
+from heedful.models.presets import READERS, Bidirectional, encoder, language_model
+from heedful.run.card import fingerprint
+from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.job import Job
+from heedful.run.recipe import Recipe
+from heedful.run.start import Start, copy_weights, read_start
+
+R = TypeVar("R", bound=Recipe)
+E = TypeVar("E", bound=list[Any])
+GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model, have a row a token
+HEADS = ("transform.", "head.", "pairs.")  # of an encoder, that its texts' understanding does not need
+POOLER = "pooler."
+
+
+class BodyJob(Job[R, E]):
+    """A head on a body. The encoder's weights, or the language model's, are those of `start_from`; the head is new."""
+
+    starts: ClassVar[tuple[str, ...]]  # tasks whose models it may begin with
+    start: Start | None
+    tokenizer: Tokenizer
+
+    def read_start(self) -> Start | None:
+        return read_start(self.recipe, self.begun, *self.starts)
+
+    def read_body(self, texts: Iterable[str], *, pooler: bool) -> LMConfig | EncoderConfig:
+        """The body's configuration for its tokenizer, which is trained on the texts where there is none yet. An encoder
+        keeps no head but, where it is asked for, its pooler."""
+        recipe: Any = self.recipe
+        config: LMConfig | EncoderConfig
+        if self.start is not None:
+            self.tokenizer = self.start.source
+            config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
+        else:
+            known, data = None if self.begun is None else read_tokenizers(self.begun), recipe.data
+            self.tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
+            row = READERS[recipe.preset]
+            row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
+            make: Any = encoder if isinstance(row, Bidirectional) else language_model
+            config = make(row, vocab_size=self.tokenizer.size)
+        self.fingerprint = fingerprint(map(repr, self.corpus.train))
+        self.tokenizer_hash = self.tokenizer.fingerprint
+        return replace(config, words=False, pairs=False, pooler=pooler) if isinstance(config, EncoderConfig) else config
+
+    def read_encoder(self, texts: Iterable[str]) -> EncoderConfig:
+        """The same of a task whose presets and starts are encoders."""
+        body = self.read_body(texts, pooler=False)
+        assert isinstance(body, EncoderConfig)
+        return body
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    @abstractmethod
+    def body_of(self, model: Any) -> LM | Encoder: ...
+
+    def begin(self, model: Any) -> None:
+        if self.start:
+            copy_body(self.body_of(model), self.recipe.start_from)
+
+
+def copy_body(body: LM | Encoder, folder: str) -> None:
+    """The weights of the run in `folder`. What it did not have stays as it is: rows for more tokens, a pooler."""
+    if isinstance(body, LM):
+        copy_weights(body, folder, grown=GROWN)
+    elif body.pooler is None:
+        copy_weights(body, folder, without=(*HEADS, POOLER))
+    else:
+        copy_weights(body, folder, without=HEADS, new=(POOLER,))

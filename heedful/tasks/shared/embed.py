@@ -1,0 +1,105 @@
+"""Texts as vectors: what a trained body makes of a text, in one vector that others can be compared with."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from heedful.apply.inference import for_inference
+from heedful.data.batches import grouped
+from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
+from heedful.run.folder import read_run
+from heedful.tasks.shared.lengths import cut_at, most_places
+from heedful.tasks.shared.served import Reads
+
+Pool = Literal["mean", "first"]
+Read = Callable[[Int[Tensor, "N T"], Int[Tensor, "N T"]], Float[Tensor, "N T C"]]
+READ = 8192  # tokens that are read at a time
+
+
+class TextEncoder:
+    """The body of a model, and its tokenizer: an encoder, a language model, or what a translator reads with. Raises
+    InputError for a model that reads no text by itself."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.tokenizer, self.about = tokenizer, about
+        match model:
+            case Classifier():
+                body = model.lm or model.encoder
+            case TokenClassifier():
+                body = model.encoder
+            case _:
+                body = model
+        self.body = body
+        self.context: int | None  # how many tokens it can read at once; None: any number
+        self.causal = isinstance(body, LM)  # each token has read only those before it
+        match body:
+            case Encoder() | LM():
+                self._read: Read = body.hidden
+                self.context = body.config.embed.places.size
+                bos = about.get("before", [tokenizer.bos])
+                self.frame = Frame(bos, [], []) if self.causal else Frame.of_encoder(tokenizer)
+            case Seq2Seq():
+                self._read, self.context = body.encode, most_places(body.config)
+                self.frame = Frame(about.get("before", []), [], about.get("after", [tokenizer.eos]))
+            case _:
+                raise InputError(f"a {type(model).__name__} does not read a text apart from what it says of it")
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "TextEncoder":
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, tokenizer, _, about = read_run(Path(run))
+        return cls(for_inference(model.to(device)), tokenizer, about)
+
+    @property
+    def reads(self) -> Reads:
+        assert isinstance(self.body, LM | Encoder)  # whoever else is asked has its own
+        return Reads(self.body, self.frame, self.tokenizer.encode)
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Framed], list[int]]:
+        """Each text as it is read, and how many tokens at its end are too many for the model. Raises InputError for an
+        empty text."""
+        if any(not text.strip() for text in texts):
+            raise InputError("an empty text", fix="give some words")
+        room = None if self.context is None else self.context - self.frame.extra(pair=False)
+        kept, cut = cut_at(self.tokenizer.encode(texts), room)
+        return [self.frame.put(ids) for ids in kept], cut
+
+    def embed(self, texts: Sequence[str], *, pool: str = "mean") -> Float[Tensor, "N C"]:
+        """A vector of each text: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or the first.
+
+        Raises InputError for an empty text, and for the first hidden state of a model that has read nothing there.
+        """
+        if pool not in get_args(Pool):
+            raise InputError(f"there is no pool {pool!r}", fix=f"--pool {' or '.join(get_args(Pool))}")
+        if pool == "first" and self.causal:
+            raise InputError("at the first token a language model has read nothing else", fix="--pool mean")
+        return self.vectors(self.encode(texts)[0], pool=pool)
+
+    @torch.inference_mode()
+    def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:
+        """`embed`, of texts that are encoded already."""
+        lengths = [len(row.tokens) for row in rows]
+        made: list[Tensor] = [torch.empty(0)] * len(rows)
+        device = next(self.model.parameters()).device
+        for group in grouped(sorted(range(len(rows)), key=lengths.__getitem__), lengths, READ):
+            tokens, segments, _ = (part.to(device) for part in rectangle([rows[i] for i in group]))
+            hidden, real = self._read(tokens, segments).float(), segments > 0
+            means = (hidden * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+            for i, vector in zip(group, (means if pool == "mean" else hidden[:, 0]).cpu(), strict=True):
+                made[i] = vector
+        return torch.stack(made)
+
+
+def nearest(vector: Float[Tensor, "C"], others: Float[Tensor, "N C"], *, top: int) -> list[tuple[int, float]]:
+    """Which of the others point most nearly the same way, with the angles' cosines, the nearest first."""
+    best = (normalize(others, dim=1) @ normalize(vector, dim=0)).topk(min(top, len(others)))
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))

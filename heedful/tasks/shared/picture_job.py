@@ -1,0 +1,147 @@
+"""What the trainings of models that see whole pictures share: views, sizes, models to begin with, model cards."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from heedful.core.config import from_json, to_json
+from heedful.data.images.augment import Augment
+from heedful.data.images.files import Images, Preparation
+from heedful.data.images.views import VIEWS
+from heedful.errors import InputError
+from heedful.models import config_from
+from heedful.models.vision_presets import TwoTowers, Vision
+from heedful.run.card import CardText, Scores, score_table
+from heedful.run.folder import load_weights, parameters, task_name
+from heedful.run.job import Job
+from heedful.run.recipe import Recipe
+from heedful.store import files
+from heedful.store.checkpoint import read_model
+from heedful.tasks.shared.pictures import Viewer
+from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.served import spec_of
+
+R = TypeVar("R", bound=Recipe)
+E = TypeVar("E")
+Row = TypeVar("Row", Vision, TwoTowers)
+SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
+LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
+MULTIPLE = 8  # of pixels that edges are rounded to
+
+
+class PictureStart(NamedTuple):
+    """The model that training begins with, and what its task.json says."""
+
+    config: Any
+    spec: Any
+
+    def facts(self) -> dict[str, object]:
+        return {"start": [to_json(self.config), to_json(self.spec)]}
+
+
+class PictureJob(Job[R, E]):
+    """All pictures are read once, so that what is wrong with one is said before anything is trained."""
+
+    unit: ClassVar = "pictures"
+    config_kind: ClassVar[type]
+    spec_kind: ClassVar[type]
+    start: PictureStart | None
+
+    def read_start(self) -> PictureStart | None:
+        """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
+        recipe = self.recipe
+        if not recipe.start_from:
+            return None
+        if self.begun is not None:
+            saved = files.read_json(self.begun / "data.json")["start"]
+            return PictureStart(from_json(self.config_kind, saved[0]), from_json(self.spec_kind, saved[1]))
+        folder = Path(recipe.start_from)
+        name, about = task_name(folder)
+        if name != recipe.task:
+            raise InputError(
+                f"not a model of heed train {recipe.task}", where=str(folder), fix="start from another run"
+            )
+        if recipe.model:
+            key = next(iter(recipe.model))
+            what = f"model.{key} cannot be chosen: the model is that of {folder}"
+            raise InputError(what, fix=f"leave out model.{key}, or start_from")
+        return PictureStart(
+            config_from(read_model(folder)[0], where=f"{folder}/config.json"), spec_of(self.spec_kind, about)
+        )
+
+    @property
+    def images(self) -> Any:
+        """The recipe's section."""
+        return self.recipe.images  # type: ignore[attr-defined]  # all of these tasks have one
+
+    @property
+    def channels(self) -> int | None:
+        """That pictures are read with; None: as they have."""
+        return self.images.channels if self.start is None else self.start.spec.preparation.channels
+
+    def begin(self, model: Any) -> None:
+        if self.start is not None:
+            begin_from(self.recipe.start_from, model, new=self.new_heads())
+
+    def new_heads(self) -> Collection[str]:
+        """The parts of the model that stay as they were initialised."""
+        return ()
+
+    def told(
+        self,
+        scores: Scores,
+        *,
+        what: str,
+        learnt_on: str,
+        preparation: Preparation,
+        kept: str,
+        use: Sequence[str],
+    ) -> CardText:
+        return CardText(
+            what=what,
+            learnt_on=learnt_on,
+            table=score_table("pictures", scores),
+            how=f"Pictures are resized to {' x '.join(map(str, preparation.size))} pixels.",
+            kept=kept,
+            use=use,
+            limits="It has seen only the pictures above: on others expect worse than the table says.",
+        )
+
+    def notes_on_data(self) -> Sequence[str]:
+        return self.notes
+
+
+def make_viewer(images: Images, preparation: Preparation, plan: ImagesSection, seed: int) -> Viewer:
+    """By what the recipe says of pictures."""
+    return Viewer(images, preparation, augment_of(plan, VIEWS), seed, plan.batch)
+
+
+def augment_of(plan: ImagesSection, known: Mapping[str, Augment]) -> Augment:
+    """What `images.augment` names."""
+    return replace(known[plan.augment], flip=known[plan.augment].flip and plan.flip)
+
+
+def view_size(size: tuple[int, int], longest: int | None) -> tuple[int, int]:
+    """Rows and columns of about the shape of `size`, the longer edge `longest` pixels, or by itself at most LARGEST."""
+    share = (longest or min(LARGEST, max(size))) / max(size)
+    rows, columns = (max(MULTIPLE, round(edge * share / MULTIPLE) * MULTIPLE) for edge in size)
+    return rows, columns
+
+
+def fitted(row: Row, recipe: Recipe, wanted: int | None, pictures: tuple[int, int]) -> tuple[Row, int]:
+    """A preset for pictures of about this size, and the edge that it sees, `wanted` or its own. Of one for small
+    pictures the patches are as large as leaves about its grid, unless `model.patch` is given."""
+    size = wanted or (row.size if row.size > SMALL else min(SMALL, *pictures))
+    if "patch" in recipe.model or row.size > SMALL:
+        return row, size
+    aim, whole = size * row.patch / row.size, (patch for patch in range(1, size + 1) if size % patch == 0)
+    return replace(row, patch=min(whole, key=lambda patch: abs(patch - aim))), size
+
+
+def begin_from(run: str, model: Any, *, new: Collection[str] = ()) -> None:
+    """Gives the model the weights of a run, but for those whose names begin with one of `new`."""
+    _, tensors = read_model(Path(run))
+    own = parameters(model)
+    kept = {name: own[name] for name in own if any(name.startswith(f"{part}.") for part in new)}
+    load_weights(model, tensors | kept, where=f"{run}/model.safetensors")

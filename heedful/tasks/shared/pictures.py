@@ -1,0 +1,62 @@
+"""What tasks share that say where in a picture something is: training pictures in views, and pictures to be used on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.core.seeds import shuffled
+from heedful.data.images.augment import Augment, augmented, draws
+from heedful.data.images.files import Images, Preparation
+from heedful.data.images.views import View, drawn
+
+
+class PictureBatch(NamedTuple):
+    """Which pictures of the training set."""
+
+    epoch: int
+    pictures: list[int]
+
+
+def picture_batches(count: int, size: int, *, seed: int, epoch: int) -> list[PictureBatch]:
+    """So many pictures in an epoch's own order."""
+    order = shuffled(count, seed, epoch)
+    return [PictureBatch(epoch, order[i : i + size]) for i in range(0, count, size)]
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Training pictures as each epoch sees them: each batch, and a view of each of its pictures."""
+
+    images: Images
+    preparation: Preparation
+    augment: Augment
+    seed: int
+    size: int  # of a batch
+
+    def batches(self, epoch: int) -> list[PictureBatch]:
+        return picture_batches(len(self.images), self.size, seed=self.seed, epoch=epoch)
+
+    def look(self, batch: PictureBatch) -> tuple[Float[Tensor, "B N H W"], list[View]]:
+        """The pixels that a model sees, and which part of each picture they are."""
+        own, seen, views = draws(batch.pictures, self.seed, batch.epoch), [], []
+        for index, draw in zip(batch.pictures, own, strict=True):
+            picture = self.images[index]
+            views.append(drawn(draw, (picture.shape[1], picture.shape[2]), self.augment))
+            seen.append(views[-1].pixels(picture, self.preparation.size, resample=self.preparation.resample))
+        scaled = self.preparation.scaled(torch.stack(seen))
+        return self.preparation.normalised(augmented(scaled, own, replace(self.augment, flip=False))), views
+
+
+def prepared(
+    images: Images, preparation: Preparation, *, most: int
+) -> Iterator[tuple[Float[Tensor, "B N h w"], list[tuple[int, int]]]]:
+    """Pictures as a model is used on them, in order, at most so many together, each with its own rows and columns;
+    one by one where they come out in different sizes: what pads a picture, convolutions see at its edges."""
+    step = most if len(preparation.crop or preparation.resize) == 2 else 1
+    for first in range(0, len(images), step):
+        pictures = [images[i] for i in range(first, min(first + step, len(images)))]
+        yield preparation(pictures), [(one.shape[1], one.shape[2]) for one in pictures]

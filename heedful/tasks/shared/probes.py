@@ -1,0 +1,230 @@
+"""A model asked in ways that must come to the same: with padding and without, at once and one by one, whole and step by
+step. Each task's laws are a probe of its own.
+
+A law is exact (0 is demanded), or holds to float32 rounding (TOLERANCE, relative to the largest logit).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.images.files import Preparation
+from heedful.data.tokenizer import Tokenizer
+from heedful.look.record import record
+from heedful.models import DETR, RNN
+from heedful.run.task import Law
+
+TOLERANCE = 1e-5
+
+
+def random_sentences(size: int, *, least: int = 4) -> list[list[int]]:
+    draw = torch.Generator().manual_seed(0)
+    return [torch.randint(least, size, (n,), generator=draw).tolist() for n in (3, 9, 5, 14)]
+
+
+def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequence[str]) -> list[Framed]:
+    """The texts, or random ones, as at most `context` tokens; every other one with the next as a second text."""
+    sentences = [ids for ids in tokenizer.encode(list(texts)) if ids][:8] or random_sentences(tokenizer.size)
+    half, others = (context - frame.extra(pair=True)) // 2, [*sentences[1:], sentences[0]]
+    return [
+        frame.put(one[:half], other[:half] if n % 2 else None)
+        for n, (one, other) in enumerate(zip(sentences, others, strict=True))
+    ]
+
+
+class Probe:
+    """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
+
+    `inputs` are what the model takes: tokens, then segments (and types), each [..., places].
+    """
+
+    def __init__(self, model: Any, inputs: tuple[Tensor, ...], real: Tensor) -> None:
+        self.model, self.inputs, self.real = model, inputs, real
+        with torch.no_grad():
+            self.full = self.read(*inputs)
+
+    def laws(self) -> Iterator[Law]:
+        yield Law("padding changes nothing", self.difference(self.padded()), TOLERANCE)
+        yield Law("a batch = one by one", self.one_by_one(), TOLERANCE)
+        if not isinstance(self.model, RNN):
+            yield Law("fused attention = explicit", self.difference(self.explicit()), TOLERANCE)
+        yield Law("recording changes nothing", self.recorded(), 0.0)
+
+    def read(self, *inputs: Tensor) -> Tensor:
+        return self.model(*inputs)
+
+    def alone(self, row: int) -> Tensor:
+        """The logits of one row without its padding."""
+        raise AssertionError
+
+    @torch.no_grad()
+    def padded(self) -> Tensor:
+        """Seven more places of padding, filled with a real token that nobody may look at."""
+        half = len(self.inputs) // 2
+        wider = [torch.nn.functional.pad(part, (0, 7), value=4) for part in self.inputs[:half]]
+        segments = [torch.nn.functional.pad(part, (0, 7)) for part in self.inputs[half:]]
+        return self.read(*wider, *segments)[:, : self.full.shape[1]]
+
+    @torch.no_grad()
+    def one_by_one(self) -> float:
+        worst = 0.0
+        for row, length in enumerate(self.real.sum(1).tolist()):
+            worst = max(worst, float((self.alone(row)[0] - self.full[row, :length]).abs().max()))
+        return worst / float(self.full.abs().max())
+
+    def explicit(self) -> Tensor:
+        """By the explicit weights that training and pictures use, in place of the kernel of inference."""
+        with torch.enable_grad():
+            return self.read(*self.inputs).detach()
+
+    @torch.no_grad()
+    def recorded(self) -> float:
+        with record(self.model):
+            seen = self.read(*self.inputs)
+        return float((seen - self.full).abs().max())
+
+    def difference(self, logits: Tensor) -> float:
+        return float((logits - self.full)[self.real].abs().max() / self.full[self.real].abs().max())
+
+
+class CausalProbe(Probe):
+    """Of a model that writes: `target` is what it goes on with, and `embedding` where that enters."""
+
+    def __init__(self, model: Any, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: Any) -> None:
+        self.target, self.embedding = target, embedding
+        super().__init__(model, inputs, real)
+
+    def laws(self) -> Iterator[Law]:
+        yield Law("cached = uncached", self.difference(self.cached()), TOLERANCE)
+        yield Law(*self.searched(), 0.0)
+        yield Law("causal: gradient from the future", self.leak(), 0.0)
+        yield from super().laws()
+
+    def cached(self) -> Tensor:
+        """The logits, made a token at a time."""
+        raise AssertionError
+
+    def searched(self) -> tuple[str, float]:
+        """Two searches that must agree: what they are, and how often they do not."""
+        raise AssertionError
+
+    def leak(self) -> float:
+        """The gradient of each place's logits with respect to the embeddings of later target tokens."""
+        made: list[Tensor] = []
+
+        def keep(module: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            made.append(output.detach().requires_grad_())
+            return made[-1]
+
+        handle = self.embedding.register_forward_hook(keep)
+        logits = self.model(*self.inputs)
+        handle.remove()
+        worst, T = 0.0, self.target.shape[1]
+        for place in range(T - 1):
+            (gradient,) = torch.autograd.grad(logits[:, place].square().sum(), made[-1], retain_graph=True)
+            later = gradient[:, -T:][:, place + 1 :]  # the target comes last, be it alone or behind its source
+            worst = max(worst, float(later.abs().max()))
+        return worst
+
+
+class RowsProbe(CausalProbe):
+    """Of a language model."""
+
+    def __init__(self, model: Any, rows: Sequence[Tensor], *, pad: int) -> None:
+        self.rows = rows
+        tokens = pad_sequence([*rows], batch_first=True, padding_value=pad)
+        segments = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
+        super().__init__(model, (tokens, segments), tokens, segments > 0, model.embed.tokens)
+
+    @torch.no_grad()
+    def cached(self) -> Tensor:
+        """The first token is read as a prompt, and the others come one by one."""
+        state = self.model.start(self.target[:, :1])
+        steps = [self.full[:, 0]]
+        for tokens in self.target[:, 1:].unbind(1):
+            logits, state = self.model.step(tokens, state)
+            steps.append(logits)
+        return torch.stack(steps, 1)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.rows[row][None])
+
+
+@runtime_checkable
+class TokenServed(Protocol):
+    """A finished model that says something of each token, by an encoder."""
+
+    model: Any
+    tokenizer: Tokenizer
+
+    @property
+    def context(self) -> int: ...
+
+
+class TokenProbe(Probe):
+    """A token classifier's logits [rows, places, answers]; every other row is a pair of texts."""
+
+    def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
+        self.rows = framed_rows(served.tokenizer, Frame.of_encoder(served.tokenizer), served.context - 7, texts)
+        tokens, segments, types = rectangle(self.rows)
+        super().__init__(served.model, (tokens, segments, types), segments > 0)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(*rectangle([self.rows[row]]))
+
+
+@runtime_checkable
+class PictureServed(Protocol):
+    """A finished model that sees whole pictures, and whose `spec` says how they are prepared."""
+
+    model: Any
+    spec: Any
+
+
+class PictureProbe(Probe):
+    """Random pixels; all that is said of each picture is real, and nothing is padded."""
+
+    def __init__(self, served: PictureServed, texts: Sequence[str]) -> None:
+        prepared: Preparation = served.spec.preparation
+        size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
+        draw = torch.Generator().manual_seed(0)
+        pixels = torch.randn(5, prepared.channels, *size, generator=draw)
+        model: Any = served.model
+        parts = model.config.n_queries if isinstance(model, DETR) else model.config.n_classes
+        if isinstance(model, DETR):
+            model = LastLayer(model)
+        super().__init__(model, (pixels,), torch.ones(5, parts, dtype=torch.bool))
+
+    def laws(self) -> Iterator[Law]:
+        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+
+    def padded(self) -> Tensor:
+        return self.full
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.inputs[0][row][None])
+
+
+class LastLayer(nn.Module):
+    """What a detector's last layer says of classes and boxes, side by side."""
+
+    def __init__(self, model: DETR) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B Q A"]:
+        found = self.model(pixels)
+        return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
+
+
+def token_laws(served: TokenServed, texts: Sequence[str]) -> Iterator[Law]:
+    yield from TokenProbe(served, texts).laws()
+
+
+def picture_laws(served: PictureServed, texts: Sequence[str]) -> Iterator[Law]:
+    yield from PictureProbe(served, texts).laws()

@@ -1,0 +1,52 @@
+"""How a training is told to a person: one line that changes at a terminal, a plain line now and then elsewhere."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from heedful.metrics.names import in_words
+
+EVERY = 15  # seconds between two plain lines
+
+
+class ProgressLine:
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.score = ""
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False)
+
+    def follow(self, events: Iterator[Any]) -> Any:
+        """Draws the events of a training up to the last, which is handed back."""
+        from heedful.run.train import Finished, Measured, Note, Trained
+
+        status = self.console.status("") if self.console.is_terminal else None
+        with status or contextlib.nullcontext():
+            last = 0.0
+            for event in events:
+                match event:
+                    case Note(text):
+                        self.say(text)
+                    case Trained() as now:
+                        if status is not None:
+                            status.update(self._line(now))
+                        elif now.step.seconds - last >= EVERY or now.step.step == 1:
+                            last = now.step.seconds
+                            self.say(self._line(now))
+                    case Measured() as now:
+                        self.score = "  ".join(in_words(name, value) for name, value in now.scores.items())
+                        mark = "  best" if now.best else ""
+                        self.say(f"step {now.step:,}  valid loss {now.valid_loss:.3f}  {self.score}{mark}")
+                    case Finished() as now:
+                        return now
+        return None
+
+    def _line(self, now: Any) -> str:
+        left = int(now.seconds_left)
+        return (
+            f"step {now.step.step:,}  loss {now.step.loss:.3f}  lr {now.lr:.1e}  "
+            f"{now.rate:,.0f} {now.counted}/s  {left // 60}:{left % 60:02} left  {self.score}"
+        )

@@ -1,0 +1,128 @@
+"""What finished models of several tasks share: how they are read from a run's folder, and what is told of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from heedful.apply.inference import for_inference
+from heedful.core.config import from_json
+from heedful.data.frame import Frame
+from heedful.data.images.files import ImageFile, ImageFiles, Preparation
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError, NonFiniteError
+from heedful.models.encoder import Encoder
+from heedful.models.lm import LM
+from heedful.run.folder import read_run, read_textless_run
+from heedful.run.task import Saved
+
+Spec = TypeVar("Spec")
+T = TypeVar("T", bound="TextModel")
+P = TypeVar("P", bound="PictureModel")
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a model reads texts, for who looks inside: its body, what stands around a text, how one becomes tokens, and
+    whether the body reads one text at a time, two, or either."""
+
+    body: LM | Encoder
+    frame: Frame
+    encode: Callable[[Sequence[str]], list[list[int]]]
+    texts: Literal["one", "two", "either"] = "one"
+    sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A finished model that reads texts."""
+
+    tokenizer: Tokenizer
+
+    @property
+    def reads(self) -> Reads: ...
+
+
+class TextModel:
+    """A finished model of texts, and its tokenizer. `about` is what task.json says."""
+
+    task: ClassVar[str]  # in task.json
+    purpose: ClassVar[str]  # in words
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.tokenizer, self.about = tokenizer, about
+
+    @classmethod
+    def load(cls: type[T], run: str | Path, *, device: str = "cpu") -> T:
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, tokenizer, _, about = read_run(Path(run))
+        refuse_other(about, run, cls.task, cls.purpose)
+        return cls(for_inference(model.to(device)), tokenizer, about)
+
+
+class PictureModel:
+    """A finished model that reads no text. `about` is what task.json says."""
+
+    task: ClassVar[str]
+    purpose: ClassVar[str]
+
+    def __init__(self, model: Any, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.about = about
+
+    @classmethod
+    def load(cls: type[P], run: str | Path, *, device: str = "cpu") -> P:
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, about = read_textless_run(Path(run))
+        refuse_other(about, run, cls.task, cls.purpose)
+        return cls(for_inference(model.to(device)), about)
+
+
+def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str) -> None:
+    """Raises InputError for a model of another task."""
+    if about.get("task") != task:
+        raise InputError(f"a model for {about.get('task')!r}, not for {purpose}", where=str(run))
+
+
+def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -> Spec:
+    """What task.json says beside the task's name."""
+    return from_json(kind, {key: value for key, value in about.items() if key != "task"}, where=where)
+
+
+def refuse_nan(answers: Tensor, what: str = "answers") -> None:
+    """Raises NonFiniteError."""
+    if answers.isnan().any():
+        raise NonFiniteError(f"the model's {what} are not finite", fix="train it with a lower train.lr")
+
+
+def opened(files: Sequence[str | Path], preparation: Preparation) -> ImageFiles:
+    """Pictures to use a model on, which are not kept."""
+    return ImageFiles([ImageFile(Path(file)) for file in files], channels=preparation.channels, most=0)
+
+
+def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
+    """What `heed info` tells of a run on texts."""
+    assert saved.tokenizers is not None
+    return {"task": saved.about["task"], "vocabulary": saved.tokenizers[0].size, "context": context}
+
+
+def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:
+    """What `heed info` tells of a run that says labels of pictures."""
+    answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
+    return {"task": saved.about["task"], "answers": answers, "pictures": in_words(seen)}
+
+
+def in_words(seen: Preparation) -> str:
+    """How large pictures are made for a model."""
+    size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
+    if seen.longest is not None and not seen.crop:
+        size = f"edges of {size} to {seen.longest}"
+    return f"{size} pixels, {seen.channels} channel{'s' if seen.channels > 1 else ''}"
+
+
+def on_device(parts: tuple[Tensor, ...], device: torch.device) -> tuple[Tensor, ...]:
+    return tuple(part.to(device) for part in parts)

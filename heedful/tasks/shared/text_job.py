@@ -1,0 +1,72 @@
+"""What the trainings on running text share that do not cut it into passages."""
+
+from typing import Any, ClassVar, TypeVar
+
+from heedful.core.config import from_json
+from heedful.data.parts import Parts
+from heedful.data.text.documents import Documents, read_documents
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.run.card import fingerprint
+from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.job import Job
+from heedful.run.recipe import Recipe
+from heedful.run.start import Start, copy_weights, read_start
+
+R = TypeVar("R", bound=Recipe)
+
+
+class TextJob(Job[R, list[str]]):
+    """The documents as token ids, and the model to begin with, if any."""
+
+    unit: ClassVar = "documents"
+    kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
+    hides: ClassVar[bool] = False  # a new tokenizer gets a token for what is hidden
+    start: Start | None
+
+    def __init__(self, recipe: R, corpus: Documents | None = None, begun: Any = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        texts, data = self.corpus.train, self.data
+        known = None if begun is None else read_tokenizers(begun)
+        self.tokenizer: Tokenizer
+        if self.start:
+            self.tokenizer = self.start.source
+        elif known:
+            self.tokenizer = known[0]
+        else:
+            self.tokenizer = train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.hides)
+        self.documents = self.tokenizer.encode_whole(texts)
+        self.fingerprint = fingerprint(texts)
+        self.tokenizer_hash = self.tokenizer.fingerprint
+
+    @property
+    def data(self) -> Any:
+        return self.recipe.data
+
+    def read(self) -> Parts[list[str]]:
+        return read_documents(self.recipe.data.path)
+
+    def read_start(self) -> Start | None:
+        return read_start(self.recipe, self.begun, self.recipe.task)
+
+    def describe(self) -> str:
+        tokens = sum(map(len, self.documents))
+        return f"{len(self.documents):,} documents, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
+
+    def learnt_on(self) -> str:
+        tokens = sum(map(len, self.documents))
+        return f"{len(self.corpus.train):,} documents, {tokens:,} tokens, from `{self.corpus.name}`"
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    def own_facts(self) -> dict[str, object]:
+        return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}
+
+    def begin(self, model: Any) -> None:
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
+
+    def started(self, kind: type) -> Any:
+        """The configuration of the model to begin with."""
+        assert self.start is not None
+        return from_json(kind, self.start.model["model"], where=f"{self.recipe.start_from}/config.json")

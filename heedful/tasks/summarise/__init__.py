@@ -1,0 +1,17 @@
+"""Summaries of texts: translators of long texts into short ones, scored by ROUGE."""
+
+from dataclasses import replace
+
+from heedful.run.task import Lazy
+from heedful.tasks.translate import TRANSLATE
+
+SUMMARISE = replace(
+    TRANSLATE,
+    name="summarise",
+    data="texts with summaries",
+    headline=("rougeL",),
+    recipe=Lazy("heedful.tasks.summarise.recipe:SummariseRecipe"),
+    commands=Lazy("heedful.tasks.summarise.cli:COMMANDS"),
+    saved_as="translate",
+    uses=("translate",),
+)

@@ -1,0 +1,13 @@
+"""What a recipe of a summariser says: what one of a translator does, with other defaults."""
+
+from typing import ClassVar, Literal
+
+from heedful.tasks.translate.recipe import TranslateRecipe
+
+
+class SummariseRecipe(TranslateRecipe):
+    DEFAULTS: ClassVar = {"data": {"scores": "rouge", "cut": True, "longest": 512}, "decode": {"longest": 120}}
+    PURPOSE: ClassVar = "Summarises texts."
+    EXAMPLE: ClassVar = "A long text."
+
+    task: Literal["summarise"] = "summarise"

@@ -1,0 +1,23 @@
+"""Labels for the words of sentences (Devlin et al. 2019, section 5.3)."""
+
+from heedful.run.task import Lazy, Task
+
+TAG = Task(
+    name="tag",
+    data="words with tags (CoNLL-U, TSV)",
+    counted="words",
+    headline=("span_f1", "accuracy"),
+    recipe=Lazy("heedful.tasks.tag.recipe:TagRecipe"),
+    job=Lazy("heedful.tasks.tag.train:TagJob"),
+    served=Lazy("heedful.tasks.tag.use:Tagger"),
+    asks={"tag": Lazy("heedful.tasks.tag.use:ASK")},
+    facts=Lazy("heedful.tasks.tag.use:tagger_facts"),
+    laws=Lazy("heedful.tasks.shared.probes:token_laws"),
+    evaluate=Lazy("heedful.tasks.tag.use:score_tags"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    commands=Lazy("heedful.tasks.tag.cli:COMMANDS"),
+    uses=("fill", "encode"),
+)

@@ -1,0 +1,91 @@
+"""From words to rows of tokens: a word is several tokens, and its label is read at the first of them (Devlin et al.
+2019, section 5.3)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.text.tagged import Sentence
+from heedful.data.tokenizer import Tokenizer
+
+Ids = list[int]
+NONE = -1  # what stands in place of a label at tokens that have none, and for a label that was not learnt
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagSpec:
+    """What the answers of a tagger mean: task.json, beside the task's name."""
+
+    labels: tuple[str, ...]
+
+
+class Piece(NamedTuple):
+    """Words of one sentence that are read at once, and the position of each one's first token."""
+
+    framed: Framed
+    places: Ids
+
+
+class TagLayout:
+    """From words to sequences of at most `context` tokens: a longer sentence is read in several, between words."""
+
+    def __init__(self, tokenizer: Tokenizer, context: int) -> None:
+        self.tokenizer, self.frame = tokenizer, Frame.of_encoder(tokenizer)
+        self.room = context - self.frame.extra(pair=False)
+        self.parted = 0  # sentences that were read in several
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[Piece]]:
+        words = sorted({word for words in sentences for word in words})
+        whole = self.tokenizer.encode_whole([f" {word}" for word in words])
+        unknown = self.tokenizer.pad if self.tokenizer.unk is None else self.tokenizer.unk
+        ids = {word: (own or [unknown])[: self.room] for word, own in zip(words, whole, strict=True)}
+        made = [list(self._pieces([ids[word] for word in sentence])) for sentence in sentences]
+        self.parted += sum(len(pieces) > 1 for pieces in made)
+        return made
+
+    def _pieces(self, words: Sequence[Ids]) -> Iterator[Piece]:
+        tokens: Ids = []
+        places: Ids = []
+        for word in words:
+            if len(tokens) + len(word) > self.room:
+                yield Piece(self.frame.put(tokens), places)
+                tokens, places = [], []
+            places = [*places, len(self.frame.begin) + len(tokens)]
+            tokens = [*tokens, *word]
+        if places:
+            yield Piece(self.frame.put(tokens), places)
+
+
+class TagBatch(NamedTuple):
+    """Rows of words; `labels` has that of a word at its first token, and NONE elsewhere. Segment 0 is padding."""
+
+    tokens: Int[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    types: Int[Tensor, "B T"]
+    labels: Int[Tensor, "B T"]
+
+
+TaggedPiece = tuple[Piece, Ids]  # with the number of each word's label
+
+
+def tagged_pieces(layout: TagLayout, sentences: Sequence[Sentence], labels: Sequence[str]) -> list[TaggedPiece]:
+    """The pieces of the sentences with their words' labels; NONE for a label that is none of `labels`."""
+    number = {label: n for n, label in enumerate(labels)}
+    made = []
+    for one, pieces in zip(sentences, layout.encode([one.words for one in sentences]), strict=True):
+        wanted = iter(one.labels)
+        made += [(piece, [number.get(next(wanted), NONE) for _ in piece.places]) for piece in pieces]
+    return made
+
+
+def tag_batch(examples: Sequence[TaggedPiece]) -> TagBatch:
+    tokens, segments, types = rectangle([piece.framed for piece, _ in examples])
+    labels = torch.full_like(tokens, NONE)
+    for row, (piece, own) in zip(labels, examples, strict=True):
+        row[torch.tensor(piece.places)] = torch.tensor(own)
+    return TagBatch(tokens, segments, types, labels)

@@ -1,0 +1,19 @@
+"""What a recipe of a tagger says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+
+
+class TagRecipe(Recipe):
+    DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
+
+    task: Literal["tag"] = "tag"
+    preset: str = Field("encoder-tiny", description="the size of the model")
+    data: TokenizedData = TokenizedData()
+    train: SmoothedTrain = SmoothedTrain()

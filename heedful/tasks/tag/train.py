@@ -1,0 +1,114 @@
+"""Training a tagger of words, from scratch or from an encoder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+
+from heedful.core.config import to_json
+from heedful.data.batches import shuffled_groups
+from heedful.data.parts import Parts
+from heedful.data.text.tagged import Sentence, read_tagged
+from heedful.metrics.labels import has_spans
+from heedful.models.encoder import Encoder
+from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
+from heedful.run.card import CardText, Scores, score_table
+from heedful.run.job import Measured
+from heedful.tasks.shared.body import BodyJob
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.tasks.tag.layout import NONE, TagBatch, TaggedPiece, TagLayout, TagSpec, tag_batch, tagged_pieces
+from heedful.tasks.tag.recipe import TagRecipe
+from heedful.tasks.tag.use import Tagger
+from heedful.training.loss import Loss
+
+SHOWN = 8  # sentences of a sample
+
+
+class TagTask:
+    """Batches of sentences, and the cross-entropy of their words' labels."""
+
+    def __init__(self, examples: Sequence[TaggedPiece], plan: SmoothedTrain) -> None:
+        self.examples, self.plan = examples, plan
+        self.lengths = [len(piece.framed.tokens) for piece, _ in examples]
+
+    def batches(self, epoch: int, model: object) -> list[TagBatch]:
+        groups = shuffled_groups(self.lengths, self.plan.tokens, self.plan.seed, epoch)
+        return [tag_batch([self.examples[i] for i in group]) for group in groups]
+
+    def loss(self, model: TokenClassifier, batch: TagBatch) -> Loss:
+        *read, labels = (part.to(model.out.weight.device) for part in batch)
+        logits, chosen = model(*read).float(), labels != NONE
+        smoothing = self.plan.smoothing or 0.0
+        total = F.cross_entropy(logits[chosen], labels[chosen], reduction="sum", label_smoothing=smoothing)
+        return Loss(total, int((batch.labels != NONE).sum()))
+
+
+class TagJob(BodyJob[TagRecipe, list[Sentence]]):
+    unit: ClassVar = "sentences"
+    kinds: ClassVar = "a .conllu or .tsv file, or a folder of such"
+    served: ClassVar = Tagger
+    starts: ClassVar = ("fill", "encode")
+
+    def __init__(
+        self, recipe: TagRecipe, corpus: Parts[list[Sentence]] | None = None, begun: Path | None = None
+    ) -> None:
+        super().__init__(recipe, corpus, begun)
+        corpus = self.corpus
+        encoder = self.read_encoder([one.text for one in corpus.train])
+        labels = tuple(sorted({label for one in corpus.train for label in one.labels}))
+        self.labels = labels
+        self.config = TokenClassifierConfig(encoder=encoder, answers=len(labels))
+        layout = TagLayout(self.tokenizer, encoder.embed.places.size)
+        self.examples = tagged_pieces(layout, corpus.train, labels)
+        if layout.parted:
+            self.notes.append(f"{layout.parted:,} sentences are too long for the model, and read in parts")
+        others = [one for part in (corpus.valid, *corpus.tests.values()) for one in part]
+        if new := {label for one in others for label in one.labels} - {*labels}:
+            self.notes.append(f"labels that no training word has, and which are never right: {', '.join(sorted(new))}")
+        self.rank = "span_f1" if has_spans(labels) else "accuracy"
+        self.score_names = (self.rank,)
+
+    def read(self) -> Parts[list[Sentence]]:
+        return read_tagged(self.recipe.data.path)
+
+    def describe(self) -> str:
+        words = sum(len(one.words) for one in self.corpus.train)
+        sizes = f"{len(self.corpus.train):,} sentences, {words:,} words of {self.config.answers} labels"
+        return f"{sizes}, {self.tokenizer.size:,} tokens in the vocabulary"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"labels": list(self.labels), "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "tag", **to_json(TagSpec(labels=self.labels))}
+
+    def body_of(self, model: TokenClassifier) -> Encoder:
+        return model.encoder
+
+    def task(self, model: TokenClassifier) -> TagTask:
+        return TagTask(self.examples, self.recipe.train)
+
+    def measure(self, model: TokenClassifier) -> Measured:
+        tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.corpus.valid
+        scores = tagger.evaluate(valid)
+        found = tagger.tag_words([one.words for one in valid[:SHOWN]])
+        sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)
+        return Measured(scores.pop("loss"), scores, scores[self.rank], sample)
+
+    def score(self, best: Tagger, part: list[Sentence]) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        return CardText(
+            what="Labels the words of sentences.",
+            learnt_on=f"{len(self.corpus.train):,} sentences, from `{self.corpus.name}`",
+            after=f" Labels: {', '.join(self.labels)}.",
+            table=score_table("sentences", scores),
+            how=f"Loss is in nats a word. The model reads {self.config.encoder.embed.places.size} tokens at a time.",
+            kept=f"step {best['step']:,}, the best on the validation sentences ({self.rank} {best[self.rank]:.4f})",
+            use=[f'heed tag {folder} "words of a sentence"', f"heed eval {folder} --data more.tsv"],
+            limits="It has seen only the sentences above: on others expect worse than the table says. A text given to "
+            "`heed tag` is parted at blanks alone; where the words above were parted otherwise (a full stop from its "
+            "word), part it so.",
+        )

@@ -1,0 +1,24 @@
+"""Translations of sentences, from pairs of them (Vaswani et al. 2017; Bahdanau et al. 2015)."""
+
+from heedful.run.task import Lazy, Task
+
+TRANSLATE = Task(
+    name="translate",
+    data="pairs of sentences",
+    headline=("bleu",),
+    recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
+    job=Lazy("heedful.tasks.translate.train:TranslateJob"),
+    served=Lazy("heedful.tasks.translate.use:Translator"),
+    asks={"translate": Lazy("heedful.tasks.translate.use:ASK")},
+    facts=Lazy("heedful.tasks.translate.use:translator_facts"),
+    laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
+    evaluate=Lazy("heedful.tasks.translate.use:score_translator"),
+    eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
+    look=Lazy("heedful.tasks.translate.look:look_translating"),
+    look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.translate.hub:HUB"),
+    hub_kind="seq2seq",
+    engines={"ctranslate2": Lazy("heedful.tasks.translate.ctranslate2:ENGINE")},
+    commands=Lazy("heedful.tasks.translate.cli:COMMANDS"),
+)

@@ -1,0 +1,150 @@
+"""`heed translate` and `heed demo`."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.tasks.shared.cli import (
+    Beam,
+    Command,
+    Device,
+    Engine,
+    Json,
+    LayerOptions,
+    LengthPenalty,
+    Run,
+    Seed,
+    Settings,
+    Temperature,
+    TopK,
+    TopP,
+    say,
+    tell,
+    texts_given,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationScoring:
+    """What `heed eval` is told for a translator."""
+
+    source: Annotated[
+        str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None
+    data: Annotated[str | None, typer.Option(help="Data as for train: its test sets are scored.")] = None
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+    engine: Engine = None
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationLook(LayerOptions):
+    """What `heed look` is told for a translator."""
+
+    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+
+
+def translate(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    beam: Beam = None,
+    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+    length_penalty: LengthPenalty = None,
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
+    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
+    temperature: Temperature = 1.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+    engine: Engine = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Translate sentences, or standard input line by line.
+
+    Example: heed translate runs/demo "The small cat is sleeping."
+    """
+    import torch
+
+    from heedful.decode.settings import DecodingOptions
+    from heedful.run.device import chosen_device
+    from heedful.tasks.translate.load import load_translator
+    from heedful.tasks.translate.use import TranslateOptions, as_record, searched
+
+    several = f"--processes {processes}" if (processes or 1) > 1 else ""
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
+    translator = load_translator(run, device=device, engine=engine)
+    settings = DecodingOptions(
+        n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+    )
+    if beam is not None:
+        settings["beam"] = beam
+    if length_penalty is not None:
+        settings["length_penalty"] = length_penalty
+    if longest is not None:
+        settings["longest"] = longest
+    if shortest is not None:
+        settings["shortest"] = shortest
+    if no_repeat is not None:
+        settings["no_repeat"] = no_repeat
+    options = TranslateOptions(decoding=settings, prefix=prefix)
+    count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
+    with translator.in_processes(count):
+        for lines in texts_given(texts):
+            for found in searched(translator, lines, options):
+                if found.cut:
+                    say(f"too long: the last {found.cut:,} tokens of this source were not read")
+                several_texts = len(found.hypotheses) > 1
+                shown = (f"{score:.3f}\t{text}" if several_texts else text for text, score in found.hypotheses)
+                tell(as_record(found), shown, as_json=as_json)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    settings: Settings = [],  # noqa: B006  # typer copies it
+    as_json: Json = False,
+) -> None:
+    """Train, measure, use and look inside a translator, on text made on the spot.
+
+    Example: heed demo
+    """
+    from heedful.tasks.shared.progress import ProgressLine
+    from heedful.tasks.translate import demo as own
+
+    shown = ProgressLine()
+    shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
+    finished = shown.follow(own.train_demo(out, own.demo_recipe(settings)))
+    if finished is None:
+        return
+    test = finished.scores["test"]
+    shown.say(
+        f"\n{100 * test['exact']:.1f} % of {own.TESTED:,} unseen sentences exactly right, BLEU {test['bleu']:.1f}, "
+        f"after {finished.minutes:.1f} minutes of training\n"
+    )
+    for source, text in own.examples(out):
+        shown.say(f"  {source}\n    -> {text}")
+    picture, page = own.pictures(out)
+    shown.say(f"\nwho looked at whom: {picture} and, to explore in a browser, {page}")
+    shown.say(f'\nnext:\n  ./heed translate {out} "My sister is reading a book."')
+    shown.say(f'  ./heed look {out} "My sister is reading a book." --out look.html')
+    shown.say(
+        "  ./heed train translate --data PAIRS.tsv --out runs/mine     # your own: source TAB target, a pair a line"
+    )
+    if as_json:
+        scores = {key: test[key] for key in ("exact", "bleu", "chrf")}
+        print(json.dumps(scores | {"minutes": finished.minutes}))
+
+
+COMMANDS = (Command("demo", demo), Command("translate", translate))

@@ -1,0 +1,206 @@
+"""Translators that search by CTranslate2."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from heedful.decode.search import Hypothesis, refuse_limits
+from heedful.decode.settings import Decoding
+from heedful.errors import InputError, MissingError
+from heedful.exchange import ct2
+from heedful.exchange.ctranslate2 import (
+    OURS,
+    SCORES,
+    TASK,
+    Convertible,
+    as_words,
+    export,
+    library_model,
+    log_probabilities,
+    made_of,
+    random_rows,
+    write,
+)
+from heedful.models import model_from
+from heedful.run.folder import filled_then_renamed, read_tokenizers
+from heedful.run.task import Engine, Law
+from heedful.store import files
+from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.use import Translator
+
+CACHE = "ctranslate2"  # in a run's folder
+
+Ids = list[int]
+
+
+class CTranslate2:
+    """An engine for a `Translator`, on the CPU. Scores are ours: the model's own log-probabilities.
+
+    The library shares out among the other tokens what its search forbids. So it searches without forbidding, and what
+    then says a forbidden token, or too many, is searched again with it and scored anew; what has a forced prefix,
+    `shortest` or `no_repeat` is so from the start. A beam may then find another hypothesis than ours, and where
+    sentences come to their limit too: we prefer what has ended.
+    """
+
+    def __init__(self, folder: Path, translator: Translator) -> None:
+        self._words = convertible(translator).words()
+        self._ids = {word: index for index, word in enumerate(self._words.target)}
+        self._eos, self._never = translator.target.eos, frozenset(translator.forbidden)
+        self._most = [ct2.most_tokens(*side) for side in ct2.sides(translator.model.config)]
+        self._model = library_model(folder, "Translator")
+
+    def search(
+        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source, of at most so many tokens, the end token counted. Raises InputError for
+        what cannot be met."""
+        if decoding.samples:
+            what = "CTranslate2 draws from one stream of numbers for a whole batch: a seed would not say what comes"
+            raise InputError(what, where="samples", fix="leave out the engine")
+        longest, most = max(map(len, sources)), self._most[0]
+        if most is not None and longest > most:
+            raise InputError(f"{longest} tokens, but the exported model has {most} places", fix="leave out the engine")
+        limits = [min(limit, self._most[1] or limit) for limit in limits]
+        refuse_limits(limits, prefix or [[] for _ in sources], self._eos)
+        strict = prefix is not None or decoding.shortest > 0 or decoding.no_repeat > 0
+
+        def run(rows: Sequence[int], limit: int, *, strict: bool) -> dict[int, list[Hypothesis]]:
+            begin = None if prefix is None else [prefix[row] for row in rows]
+            found = self._run([sources[row] for row in rows], begin, limit, decoding, strict=strict)
+            return dict(zip(rows, found, strict=True))
+
+        found = run(range(len(sources)), max(limits), strict=strict)
+        again = [row for row, best in found.items() if any(self._refused(each, limits[row]) for each in best)]
+        for limit in sorted({limits[row] for row in again}):
+            found |= run([row for row in again if limits[row] == limit], limit, strict=True)
+        return [found[row] for row in range(len(sources))]
+
+    def log_probabilities(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """Of each target's tokens and of the end token after them, in nats."""
+        scored = self._model.score_batch(
+            as_words(sources, self._words.source), as_words(targets, self._words.target), max_input_length=0
+        )
+        return [each.log_probs for each in scored]
+
+    def _refused(self, hypothesis: Hypothesis, limit: int) -> bool:
+        return len(hypothesis.tokens) + hypothesis.finished > limit or not self._never.isdisjoint(hypothesis.tokens)
+
+    def _run(
+        self, sources: Sequence[Ids], prefix: Sequence[Ids] | None, limit: int, decoding: Decoding, *, strict: bool
+    ) -> list[list[Hypothesis]]:
+        n_best = min(decoding.n_best, decoding.beam)
+        found = self._model.translate_batch(
+            as_words(sources, self._words.source),
+            None if prefix is None else as_words(prefix, self._words.target),
+            beam_size=decoding.beam,
+            num_hypotheses=decoding.beam if strict else n_best,
+            length_penalty=decoding.length_penalty,
+            no_repeat_ngram_size=decoding.no_repeat,
+            min_decoding_length=min(decoding.shortest, limit),
+            max_decoding_length=limit,
+            max_input_length=0,
+            suppress_sequences=[[self._words.target[index]] for index in sorted(self._never)] if strict else None,
+            return_scores=True,
+            return_end_token=True,
+        )
+        listed = [
+            [self._hypothesis(*each, decoding) for each in zip(one.hypotheses, one.scores, strict=True)]
+            for one in found
+        ]
+        if strict:
+            listed = self._scored(sources, listed, decoding)
+        ranked = (sorted(own, key=lambda each: (not each.finished, -each.score)) for own in listed)
+        return [own[:n_best] for own in ranked]
+
+    def _hypothesis(self, said: list[str], score: float, decoding: Decoding) -> Hypothesis:
+        """Their score is ours: the sum over all tokens and the end token / length ** length_penalty."""
+        tokens = [self._ids[word] for word in said]
+        finished = tokens[-1:] == [self._eos]
+        whole = score * max(1, len(tokens)) ** decoding.length_penalty
+        return Hypothesis(tuple(tokens[:-1] if finished else tokens), score, whole, (), finished)
+
+    def _scored(
+        self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
+    ) -> list[list[Hypothesis]]:
+        """The same with the model's own probabilities."""
+        pairs = [(source, each) for source, own in zip(sources, listed, strict=True) for each in own]
+        scored = iter(self.log_probabilities([source for source, _ in pairs], [list(each.tokens) for _, each in pairs]))
+
+        def anew(each: Hypothesis) -> Hypothesis:
+            length = len(each.tokens) + each.finished
+            chances = tuple(next(scored)[:length])
+            whole = sum(chances)
+            score = whole / max(1, length) ** decoding.length_penalty
+            return Hypothesis(each.tokens, score, whole, chances, each.finished)
+
+        return [[anew(each) for each in own] for own in listed]
+
+
+def convertible(translator: Translator) -> Convertible:
+    source, target = translator.source, translator.target
+    return Convertible(translator.model, source, target, target.eos, translator.about)
+
+
+@torch.inference_mode()
+def compare_translator(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]:
+    """The log-probabilities of two random targets, by the folder and by the model."""
+    draw = torch.Generator().manual_seed(0)
+    rows = random_rows(made.target.size, (8, 4), draw)
+    sources = random_rows(made.source.size, (3, 7), draw)
+    translator = Translator(made.model, made.source, made.target, dict(made.about))
+    theirs = CTranslate2(folder, translator).log_probabilities(sources, rows)
+    rows = [[made.target.bos, *row, made.target.eos] for row in rows]
+    pairs = zip(sources, rows, strict=True)
+    logits = [made.model(torch.tensor([own]), torch.tensor([row[:-1]])) for own, row in pairs]
+    return torch.tensor([chance for row in theirs for chance in row]), log_probabilities(logits, rows)
+
+
+def export_translator(run: Path, translator: Translator, out: Path, *, quantize: str | None = None) -> float:
+    return export(run, convertible(translator), compare_translator, out, quantize=quantize)
+
+
+def load_by_ctranslate2(run: Path) -> Translator:
+    """A translator that searches by CTranslate2, of a folder that was exported for it or of a run.
+
+    A run is exported into its own folder, RUN/ctranslate2, and again when its files change. Raises InputError,
+    MissingError or StorageError.
+    """
+    ct2.library()
+    if (run / OURS).is_file():
+        return _open(run)
+    folder = run / CACHE
+    if not (folder / OURS).is_file() or files.read_json(folder / OURS).get("made_of") != made_of(run):
+        translator = Translator.load(run)
+        ct2.refuse(translator.model.config, where=str(run))
+        files.remove_tree(folder)
+        with filled_then_renamed(folder) as growing:
+            write(growing, convertible(translator), compare_translator, run)
+    return _open(folder)
+
+
+def _open(folder: Path) -> Translator:
+    ours, tokenizers, about = files.read_json(folder / OURS), read_tokenizers(folder), files.read_json(folder / TASK)
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(folder), fix="export it again")
+    with torch.device("meta"):  # its configuration is asked for, and never its weights
+        model = model_from(ours["model"])
+    translator = Translator(model, *tokenizers, about)
+    translator.engine = CTranslate2(folder, translator)
+    return translator
+
+
+def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
+    """That the translator says the same by CTranslate2, in a folder that was exported for this."""
+    other = _open(run)
+    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
+    sentences, settings = sentences or random_sentences(translator.source.size), translator.decoding(beam=1, longest=30)
+    theirs, ours = ([best[0] for best in model.hypotheses(sentences, settings)] for model in (other, translator))
+    unequal = sum(a.tokens != b.tokens for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
+    worst = max(abs(a.score - b.score) for a, b in zip(ours, theirs, strict=True))
+    yield Law("CTranslate2: greedy (scores)", worst, SCORES)
+
+
+ENGINE = Engine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")

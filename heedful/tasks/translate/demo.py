@@ -1,0 +1,71 @@
+"""The demonstration: a translator trained on the phrasebook, used, and looked into, without a download."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from heedful.data.made.phrasebook import phrasebook
+from heedful.data.text.pairs import Corpus, Pairs
+from heedful.run.recipe import override
+from heedful.run.train import Event, train
+from heedful.store import files
+from heedful.tasks.shared.look import draw_text
+from heedful.tasks.translate import TRANSLATE
+from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.use import Translator
+
+PAIRS, TESTED = 60_000, 1_000
+SHOWN = "My brother is going to buy three red apples."
+
+
+def demo_recipe(settings: Sequence[str] = ()) -> TranslateRecipe:
+    """Four minutes of training, whatever the machine: two cores reach 97 % in it, and 85 % where bf16 is emulated."""
+    recipe = TranslateRecipe.model_validate(
+        {
+            "preset": "transformer-small",
+            "model": {"encoder_layers": 3, "decoder_layers": 2, "dropout": 0.0},
+            "data": {"path": "phrasebook", "source": "en", "target": "fr", "vocab_size": 3000},
+            "train": {
+                "minutes": 4.0,
+                "optimizer": "muon",
+                "lr": 3e-3,
+                "warmup": 100,
+                "average": 0.99,
+                "smoothing": 0.0,
+                "eval_every": 160,
+                "eval_sentences": 1000,
+            },
+        }
+    )
+    return override(recipe, settings)
+
+
+def train_demo(out: Path, recipe: TranslateRecipe) -> Iterator[Event]:
+    """Trains on the phrasebook into `out`, yielding what `train` yields."""
+    book = phrasebook(PAIRS, seed=recipe.train.seed)
+    train_pairs, valid, test = (
+        Pairs([source for source, _ in pairs], [target for _, target in pairs], "the phrasebook")
+        for pairs in (book.train, book.valid, book.test)
+    )
+    corpus = Corpus(train_pairs, valid, {"test": test}, "made", source="en", target="fr")
+    return train(TRANSLATE, recipe, out, corpus=corpus)
+
+
+def examples(out: Path) -> list[tuple[str, str]]:
+    """Five unseen sentences, each of another kind, and what the trained model makes of them."""
+    book = phrasebook(PAIRS, seed=1)
+    first: dict[str, str] = {}
+    for source, _ in book.test:
+        first.setdefault(book.kinds[source], source)
+    kinds = ("date", "price", "wh_question", "pronoun", "relative")
+    sources = [first[kind] for kind in kinds if kind in first]
+    return list(zip(sources, Translator.load(out).translate(sources), strict=True))
+
+
+def pictures(out: Path) -> tuple[Path, Path]:
+    """A picture of the cross-attention and a page of all attention, written into the run's folder."""
+    looked = look_at_translation(Translator.load(out), SHOWN)
+    paths = out / "plots" / "attention.png", out / "plots" / "attention.html"
+    for path in paths:
+        files.write_bytes(path, draw_text(looked, path.suffix.removeprefix(".")))
+    return paths

@@ -1,0 +1,60 @@
+"""The laws that a translator must keep."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.decode.search import beam, greedy
+from heedful.models import RNN, Transducer
+from heedful.run.task import Law
+from heedful.tasks.shared.probes import CausalProbe, random_sentences
+from heedful.tasks.translate.use import Translator
+
+
+class TranslationProbe(CausalProbe):
+    """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
+
+    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
+        self.source, self.segments, self.options = source, segments, options
+        found = greedy(model, source, segments, **options)
+        self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
+        target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
+        segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
+        match model:
+            case Transducer():
+                embedding = model.lm.embed.tokens
+            case RNN():
+                embedding = model.target
+            case _:
+                embedding = model.target.tokens
+        inputs = (self.source, target, self.segments, segments)
+        super().__init__(model, inputs, target, segments > 0, embedding)
+
+    @torch.no_grad()
+    def cached(self) -> Tensor:
+        state = self.model.start(self.source, self.segments)
+        steps = []
+        for tokens in self.target.unbind(1):
+            logits, state = self.model.step(tokens, state)
+            steps.append(logits)
+        return torch.stack(steps, 1)
+
+    def searched(self) -> tuple[str, float]:
+        one = greedy(self.model, self.source, self.segments, **self.options)
+        other = beam(self.model, self.source, self.segments, beam=1, **self.options)
+        unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
+        return "beam 1 = greedy (different tokens)", float(unequal)
+
+    def alone(self, row: int) -> Tensor:
+        return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+
+
+def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
+    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
+    source, segments = translator.padded(sentences or random_sentences(translator.source.size))
+    own = translator.target
+    options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
+    yield from TranslationProbe(translator.model, source, segments, pad=own.pad, options=options).laws()

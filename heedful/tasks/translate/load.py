@@ -1,0 +1,22 @@
+"""A translator from a run's folder, by its own search or by another library's."""
+
+from pathlib import Path
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError
+from heedful.tasks.translate.use import Translator
+
+ENGINES = ("ctranslate2",)
+
+
+def load_translator(run: Path, *, device: str = "cpu", engine: str | None = None) -> Translator:
+    """Raises InputError for an engine that is not known, or that does not serve this device."""
+    if engine is None:
+        return Translator.load(run, device=device)
+    if engine not in ENGINES:
+        raise unknown_key(engine, [*ENGINES], where="engine")
+    if device != "cpu":
+        raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
+    from heedful.tasks.translate.ctranslate2 import load_by_ctranslate2
+
+    return load_by_ctranslate2(run)

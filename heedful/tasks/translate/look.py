@@ -1,0 +1,51 @@
+"""Looking inside a translation: which tokens looked at which, in every layer and head."""
+
+from collections.abc import Sequence
+
+import torch
+
+from heedful.errors import InputError
+from heedful.look.record import record
+from heedful.models import Transducer
+from heedful.run.task import Looked
+from heedful.tasks.shared.look import TextLook, draw_text, readable_pieces
+from heedful.tasks.translate.cli import TranslationLook
+from heedful.tasks.translate.use import Translator
+
+
+def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
+    looked = look_at_translation(translator, text, target=options.target, layers=options.layer or "*")
+    picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
+    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
+    return Looked(picture, f"{text}\n  -> {looked.text}", facts)
+
+
+def look_at_translation(
+    translator: Translator, text: str, *, target: str | None = None, layers: str | Sequence[str] = "*"
+) -> TextLook:
+    """Translates `text` (or takes `target` as its translation) and records who looked at whom on the way.
+
+    `layers` chooses by name, such as "decoder.*.cross_attention". Raises InputError for an empty text.
+    """
+    ((ids,), _) = translator.encode([text])
+    if not ids:
+        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
+    if target is None:
+        said = list(translator.hypotheses([ids], translator.decoding())[0][0].tokens)
+    else:
+        said = [*translator.begin, *translator.target.encode([target])[0]]
+    device = translator.model.head.weight.device
+    source, segments = (part.to(device) for part in translator.padded([ids]))
+    begin, end = translator.target.bos, translator.target.eos
+    read = torch.tensor([[begin, *said]], device=device)
+    alone = isinstance(translator.model, Transducer)
+    queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
+    with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
+        translator.model(source, read, segments, torch.ones_like(read))
+    return TextLook(
+        translator.target.decode(said),
+        readable_pieces(translator.source, source[0].tolist()),
+        readable_pieces(translator.target, [begin, *said]),
+        readable_pieces(translator.target, [*said, end]),
+        {name: recording.weights(name)[0] for name in recording.names},
+    )

@@ -1,0 +1,74 @@
+"""Pairs of token ids: what stands around them, and their cross-entropy."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+from heedful.models import Transducer, TranslationModel
+from heedful.training.loss import Loss, linear_cross_entropy
+
+Ids = list[int]
+
+
+def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float) -> Loss:
+    """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them."""
+    if isinstance(model, Transducer) and model.config.input_loss:
+        return whole_cross_entropy(model, batch, smoothing=smoothing)
+    return cross_entropy(model, batch, smoothing=smoothing)
+
+
+def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
+    """What begins a target and ends both sides. Raises InputError where a source ends otherwise."""
+    after = around.get("after", [target.eos])
+    if after != [target.eos]:
+        what = f"its sources end with the tokens {after}, and its targets with {target.eos}"
+        raise InputError(what, where=where, fix="start from another model")
+    return Ends(target.bos, target.eos)
+
+
+def framed(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
+    """With what stands before every source and begins every target."""
+    before, begin = around.get("before", []), around.get("begin", [])
+    return [([*before, *source], [*begin, *target]) for source, target in pairs]
+
+
+def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
+    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
+    device = model.head.weight.device
+    source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
+    hidden = model.hidden(source, target_in, source_segments, target_segments)
+    real = target_segments > 0
+    return Loss(_summed(model, hidden[real], target_out[real], smoothing), int(real.sum()))
+
+
+def whole_cross_entropy(model: Transducer, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
+    """The same in value; its gradient is also that of the source's tokens but the first, by the model's weight for
+    them (Liu et al. 2018, section 4.2.3)."""
+    device = model.head.weight.device
+    source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
+    hidden = model.whole(source, target_in, source_segments, target_segments)
+    S, real = source.shape[1], target_segments > 0
+    follows = (source_segments[:, 1:] == source_segments[:, :-1]) & (source_segments[:, 1:] > 0)
+    of_source = _summed(model, hidden[:, : S - 1][follows], source[:, 1:][follows], smoothing)
+    total = _summed(model, hidden[:, S:][real], target_out[real], smoothing)
+    return Loss(total + model.config.input_loss * (of_source - of_source.detach()), int(real.sum()))
+
+
+def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothing: float) -> Tensor:
+    return linear_cross_entropy(hidden, model.head.weight, model.head.bias, following, smoothing=smoothing)
+
+
+@torch.inference_mode()
+def target_nats(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends = OUR_ENDS) -> tuple[float, int]:
+    """The summed cross-entropy of the targets in nats, and their tokens with their ends; a pair of which a side is
+    empty counts nothing."""
+    filled = [pair for pair in pairs if all(pair)]
+    longest = max((len(side) + 1 for pair in filled for side in pair), default=0)
+    batches = bucket_rows(filled, range(len(filled)), tokens=max(4096, longest), ends=ends)
+    losses = [cross_entropy(model, batch) for batch in batches]
+    return sum(float(each.total) for each in losses), sum(each.count for each in losses)

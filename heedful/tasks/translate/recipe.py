@@ -1,0 +1,34 @@
+"""What a recipe of a translator says."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.run.recipe import Presets, Recipe
+from heedful.run.task import Lazy
+from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedData
+
+
+class PairsData(TokenizedData):
+    """Where the pairs of texts are, and how they become tokens."""
+
+    source: str = Field("", description="the language, column or key to translate from")
+    target: str = Field("", description="the language, column or key to translate to")
+    joint: bool = Field(True, description="one vocabulary for both sides")
+    longest: int = Field(200, ge=8, description="tokens of a side; pairs with more are left out of training")
+    scores: Literal["bleu", "rouge"] = Field(
+        "bleu", description="BLEU and chrF, of translations; or ROUGE, of summaries"
+    )
+    cut: bool = Field(False, description="longer sources, such as documents, lose their end, in training and in use")
+
+
+class TranslateRecipe(Recipe):
+    PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
+    PURPOSE: ClassVar = "Translates {source} to {target}."  # these two are for the model card
+    EXAMPLE: ClassVar = "A sentence in {source}."
+
+    task: str = "translate"
+    preset: str = Field("transformer-small", description="the size of the model")
+    data: PairsData = PairsData()
+    train: PackedTrain = PackedTrain()
+    decode: DecodeSection = DecodeSection()

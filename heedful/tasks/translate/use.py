@@ -1,0 +1,322 @@
+"""Translating, with a model that has learnt to."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.apply.inference import for_inference
+from heedful.core.seeds import counter_seed
+from heedful.data.batches import by_length, pad
+from heedful.data.text.pairs import Pairs, read_pairs, read_parallel
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.processes import Processes
+from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
+from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.errors import InputError
+from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
+from heedful.models import TranslationModel
+from heedful.run.folder import read_run
+from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.lengths import check_places, cut_at, most_places
+from heedful.tasks.shared.served import refuse_other
+from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.losses import ends_of, framed, target_nats
+
+Ids = list[int]
+Searched = tuple[list[Ids], Decoding, list[Ids] | None, list[int]]  # sources, how, prefixes, and their numbers
+SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
+WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
+
+
+class Translation(NamedTuple):
+    """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
+    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read."""
+
+    source: str
+    text: str
+    score: float
+    hypotheses: list[tuple[str, float]]
+    cut: int = 0
+
+
+@runtime_checkable
+class SearchEngine(Protocol):
+    """What searches in place of the model: another library, that has it in a form of its own."""
+
+    def search(
+        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
+
+
+class Translator:
+    """A trained model, its tokenizers, and how it searches unless told otherwise.
+
+    With an `engine` it searches, and can nothing else: the model has a configuration then, and no weights.
+    """
+
+    def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
+        self.model = model.eval()
+        self.source, self.target, self.about = source, target, about
+        self.engine: SearchEngine | None = None
+        self.processes: Processes | None = None
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        model, source, target, about = read_run(Path(run))
+        refuse_other(about, run, "translate", "translation")
+        return cls(for_inference(model.to(device)), source, target, about)
+
+    def translate(
+        self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+    ) -> list[str]:
+        """The best translation of each text, searched for as `Decoding` says."""
+        return [translation.text for translation in self.search(texts, prefix=prefix, **settings)]
+
+    def search(
+        self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+    ) -> list[Translation]:
+        """The translations of each text, with scores. `prefix`: how each one must begin."""
+        decoding = self.decoding(**settings)
+        ids, beyond = self.encode(texts)
+        forced = None if prefix is None else self.target.encode(prefix)
+        found = self.hypotheses(ids, decoding, forced)
+        made = []
+        for text, best, cut in zip(texts, found, beyond, strict=True):
+            tokens = [hypothesis.tokens for hypothesis in best]
+            read = [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
+            listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
+            made.append(Translation(text, *listed[0], listed, cut))
+        return made
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
+        """Each source's tokens, as many as were read in training where those were cut, and how many there are
+        beyond."""
+        ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
+        return cut_at(ids, self.about.get("longest_source"))
+
+    @property
+    def marked(self) -> bool:
+        """Whether it reads and says "<mask>" and the like as the marks that they name: a denoiser does."""
+        return "noise" in self.about
+
+    @property
+    def metric(self) -> Metric:
+        """What its translations are scored by."""
+        return METRICS[self.about.get("scores", "bleu")]
+
+    @property
+    def around(self) -> tuple[Ids, Ids]:
+        """What stands before a source, and after it."""
+        return self.about.get("before", []), self.about.get("after", [self.source.eos])
+
+    def padded(self, sentences: Sequence[Ids]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
+        """(ids, segments) of sources, as the model reads them."""
+        before, after = self.around
+        return pad(sentences, before=before, after=after, filler=self.source.pad)
+
+    @property
+    def begin(self) -> Ids:
+        """What every target begins with."""
+        return self.about.get("begin", [])
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """What is never said."""
+        return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
+
+    def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
+        """How it searches: as these settings say, and otherwise as task.json does."""
+        return Decoding(**{**self.about.get("decode", {}), **settings})
+
+    def hypotheses(
+        self, ids: Sequence[Ids], decoding: Decoding, forced: Sequence[Ids] | None = None
+    ) -> list[list[Hypothesis]]:
+        """Searches for all sentences, in batches of like length, and hands the results back in the order given."""
+        out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
+        filled = [i for i, sentence in enumerate(ids) if sentence]
+        width = max(decoding.beam, decoding.samples, 1)
+        sources, shared = [ids[i] for i in filled], self.processes
+        groups = by_length(sources, max(256, SEARCH_TOKENS // width))
+        tokens = sum(len(source) + 1 for source in sources)
+        if shared is not None and tokens * width >= WORTH:  # as many batches for each, of about as many tokens
+            wanted = -(-len(groups) // shared.count) * shared.count
+            tokens //= wanted
+            while len(groups := by_length(sources, tokens)) > wanted:
+                tokens += tokens // 20 + 1
+        batches = []
+        for group in groups:
+            rows = [filled[i] for i in group]
+            begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
+            batches.append(([ids[i] for i in rows], decoding, begin, rows))
+        found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
+        for (*_, rows), best in zip(batches, found, strict=True):
+            for i, one in zip(rows, best, strict=True):
+                out[i] = one
+        return out
+
+    @contextmanager
+    def in_processes(self, count: int) -> Iterator[None]:
+        """Within it so many processes of one thread each search, on Linux and a CPU, where there is more than a batch:
+        faster for files. The model is as it was when it began, and another thread must not hold a lock then."""
+        on_cpu = next(self.model.parameters()).device.type == "cpu"
+        if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
+            yield
+            return
+        self.processes = Processes(self._search, count)
+        try:
+            yield
+        finally:
+            self.processes.close()
+            self.processes = None
+
+    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
+        sentences, decoding, prefix, numbers = batch
+        model: Any = self.model  # a Transformer or an RNN: the search knows neither
+        limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
+        places = most_places(model.config)
+        limits = limits if places is None else [min(limit, places) for limit in limits]
+        if self.engine is not None:
+            if self.begin or decoding.forced_eos:
+                what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+                raise InputError(what, fix="leave out the engine")
+            before, after = self.around
+            whole = [[*before, *ids, *after] for ids in sentences]
+            return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
+        device = next(model.parameters()).device
+        source, segments = (part.to(device) for part in self.padded(sentences))
+        rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
+        if decoding.forced_eos and decoding.longest is not None:
+            rules.append(Certain(decoding.longest - 1, self.target.eos))
+        rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
+        if decoding.repetition_penalty != 1:
+            rules.append(RepetitionPenalty(decoding.repetition_penalty))
+        common: dict[str, Any] = {
+            "bos": self.target.bos,
+            "eos": self.target.eos,
+            "longest": limits,
+            "shortest": decoding.shortest,
+            "forbidden": self.forbidden,
+            "rules": rules,
+            "prefix": prefix,
+            "length_penalty": decoding.length_penalty,
+        }
+        if decoding.samples:
+            return sample(
+                model,
+                source,
+                segments,
+                seed=[counter_seed(decoding.seed, i) for i in numbers],
+                samples=decoding.samples,
+                temperature=decoding.temperature,
+                top_k=decoding.top_k or None,
+                top_p=decoding.top_p,
+                min_p=decoding.min_p,
+                **common,
+            )
+        if decoding.beam == 1:
+            return [[best] for best in greedy(model, source, segments, **common)]
+        n_best = min(decoding.n_best, decoding.beam)
+        return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
+
+    def evaluate(
+        self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
+    ) -> tuple[Scores | Rouge, list[Translation]]:
+        """The scores of the translations of `pairs`, and the translations."""
+        made = self.search(pairs.source, **settings)
+        texts = [translation.text for translation in made]
+        return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
+
+    def loss(self, pairs: Pairs) -> float:
+        """Nats a token of the first references. Raises InputError for texts that the model has not the places for, or a
+        model whose sources end otherwise than its targets."""
+        sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
+        whole = framed([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
+        if (places := most_places(self.model.config)) is not None:
+            check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
+        nats, tokens = target_nats(self.model, whole, ends_of(self.target, self.about))
+        return nats / tokens
+
+
+class Translated(TypedDict):
+    """An answer as a record."""
+
+    source: str
+    text: str
+    score: float
+    hypotheses: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions:
+    """`decoding` are those keys of `Decoding` that are to be other than the model's own."""
+
+    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    prefix: str | None = None
+
+
+def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
+    for found in searched(translator, texts, options):
+        yield as_record(found)
+
+
+def searched(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> list[Translation]:
+    """Of n best, the beam is at least as wide."""
+    settings = options.decoding
+    if settings.get("n_best", 1) > 1 or "beam" in settings:
+        width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
+        settings = {**settings, "beam": width}
+    forced = None if options.prefix is None else [options.prefix] * len(texts)
+    return translator.search(texts, prefix=forced, **settings)
+
+
+def as_record(found: Translation) -> Translated:
+    listed = [{"text": text, "score": score} for text, score in found.hypotheses]
+    return {"source": found.source, "text": found.text, "score": found.score, "hypotheses": listed}
+
+
+ASK = Ask(translate_texts, TranslateOptions)
+
+
+def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
+    """On a pair of files, or on the test sets of data as for training."""
+    source, target = options.source, options.target
+    if options.data is not None:
+        about = translator.about
+        tests = read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
+    elif source is not None and target is not None:
+        tests = {Path(source).name: read_pairs(source, target)}
+    else:
+        raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+    settings = DecodingOptions()
+    if options.beam is not None:
+        settings["beam"] = options.beam
+    if options.length_penalty is not None:
+        settings["length_penalty"] = options.length_penalty
+    with translator.in_processes(torch.get_num_threads()):
+        for name, pairs in tests.items():
+            scores, made = translator.evaluate(pairs, bootstrap=options.bootstrap, **settings)
+            loss = {"loss": translator.loss(pairs)} if translator.target.ours and options.engine is None else {}
+            found = loss | {key: value for key, value in asdict(scores).items() if value is not None}
+            cut = sum(one.cut > 0 for one in made)
+            notes = (f"sources that were too long, their last tokens not read: {cut:,}",) if cut else ()
+            yield Scored(name, found, f"{len(pairs):,} pairs, {scores}", notes)
+
+
+def translator_facts(saved: Saved) -> dict[str, Any]:
+    assert saved.tokenizers is not None
+    about, decode = saved.about, saved.about.get("decode", {})
+    return {
+        "task": f"translate {about['source']} to {about['target']}",
+        "vocabulary": saved.tokenizers[1].size,
+        "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
+    }

@@ -1,0 +1,219 @@
+"""The one training loop.
+
+`fit` is a generator: it yields after each optimizer step, and whoever runs it logs, measures, saves or stops in
+the body of a `for`. Everything random comes from counters, (seed, epoch) for the order of the data and (seed,
+epoch, batch, row) for dropout, so that a training that was interrupted goes on with the numbers it would have had,
+and on another number of ranks each row meets the same ones. (A graphics processor's dropout is keyed by step and
+rank: drawing a row at a time would be slow there.)
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from heedful.core import dropout
+from heedful.core.seeds import counter_seed
+from heedful.errors import NonFiniteError
+from heedful.training.loss import Loss
+from heedful.training.optim import Average, Optimizer, schedule
+from heedful.training.ranks import Ranks
+
+Batch = TypeVar("Batch", bound=tuple[Any, ...])
+ALONE = Ranks()
+NON_FINITE_FIX = "lower train.lr, train in fp32, or go on with --set train.non_finite=skip"
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """What the loop needs of a task. A batch is a named tuple: its tensors and lists have an entry for each row, and
+    all else in it, a number or None, is the whole batch's."""
+
+    def batches(self, epoch: int, model: Any) -> Sequence[Any]:
+        """Those of an epoch, in order. They may come of the model, as it is when the epoch begins."""
+
+    def loss(self, model: Any, batch: Any) -> Loss: ...
+
+
+def row_count(batch: Sequence[Any]) -> int:
+    """How many rows a batch has."""
+    return next(len(part) for part in batch if isinstance(part, Tensor | list))
+
+
+def rows_of(batch: Batch, rank: int, ranks: int) -> Batch:
+    """The rows that are `rank`'s of `ranks` that share this batch: one after another, in turn."""
+    shared = (part[rank::ranks] if isinstance(part, Tensor | list) else part for part in batch)
+    return type(batch)(*shared)
+
+
+class Kept:
+    """A task whose batches are made once an epoch, and kept until another epoch is asked for."""
+
+    def __init__(self, task: Trainable) -> None:
+        self.task = task
+        self._made: tuple[int, Sequence[Any]] | None = None
+
+    def batches(self, epoch: int, model: Any) -> Sequence[Any]:
+        if self._made is None or self._made[0] != epoch:
+            self._made = epoch, self.task.batches(epoch, model)
+        return self._made[1]
+
+    def loss(self, model: Any, batch: Any) -> Loss:
+        return self.task.loss(model, batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When training ends: the first of these that is given and reached."""
+
+    steps: int | None = None
+    epochs: float | None = None
+    minutes: float | None = None
+
+    def progress(self, state: "State", steps_per_epoch: int) -> float:
+        parts = [0.0]
+        if self.steps is not None:
+            parts.append(state.step / self.steps)
+        if self.epochs is not None:
+            parts.append(state.step / math.ceil(self.epochs * steps_per_epoch))
+        if self.minutes is not None:
+            parts.append(state.seconds / (60 * self.minutes))
+        return max(parts)
+
+
+@dataclass
+class State:
+    """Where a training stands: with the weights and the optimizer, all that going on needs."""
+
+    model: Any  # an nn.Module that the task's loss knows
+    optimizer: Optimizer
+    average: Average
+    seed: int
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0  # how many batches of this epoch are done
+    tokens: int = 0
+    seconds: float = 0.0  # spent training, measuring and saving left out
+    left_out: list[list[int]] = field(default_factory=list)  # [epoch, batch] that are never to be tried again
+    # Models that a loss or a batch is made with beside the one that learns: they stay as they are, and are not saved.
+    companions: Mapping[str, nn.Module] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for companion in self.companions.values():
+            companion.eval().requires_grad_(False)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one optimizer step was."""
+
+    step: int
+    epoch: int
+    loss: float  # the mean over what the batch counts, in nats
+    count: int
+    norm: float  # of the gradient, before clipping
+    lr: float  # the share of the peak
+    progress: float  # 0 to 1
+    seconds: float = field(repr=False)  # of training so far
+    signal: int = 0  # that one of the ranks was sent, and on which all agree; 0: none
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A step that was not made, because its loss or a gradient was not finite."""
+
+    error: NonFiniteError
+    batch: list[int]  # [epoch, batch]
+
+
+def fit(
+    task: Trainable,
+    state: State,
+    budget: Budget,
+    *,
+    accumulate: int = 1,
+    ranks: Ranks = ALONE,
+    tolerant: bool = False,
+    signal: Callable[[], int] = lambda: 0,
+) -> Iterator[Step | Skipped]:
+    """Trains until the budget is used up, yielding after each step.
+
+    Where a loss or a gradient is NaN or infinite the weights are not touched: raises NonFiniteError, or, `tolerant`,
+    leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before going on.
+    `signal` tells of a wish to leave, which comes out at the next step.
+    """
+    state.model.train()
+    task = task if isinstance(task, Kept) else Kept(task)
+    begin = time.perf_counter()
+    while True:
+        batches = task.batches(state.epoch, state.model)
+        if state.batch >= len(batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            continue
+        progress = budget.progress(state, -(-len(batches) // accumulate))
+        if progress >= 1:
+            return
+        group = batches[state.batch : state.batch + accumulate]
+        if [state.epoch, state.batch] in state.left_out:
+            state.batch += len(group)
+            continue
+        total, count = _gradients(task, state, group, ranks)
+        now = time.perf_counter()
+        spent, begin = now - begin, now
+        everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
+        state.optimizer.sum(ranks)
+        mean = sum(each[0] for each in everyone) / sum(each[1] for each in everyone)
+        count = int(sum(each[1] for each in everyone))
+        norm = state.optimizer.norm(count)
+        if not math.isfinite(mean) or not math.isfinite(norm):
+            error = non_finite(state, mean)
+            if not tolerant:
+                raise error
+            state.optimizer.zero()
+            skipped = [state.epoch, state.batch]
+            state.batch += len(group)
+            yield Skipped(error, skipped)
+            continue
+        state.step += 1
+        share = schedule(state.optimizer.config, state.step, progress)
+        state.optimizer.step(share, norm)
+        state.average.update(state.optimizer.masters, state.step)
+        state.batch += len(group)
+        state.tokens += count
+        now = time.perf_counter()
+        state.seconds = everyone[0][3] + now - begin
+        asked = int(max(each[2] for each in everyone))
+        yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked)
+        begin = time.perf_counter()
+
+
+def _gradients(task: Trainable, state: State, group: Sequence[Any], ranks: Ranks) -> tuple[float, int]:
+    """Adds up the gradients of this rank's rows of the batches; their loss, and how many it is a sum over."""
+    total, count = torch.zeros((), device=next(state.model.parameters()).device), 0
+    torch.manual_seed(counter_seed(state.seed, "step", state.step, ranks.rank))
+    for number, batch in enumerate(group, state.batch):
+        own = range(ranks.rank, row_count(batch), ranks.size)
+        if not own:
+            continue
+        with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
+            loss = task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
+        loss.total.backward()
+        state.optimizer.collect()
+        total += loss.total.detach()
+        count += loss.count
+    return float(total), count
+
+
+def non_finite(state: State, loss: float) -> NonFiniteError:
+    """Names what is not finite: the first such gradient, or the loss itself."""
+    for name, master in zip(state.optimizer.names, state.optimizer.masters, strict=True):
+        if master.grad is not None and not master.grad.isfinite().all():
+            what = f"the gradient of {name} is not finite (loss {loss:g})"
+            break
+    else:
+        what = f"the loss is {loss:g}"
+    return NonFiniteError(what, where=f"step {state.step + 1}", fix=NON_FINITE_FIX)

@@ -1,0 +1,162 @@
+"""Optimizers with float32 master weights, schedules, and the average of the weights.
+
+A model may hold its parameters in bf16. The optimizer then keeps float32 masters: gradients are added up and
+steps are made in float32, and the model gets the rounded result.
+"""
+
+import copy
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from heedful.core.init import NORMS
+from heedful.training.muon import Muon
+from heedful.training.ranks import Ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    optimizer: Literal["adam", "muon"] = "adam"
+    lr: float = 1e-3  # at the peak of the schedule
+    betas: tuple[float, ...] = (0.9, 0.98)
+    eps: float = 1e-9
+    weight_decay: float = 0.0
+    muon_lr: float = 0.02  # of the matrices inside blocks, where the optimizer is muon
+    clip: float = 1.0  # the largest norm of the whole gradient; 0: no limit
+    schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "inverse_sqrt"
+    warmup: int = 400  # steps
+
+
+def schedule(config: OptimConfig, step: int, progress: float) -> float:
+    """The share of the peak learning rate at `step` (from 1), `progress` (0 to 1) through the training.
+
+    Warming up takes `warmup` steps, or a tenth of the training where that is less.
+    "inverse_sqrt" is Vaswani et al. 2017, equation 3, which needs no end; the others come down to zero at the end.
+    """
+    warm = min(1.0, max(step / max(1, config.warmup), progress * 10))
+    match config.schedule:
+        case "inverse_sqrt":
+            return warm * min(1.0, math.sqrt(max(1, config.warmup) / step))
+        case "cosine":
+            return warm * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        case "linear":
+            return warm * (1 - min(1.0, progress))
+        case "constant":
+            return warm
+
+
+class Optimizer:
+    def __init__(self, model: nn.Module, config: OptimConfig) -> None:
+        self.config = config
+        self.names, self.params = map(list, zip(*model.named_parameters(), strict=True))
+        self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.params]
+        matrices = _block_matrices(model) if config.optimizer == "muon" else set()
+        self.parts: list[tuple[torch.optim.Optimizer, float]] = []
+        others = [m for name, m in zip(self.names, self.masters, strict=True) if name not in matrices]
+        beta1, beta2 = config.betas
+        adam = torch.optim.AdamW(
+            others, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
+        )
+        self.parts.append((adam, config.lr))
+        if matrices:
+            inside = [m for name, m in zip(self.names, self.masters, strict=True) if name in matrices]
+            muon = Muon(inside, lr=config.muon_lr, weight_decay=config.weight_decay)
+            self.parts.append((muon, config.muon_lr))
+
+    def collect(self) -> None:
+        """Adds the model's gradients to the masters' and frees them, so that bf16 never holds a sum of several."""
+        for param, master in zip(self.params, self.masters, strict=True):
+            if param is master or param.grad is None:
+                continue
+            master.grad = param.grad.float() if master.grad is None else master.grad.add_(param.grad)
+            param.grad = None
+
+    def sum(self, ranks: Ranks) -> None:
+        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing, and to what stands still
+        nobody does."""
+        if ranks.size > 1:
+            for param, master in zip(self.params, self.masters, strict=True):
+                if param.requires_grad and master.grad is None:
+                    master.grad = torch.zeros_like(master)
+            ranks.sum([master.grad for master in self.masters if master.grad is not None])
+
+    def norm(self, count: int) -> float:
+        """Divides the summed gradients by `count`; the norm of the result over all parameters."""
+        grads = [m.grad for m in self.masters if m.grad is not None]
+        torch._foreach_div_(grads, float(count))
+        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
+
+    def step(self, share: float, norm: float) -> None:
+        """One step at this share of the peak learning rate, the gradient clipped by its norm."""
+        grads = [m.grad for m in self.masters if m.grad is not None]
+        if self.config.clip and norm > self.config.clip:
+            torch._foreach_mul_(grads, self.config.clip / norm)
+        for part, lr in self.parts:
+            for group in part.param_groups:
+                group["lr"] = lr * share
+            part.step()
+        rounded = [(p, m) for p, m in zip(self.params, self.masters, strict=True) if p is not m]
+        if rounded:
+            with torch.no_grad():
+                torch._foreach_copy_([p for p, _ in rounded], [m for _, m in rounded])
+        self.zero()
+
+    def zero(self) -> None:
+        for param, master in zip(self.params, self.masters, strict=True):
+            param.grad = master.grad = None
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the optimizers remember, a tensor a name: PARAMETER/KEY."""
+        tensors = {}
+        for part, _ in self.parts:
+            for name, master in zip(self.names, self.masters, strict=True):
+                for key, value in part.state.get(master, {}).items():
+                    tensors[f"{name}/{key}"] = value if isinstance(value, Tensor) else torch.tensor(value)
+        return tensors
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Takes back what `state` gave. Raises KeyError for a name that is not a parameter's."""
+        masters = dict(zip(self.names, self.masters, strict=True))
+        owner = {id(m): part for part, _ in self.parts for group in part.param_groups for m in group["params"]}
+        for name, value in tensors.items():
+            parameter, _, key = name.rpartition("/")
+            master = masters[parameter]
+            owner[id(master)].state[master][key] = value.to(master.device)  # the count of steps too, for a fused step
+
+    def load_masters(self, tensors: dict[str, Tensor]) -> None:
+        """Sets the float32 weights, and the model's as their rounded copies."""
+        with torch.no_grad():
+            for name, param, master in zip(self.names, self.params, self.masters, strict=True):
+                master.copy_(tensors[name])
+                if param is not master:
+                    param.copy_(master)
+
+
+def _block_matrices(model: nn.Module) -> set[str]:
+    """The names of the matrices that Muon may turn: linear maps inside blocks, not embeddings and not the output."""
+    return {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and not isinstance(module, NORMS) and ".blocks." in f".{name}"
+    }
+
+
+class Average:
+    """An exponential average of the weights, which is what gets measured and kept (Polyak and Juditsky 1992).
+
+    The rate grows with the steps made, so that the first weights are forgotten; with `decay` 0 it is the weights
+    themselves, in float32.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.model: Any = copy.deepcopy(model).float().eval().requires_grad_(False)
+        self.decay = decay
+
+    @torch.no_grad()
+    def update(self, masters: Iterable[Tensor], step: int) -> None:
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.model.parameters()), list(masters), 1 - decay)

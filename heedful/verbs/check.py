@@ -1,0 +1,54 @@
+"""The laws that a model must keep, checked on the user's own model, each with its figure: those of its task, that
+saving loses nothing, and that another engine says the same."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError, MissingError
+from heedful.exchange.ctranslate2 import SCORES, unserved
+from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
+from heedful.run.task import Law, Task
+from heedful.store.checkpoint import verify
+from heedful.store.files import read_json
+from heedful.tasks.load import row_of_run
+
+
+def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
+    """Checks the folder and its model, law by law. `texts` are what to check on; without any, random tokens are."""
+    if not run.is_dir():
+        raise MissingError("no such folder", where=str(run), fix="check the path")
+    folders = sorted(run.glob("checkpoints/step-*"))
+    damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
+    yield Law(f"{len(folders)} checkpoints verify (damaged files)", float(len(damaged)), 0.0, damaged)
+    row = row_of_run(run)
+    served = row.served().load(run)
+    yield from row.laws()(served, texts)
+    yield Law("save then load", _saved_and_loaded(row, run, served), 0.0)
+    yield from _by_ctranslate2(row, run, served, texts)
+
+
+def _by_ctranslate2(row: Task, run: Path, served: Any, texts: Sequence[str]) -> Iterator[Law]:
+    """That the model says the same by CTranslate2, or why that was not asked."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "exported"
+        try:
+            if "ctranslate2" not in row.engines:
+                raise unserved(type(served).__name__, run)
+            engine = row.engines["ctranslate2"]()
+            yield Law("CTranslate2: log-probabilities", engine.export(run, served, folder), SCORES)
+            yield from engine.laws(folder, served, texts)
+        except (InputError, MissingError) as error:
+            yield Law("CTranslate2", None, 0.0, (f"not compared: {error.what}",))
+
+
+def _saved_and_loaded(row: Task, run: Path, served: Any) -> float:
+    own = parameters(served.model)
+    tokenizers = read_tokenizers(run)
+    beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "copy"
+        write_model(folder, served.model, own, beside)
+        other = parameters(row.served().load(folder).model)
+    return max(float((own[name] - other[name]).abs().max()) for name in own)

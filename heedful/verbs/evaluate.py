@@ -1,0 +1,22 @@
+"""What a model is worth on data: the measures of the field, by its task."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError
+from heedful.metrics.names import in_words
+from heedful.run.task import Scored
+from heedful.tasks.load import load_model, row_of_run
+
+
+def evaluate(run: Path, options: Any, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
+    """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
+    row = row_of_run(run)
+    if row.evaluate is None:
+        what = "an encoder without a head says nothing that could be scored"
+        raise InputError(what, fix="heed train classify --from it")
+    served = load_model(run, device=device, engine=engine)
+    for found in row.evaluate()(served, options):
+        told = ", ".join(in_words(key, value) for key, value in found.scores.items()) if found.told is None else None
+        yield found._replace(told=told or found.told)

@@ -1,0 +1,177 @@
+"""Models of the Hugging Face Hub become runs of ours, and runs become folders that other libraries load."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.core.config import unknown_key
+from heedful.core.init import uninitialised
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.exchange.ctranslate2 import unserved
+from heedful.exchange.families import CLASSIFIERS, FAMILIES, Family
+from heedful.exchange.hf import sequence_classifier
+from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
+from heedful.exchange.hf.rules import to_ours, to_theirs
+from heedful.models import config_of, kind_of_config, make_model
+from heedful.run.folder import filled_then_renamed, parameters
+from heedful.run.task import Hub
+from heedful.store import files
+from heedful.store.checkpoint import save_model
+from heedful.tasks import TASKS
+from heedful.tasks.load import row_of_run
+
+TARGETS = ("hf", "ctranslate2")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a folder became. `vocab_size` is None of a model that reads no text."""
+
+    family: str
+    task: str
+    parameters: int
+    vocab_size: int | None
+    out: str
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What a run became, the names of the files, and what loads it. `difference`: of log-probabilities (nats), the
+    largest that was found in the written folder; None where its weights are the run's to the bit."""
+
+    family: str
+    to: str
+    out: str
+    files: tuple[str, ...]
+    loads: str
+    difference: float | None = None
+
+
+def import_model(folder: str | Path, out: str | Path) -> Imported:
+    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, what it reads texts or
+    pictures by.
+
+    All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
+    InputError, MissingError or StorageError; `out` is then as it was.
+    """
+    folder, out = Path(folder), Path(out)
+    if not folder.is_dir():
+        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    where = str(folder / CONFIG)
+    theirs = read_object(folder / CONFIG)
+    if "model_type" not in theirs:
+        raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")
+    if theirs["model_type"] not in FAMILIES:
+        raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
+    found = read_weights(folder)
+    kinds = CLASSIFIERS if theirs["model_type"] in CLASSIFIERS and sequence_classifier.has_head(found) else FAMILIES
+    family = kinds[theirs["model_type"]]
+    tensors = family.whole(found)
+    config = family.config_from_hf(theirs, tensors.keys(), where)
+    with uninitialised(), torch.device("meta"):
+        model = make_model(config)
+    ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
+    beside = _hub_of(config).read(folder, {**family.tokens, **theirs}, config)
+    with filled_then_renamed(out) as growing:
+        save_model(growing, config_of(model), ours, beside)
+    size = sum(tensor.numel() for tensor in ours.values())
+    return Imported(family.name, beside["task.json"]["task"], size, _vocab_size(config), str(out))
+
+
+def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
+    """Makes the folder `out` of a run, for other libraries to load, and reads it back before it is there.
+
+    `quantize`: the type of the weights for CTranslate2, where they are not to be float32. Raises InputError for a model
+    that the target has no words for, and names what it lacks; MissingError or StorageError; `out` is then as it was.
+    """
+    run, out = Path(run), Path(out)
+    if to not in TARGETS:
+        raise unknown_key(to, list(TARGETS), where="--to")
+    if to == "hf" and quantize is not None:
+        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
+    row = row_of_run(run)
+    served = row.served().load(run)
+    if to == "hf":
+        if row.hub is None:
+            kinds = ", ".join(family.name for family in FAMILIES.values())
+            none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
+            raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
+        return _to_hub(run, out, served, row.hub())
+    if to not in row.engines:
+        raise unserved(type(served).__name__, run)
+    engine = row.engines[to]()
+    difference = engine.export(run, served, out, quantize=quantize)
+    names = tuple(sorted(path.name for path in out.iterdir()))
+    return Exported("CTranslate2", to, str(out), names, f"ctranslate2.{engine.kind}({str(out)!r})", difference)
+
+
+def _hub_of(config: Any) -> Hub:
+    """What moves the small files of models with such a configuration."""
+    kind = kind_of_config(config)
+    return next(row.hub for row in TASKS.values() if row.hub is not None and row.hub_kind == kind)()
+
+
+def _to_hub(run: Path, out: Path, served: Any, hub: Hub) -> Exported:
+    config, own = served.model.config, parameters(served.model)
+    family, theirs, beside = _family_of(config, run, served, hub)
+    tensors = to_theirs(family.rules(config), own, where=str(run))
+    with filled_then_renamed(out) as growing:
+        for name, value in {**beside, CONFIG: theirs}.items():
+            data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
+            files.write_bytes(growing / name, data)
+        files.write_bytes(growing / WEIGHTS, packed(tensors))
+        _verify(growing, family, theirs, own)
+        names = tuple(sorted(path.name for path in growing.iterdir()))
+    sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
+    reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
+    loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
+    return Exported(family.name, "hf", str(out), names, loads)
+
+
+def _family_of(config: Any, run: Path, served: Any, hub: Hub) -> tuple[Family, dict[str, Any], dict[str, Any]]:
+    """The family that can say what our configuration says, their config.json, and what stands beside it."""
+    refused: list[InputError] = []
+    for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
+        if not isinstance(config, family.config):
+            continue
+        written = hub.write(run, served)
+        try:
+            return family, family.config_to_hf(config, **written.ids), written.files
+        except InputError as error:
+            refused.append(error)
+    if refused:  # the family that comes nearest lacks the fewest words
+        nearest = min(refused, key=lambda error: len(error.what))
+        raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
+    kinds = ", ".join(family.name for family in FAMILIES.values())
+    what = f"the Hub's families that are known here ({kinds}) have no model like a {type(served.model).__name__}"
+    raise InputError(what, where=str(run))
+
+
+def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
+    """Raises StorageError where what an import would read is not the model that was written."""
+    tensors = family.whole(read_weights(folder))
+    config = family.config_from_hf(read_object(folder / CONFIG), tensors.keys(), str(folder / CONFIG))
+    back = to_ours(family.rules(config), tensors, own, where=str(folder))
+    wrong = [name for name, tensor in own.items() if not back[name].equal(tensor)]
+    if wrong or read_object(folder / CONFIG) != theirs:
+        what = f"{wrong[0] if wrong else CONFIG} reads back as something else"
+        raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
+
+
+def _vocab_size(config: Any) -> int | None:
+    """Of a model that reads texts."""
+    match kind_of_config(config):
+        case "seq2seq":
+            return config.target.vocab_size
+        case "lm" | "encoder":
+            return config.embed.vocab_size
+        case "classifier":
+            return config.body.embed.vocab_size
+        case "clip":
+            return config.text.embed.vocab_size
+        case _:
+            return None

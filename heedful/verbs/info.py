@@ -1,0 +1,50 @@
+"""What a run or a preset is, in a few facts. No model is made."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import unknown_key
+from heedful.models import class_of_config
+from heedful.models.counts import PARAMETERS, VOCABULARY
+from heedful.models.presets import TRANSLATORS
+from heedful.run.folder import read_saved
+from heedful.store.files import read_json
+from heedful.tasks import TASKS, trained
+from heedful.tasks.load import row_of_run, row_saved_as
+
+
+def presets() -> dict[str, Any]:
+    """The rows of all presets, each under the first task that has it."""
+    found: dict[str, Any] = {}
+    for row in trained().values():
+        assert row.recipe is not None
+        own: Mapping[str, Any] = row.recipe().PRESETS()
+        found |= {name: size for name, size in own.items() if name not in found}
+    return found
+
+
+def describe(name: str | None) -> dict[str, Any]:
+    """Facts of a run's folder or a preset; without a name, all presets with their parameter counts."""
+    known = presets()
+    if name is None:
+        return {preset: f"{PARAMETERS[preset]:,} parameters" for preset in known}
+    if name in known:
+        facts = {"preset": name, "parameters": PARAMETERS[name]}
+        return facts | ({"vocabulary": VOCABULARY} if name in TRANSLATORS else {}) | asdict(known[name])
+    folder = Path(name)
+    if not folder.is_dir():
+        raise unknown_key(name, [*known], where="heed info: neither a folder nor a preset")
+    row_of_run(folder)  # says what is wrong where it is none
+    saved = read_saved(folder)
+    row = row_saved_as(saved.about.get("task"), saved.about, where=folder)
+    facts = {"model": class_of_config(saved.config).__name__, "parameters": saved.parameters}
+    facts |= row.facts()(saved)
+    if (folder / "scores.json").is_file():
+        scores = read_json(folder / "scores.json")
+        facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}
+        told = [key for each in TASKS.values() for key in each.headline]
+        for test, own in scores["scores"].items():
+            facts |= {f"{key} on {test}": own[key] for key in dict.fromkeys(told) if key in own}
+    return facts

@@ -1,0 +1,73 @@
+"""Training, as the command line and Python both ask for it: one place decides what is chosen where nothing is said."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from heedful.run.recipe import Recipe, override
+from heedful.run.train import Event
+from heedful.run.train import train as run_training
+from heedful.tasks import TASKS
+from heedful.tasks.recipes import read_recipe, saved_recipe
+
+# How a model is tuned that was imported, and so has no rates of its own (Devlin et al. 2019, appendix A.3).
+TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
+
+
+def planned(
+    recipe: Recipe | str,
+    out: Path,
+    *,
+    data: str | Path | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    preset: str | None = None,
+    start_from: str | Path | None = None,
+    minutes: float | None = None,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+) -> tuple[Recipe, list[str]]:
+    """The recipe of a training into `out`, and lines that tell what was chosen for it.
+
+    `recipe` is one, or the name of a task or of a recipe file; all else overrides it, `settings` (key=value) last. A
+    model is sized for its `minutes` where the task can do that and no size is chosen, and one that begins with an
+    imported model takes that model's usual rates. Raises InputError or MissingError.
+    """
+    made = read_recipe(recipe) if isinstance(recipe, str) else recipe
+    by_file = isinstance(recipe, str) and recipe not in TASKS
+    if resume and data is None and (out / "recipe.yaml").is_file():
+        made = saved_recipe(out)
+    said = made.given | {setting.partition("=")[0] for setting in settings}
+    budget = made.train.minutes if minutes is None and not isinstance(recipe, str) else minutes
+    given: dict[str, Any] = {
+        "data.path": data,
+        "data.source": source,
+        "data.target": target,
+        "preset": preset,
+        "start_from": start_from,
+        "train.minutes": minutes,
+    }
+    told: list[str] = []
+    made = override(made, [f"{key}={_as_yaml(value)}" for key, value in given.items() if value is not None])
+    row = TASKS[made.task]
+    sizes = preset or made.start_from or made.model or any(key.split(".")[0] in ("preset", "model") for key in said)
+    if budget is not None and row.sized is not None and not sizes and not by_file:
+        made, why = row.sized()(made, out)
+        told.append(why)
+    start = Path(made.start_from) if made.start_from else None
+    imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
+    rates = [rate for rate in TUNING if rate.partition("=")[0] not in said]
+    if imported and not by_file and rates:
+        made = override(made, rates)
+        told.append(f"an imported model is tuned with {', '.join(rates)}, unless --set says otherwise")
+    return override(made, settings), told
+
+
+def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
+    """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`."""
+    return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus)
+
+
+def _as_yaml(value: object) -> str:
+    return json.dumps(str(value) if isinstance(value, Path) else value)

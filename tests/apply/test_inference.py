@@ -1,0 +1,256 @@
+"""Linear maps for inference: the same numbers by another kernel; in fewer bits as near as their steps allow, alone as
+together, and swapped everywhere but in embeddings."""
+
+import copy
+import platform
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.apply import inference
+from heedful.apply.inference import MANY, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference, quick_copy
+from heedful.core.onednn import onednn_knows
+from heedful.errors import InputError
+from heedful.look.record import record
+from heedful.models.detr import DETR
+from heedful.models.lm import LM
+from heedful.models.presets import Decoder, language_model
+from heedful.models.vision_presets import DETECTORS, detector
+from heedful.run.folder import parameters
+
+GPT = Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
+LLAMA = Decoder(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
+WIDE = Decoder(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
+
+
+def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
+    made = nn.Linear(K, N, bias=bias)
+    nn.init.normal_(made.weight, std=0.4)
+    return made
+
+
+@pytest.mark.parametrize("kind", [Float32Linear, PackedLinear])
+@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (1, 1), (0,), (40, 10)])
+@pytest.mark.parametrize(("K", "N"), [(20, 37), (400, 501), (400, 500), (1024, 1024)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_thirty_two_bits(kind: type[Float32Linear], shape: tuple[int, ...], K: int, N: int, bias: bool) -> None:
+    """The same in value and in the gradient of what comes in, by the same numbers."""
+    full = linear(K, N, bias)
+    full.weight.data.mul_(min(1.0, 8 * K**-0.5))  # what comes out is of the same size for all
+    weight = full.weight.detach().clone()
+    made, x = kind(full), torch.randn(*shape, K)
+    with torch.inference_mode():
+        expected = nn.functional.linear(x, weight, full.bias)
+        torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(made(x.mT.contiguous().mT), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(made(x), expected) or getattr(made, "twice", False), "but for another layout, to the last bit"
+    assert torch.equal(made.weight.to_dense(), weight)
+    assert made.weight.shape == weight.shape
+    assert made.weight.is_mkldnn == (kind is PackedLinear and K == 1024), "small ones are kept as they are too"
+    assert made.bias is full.bias
+    x.requires_grad_()
+    one = torch.autograd.grad(made(x).square().sum(), x)[0]
+    other = torch.autograd.grad(nn.functional.linear(x, weight, full.bias).square().sum(), x)[0]
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5 * other.abs().amax().item() if len(other) else 0.0)
+    assert torch.equal(one, other) or getattr(made, "twice", False)
+
+
+def test_what_is_not_fixed_keeps_its_parameters() -> None:
+    full = linear(600, 500)
+    made = for_inference(nn.Sequential(full), fixed=False)[0]
+    assert made.weight is full.weight
+    x = torch.randn(40, 600)
+    with torch.inference_mode():
+        before = made(x)
+        full.weight.mul_(2)
+        full.bias.mul_(2)
+        torch.testing.assert_close(made(x), 2 * before)
+    (one,), (other,) = (torch.autograd.grad(m(x).square().sum(), m.weight) for m in (made, full))
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "rows", "size", "other"),
+    [
+        (True, 1, 2200, True),
+        (True, 40, 2200, True),
+        (False, 40, 2200, True),
+        (True, 40, 600, True),
+        (True, 1, 600, False),
+        (True, 1, 100, False),
+        (True, 50, 100, True),
+    ],
+)
+def test_the_kernel_of_thirty_two_bits_is_another(fixed: bool, rows: int, size: int, other: bool) -> None:
+    """Else the swap would be for nothing; but one row of small weights has torch's own."""
+    made = for_inference(nn.Sequential(linear(size, 500)), fixed=fixed)
+    assert isinstance(made[0], PackedLinear) == (fixed and size > 100), "tiny ones are not worth the layout"
+    assert made[0].weight.is_mkldnn == (fixed and size == 2200), "small ones are kept as they are too"
+    with torch.profiler.profile() as seen, torch.no_grad():
+        made(torch.randn(rows, size))
+    names = {event.key for event in seen.key_averages()}
+    assert ("mkldnn::_linear_pointwise" in names) == other
+    assert ("aten::linear" in names) != other
+
+
+@pytest.mark.parametrize("avx2", [False, True])
+@pytest.mark.parametrize("size", [600, 2200])
+@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_many_rows_are_for_mkl_without_avx512(
+    fixed: bool, rows: int, size: int, avx2: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "AVX2", avx2)
+    full, x = linear(size, 500), torch.randn(rows, size)
+    expected = full(x).detach()
+    made = for_inference(nn.Sequential(full), fixed=fixed)
+    with torch.profiler.profile() as seen, torch.no_grad():
+        torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-4)
+    names = {event.key for event in seen.key_averages()}
+    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == MANY)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_bfloat16_is_laid_out_where_the_processor_knows_it(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "onednn_knows", lambda dtype: known and onednn_knows(dtype))
+    full = linear(600, 500).bfloat16()
+    x = torch.randn(3, 600).bfloat16()
+    made = for_inference(nn.Sequential(copy.deepcopy(full)))
+    assert made[0].weight.is_mkldnn == (known and onednn_knows(torch.bfloat16))
+    with torch.no_grad():
+        torch.testing.assert_close(made(x), full(x))
+
+
+@pytest.fixture(params=[True, False], ids=["vnni", "fbgemm"])
+def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of weights in eight bits: both kernels run on any x86."""
+    monkeypatch.setattr(inference, "VNNI", request.param)
+    return 127 if request.param or platform.machine() not in ("x86_64", "AMD64") else 63
+
+
+@pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True), (20, 3, True)])
+def test_eight_bits(K: int, N: int, bias: bool, steps: int) -> None:
+    """What comes out is the product of the rounded numbers, and these are within half a step."""
+    full = linear(K, N, bias)
+    made, x = Int8Linear(full), torch.randn(5, 3, K)
+    x[0, 0] = 0
+    step = full.weight.detach().abs().amax(1, keepdim=True) / steps
+    if steps == 127:
+        assert made.weight.abs().amax(0).eq(127).all(), "all of the range is used"
+        weight = made.weight.t() * made.scale[:, None] * 127
+    else:
+        weight = made(torch.eye(K)).T - made.bias[:, None]
+        weight = (weight / step).round() * step
+        assert weight.abs().amax(1, keepdim=True).allclose(63 * step), "all of the range is used"
+    assert ((weight - full.weight).abs() <= step * 0.501).all()
+    peak = x.abs().amax(-1, keepdim=True).clamp(min=1e-12)
+    rounded = (x / peak * 127).round() * peak / 127
+    expected = nn.functional.linear(
+        rounded.double(), weight.double(), None if full.bias is None else full.bias.double()
+    )
+    torch.testing.assert_close(made(x).double(), expected, rtol=1e-5, atol=1e-5)
+    error = (made(x) - full(x)).square().mean().sqrt() / full(x).square().mean().sqrt()
+    assert 1e-4 < error < 0.02
+
+
+def test_eight_bits_of_inputs_at_their_most(steps: int) -> None:
+    """A kernel that adds up in 16 bits must not run over."""
+    full = linear(256, 8, bias=False)
+    full.weight.data.copy_(torch.ones(8, 256) * torch.tensor([1.0, -1.0] * 4)[:, None])
+    x = torch.ones(3, 256)
+    torch.testing.assert_close(Int8Linear(full)(x), full(x).detach(), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(Int8Linear(full)(-x), full(-x).detach(), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("K", "N", "bias"), [(32, 16, True), (64, 37, False), (96, 100, True)])
+def test_four_bits(K: int, N: int, bias: bool) -> None:
+    full = linear(K, N, bias)
+    made, x = Int4Linear(full), torch.randn(5, 3, K)
+    weight = made(torch.eye(K)).T - (0 if made.bias is None else made.bias[:, None])  # each weight, as it is read
+    groups = full.weight.detach().unflatten(1, (-1, 32))
+    step = (groups.amax(2) - groups.amin(2)) / 15
+    assert ((weight - full.weight).unflatten(1, (-1, 32)).abs() <= step[:, :, None] * 0.6 + 0.01).all()
+    assert len(weight[0, :32].unique()) > 8, "the range is used"
+    error = (made(x) - full(x)).square().mean().sqrt() / full(x).square().mean().sqrt()
+    assert 1e-3 < error < 0.12
+
+
+@pytest.mark.parametrize("rows", [2, 7, 40])
+def test_alone_is_together_to_the_last_bit(rows: int, steps: int) -> None:
+    made, x = Int8Linear(linear(64, 37)), torch.randn(rows, 64)
+    assert torch.equal(torch.cat([made(row[None]) for row in x]), made(x))
+
+
+@pytest.mark.parametrize("row", [GPT, LLAMA, WIDE], ids=["gpt", "llama", "wide"])
+@pytest.mark.parametrize(
+    ("weights", "least", "most"), [("float32", 0.0, 1e-6), ("int8", 1e-3, 0.06), ("int4", 1e-2, 0.4)]
+)
+def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
+    full = LM(language_model(row)).eval()
+    for parameter in full.parameters():
+        std = 0.2 if parameter.dim() == 1 else 1.2 * parameter.shape[-1] ** -0.5
+        nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=std)
+    made = for_inference(for_inference(copy.deepcopy(full)), weights)  # as what was loaded is swapped again
+    made = for_inference(made, weights)
+    assert hasattr(made.stack.blocks[0].self_attention, "query") == (weights == "float32"), "not twice in fewer bits"
+    assert not any(type(module) is nn.Linear for module in made.modules())
+    if weights == "float32":
+        assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
+        assert all(torch.equal(value, full.get_parameter(name)) for name, value in parameters(made).items())
+        packed = [name for name, module in made.named_modules() if isinstance(module, PackedLinear)]
+        assert len(packed) == (9 if row is WIDE else 0)
+        attention = made.stack.blocks[0].self_attention
+        joint, query = attention.joint, attention.query
+        assert joint.out_features == query.out_features + attention.key.out_features + attention.value.out_features
+        assert joint.weight.untyped_storage().data_ptr() == query.weight.untyped_storage().data_ptr(), "once, not twice"
+        if row is not WIDE:
+            assert (made.head.weight is made.embed.tokens.weight) == row.tied
+    assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
+    tokens = torch.randint(0, row.vocab_size, (3, 20))
+    with torch.inference_mode():
+        expected, found = full(tokens), made(tokens)
+        assert least <= (found - expected).square().mean().sqrt() / expected.square().mean().sqrt() < most
+        state = made.start(tokens[:, :8])
+        for t in range(8, 20):
+            logits, state = made.step(tokens[:, t], state)
+            whole = made(tokens[:, : t + 1])[:, -1]
+            assert (logits - whole).abs().max() < 0.05 * whole.abs().max()
+
+
+def test_what_was_joined_and_settled_can_be_watched_and_copied() -> None:
+    model = LM(language_model(GPT)).eval()
+    tokens = torch.randint(0, GPT.vocab_size, (1, 9))
+    expected = model(tokens)
+    for_inference(model)
+    assert model.stack.blocks[0].self_attention.joint is not None
+    with record(model) as seen:
+        assert torch.allclose(model(tokens), expected, atol=1e-5)
+    assert [seen.weights(name).shape for name in seen.names] == [(1, 4, 9, 9)] * 2
+    guesser = quick_copy(model, "int8")
+    assert not torch.equal(guesser(tokens), expected)
+    assert torch.allclose(guesser(tokens), expected, atol=0.1)
+    assert torch.allclose(model(tokens), expected, atol=1e-5)
+
+
+def test_places_that_only_keys_and_queries_see_are_not_joined() -> None:
+    model = DETR(detector(next(iter(DETECTORS.values())), n_classes=3))
+    assert all(block.self_attention.joint is None for block in for_inference(model).encoder.blocks)
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(InputError, match="no weights 'int2'"):
+        for_inference(LM(language_model(GPT)), "int2")
+    with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
+        for_inference(LM(language_model(Decoder(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
+    with torch.device("meta"):
+        elsewhere = LM(language_model(GPT))
+    with pytest.raises(InputError, match="int8 weights are for a CPU"):
+        for_inference(elsewhere, "int8")
+    names = {name for name, _ in elsewhere.named_modules()}
+    assert {name for name, _ in for_inference(elsewhere).named_modules()} == names
+    assert isinstance(elsewhere.head, nn.Linear)
+    moved = for_inference(nn.Sequential(nn.Linear(512, 512)), fixed=False).to("meta")
+    with torch.inference_mode():
+        assert moved(torch.zeros(2, 512, device="meta")).shape == (2, 512)

@@ -1,0 +1,94 @@
+"""Captioned pictures in each of their layouts, and what is wrong with them in one line."""
+
+import json
+import zipfile
+
+import pytest
+import torch
+from PIL import Image
+
+from heedful.data.images.captions import pictures_in, read_captioned, read_test_captions, same_pictures
+from heedful.errors import InputError, MissingError
+
+
+def picture(path, shade=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (6, 4), (shade,) * 3).save(path)
+
+
+def told(part):
+    """Shade and texts of each picture."""
+    return [(int(part.images[i][0, 0, 0]), texts) for i, texts in enumerate(part.captions)]
+
+
+def test_lines_of_a_picture_are_its_texts(tmp_path):
+    for shade in (3, 7):
+        picture(tmp_path / "own" / f"{shade}.png", shade)
+    (tmp_path / "train.csv").write_text('File,Caption\nown/3.png,"dark, very"\nown/7.png,light\nown/3.png,black\n')
+    (tmp_path / "valid.tsv").write_text("path\tother\ttext\nown/3.png\tx\tdim\n")
+    (tmp_path / "test_a.jsonl").write_text(json.dumps({"file_name": "own/7.png", "text": "lit"}) + "\n\n")
+    read = read_captioned(tmp_path)
+    assert told(read.train) == [(3, ["dark, very", "black"]), (7, ["light"])]
+    assert told(read.valid) == [(3, ["dim"])]
+    assert told(read.tests["test_a"]) == [(7, ["lit"])]
+    assert (read.channels, read.size, read.notes) == (3, (4, 6), ())
+    assert told(read_test_captions(tmp_path, channels=3)["test_a"]) == [(7, ["lit"])]
+
+
+def test_a_column_may_name_the_part_and_a_zip_file_hold_the_pictures(tmp_path):
+    rows = ["image\ttext\tsplit"]
+    with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
+        for shade in range(24):
+            picture(tmp_path / "x.png", shade)
+            archive.write(tmp_path / "x.png", f"{shade}.png")
+            rows.append(f"{shade}.png\tshade {shade}\t{'test' if shade < 4 else 'train'}")
+    (tmp_path / "all.tsv").write_text("\n".join(rows))
+    read = read_captioned(tmp_path / "all.tsv")
+    assert told(read.tests["test"]) == [(shade, [f"shade {shade}"]) for shade in range(4)]
+    assert (len(read.train), len(read.valid)) == (18, 2)
+    both = told(read.train) + told(read.valid)
+    assert sorted(both) == [(shade, [f"shade {shade}"]) for shade in range(4, 24)]
+    assert told(read_captioned(tmp_path / "all.tsv").valid) == told(read.valid)
+    assert "2 pictures held out" in read.notes[0]
+
+
+def test_pictures_in_a_folder_or_a_zip_file(tmp_path):
+    for name in ("b.png", "a/c.png"):
+        picture(tmp_path / "in" / name)
+    (tmp_path / "in" / "notes.txt").write_text("x")
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        archive.write(tmp_path / "in" / "b.png", "b.png")
+    assert [file.path.name for file in pictures_in(tmp_path / "in")] == ["c.png", "b.png"]
+    assert [file.member for file in pictures_in(tmp_path / "p.zip")] == ["b.png"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="no picture in it"):
+        pictures_in(tmp_path / "none")
+    with pytest.raises(MissingError, match="no such file"):
+        pictures_in(tmp_path / "absent")
+
+
+def test_same_pictures():
+    images = torch.tensor([1, 2, 1, 3, 2], dtype=torch.uint8)[:, None, None, None].expand(5, 3, 2, 2)
+    assert same_pictures(images) == [0, 1, 0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.csv", "image,label\nx.png,cat\n", r"a\.csv:1: columns image, label, expected image"),
+        ("a.csv", "image,text\nx.png\n", r"a\.csv:2: 1 columns, expected 2"),
+        ("a.csv", "image,text\nx.png,\n", r"a\.csv:2: no text"),
+        ("a.csv", "image,text\ny.png,y\n", r"a\.csv:2: there is no picture 'y\.png'"),
+        ("a.jsonl", '{"image": "x.png", "text": 3}\n', r"a\.jsonl:1: no text"),
+        ("a.jsonl", "[1]\n", r"a\.jsonl:1: not an object"),
+        ("a.csv", "image,text\n", r"no table of pictures"),
+        ("a.csv", "image,text\nx.png,x\n", r"one picture alone"),
+        ("test.csv", "image,text\nx.png,x\n", r"no picture to learn from"),
+        ("a.xls", "image,text\n", r"not a kind of file"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, name, text, what):
+    picture(tmp_path / "x.png")
+    (tmp_path / name).write_text(text)
+    with pytest.raises((InputError, MissingError), match=what):
+        read_captioned(tmp_path if name == "test.csv" else tmp_path / name)

@@ -1,0 +1,140 @@
+"""Masks in each of their layouts, and what is wrong with them in one line."""
+
+import json
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+
+from heedful.data.images.masks import read_masked_images, read_test_masks
+from heedful.errors import InputError, MissingError
+
+W, H = 6, 4
+
+
+def save(path, numbers, mode="L"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = numpy.full((H, W), numbers[-1], dtype=numpy.uint16 if mode == "I;16" else numpy.uint8)
+    pixels.flat[: len(numbers)] = numbers
+    if mode == "P":
+        image = Image.frombytes("P", (W, H), pixels.tobytes())
+        image.putpalette([255 - shade for shade in range(256) for _ in range(3)])
+    else:
+        image = Image.fromarray(pixels)
+    image.save(path)
+
+
+def pairs(folder, *numbers, mode="L"):
+    for i, own in enumerate(numbers):
+        save(folder / "images" / f"{i}.png", [i])
+        save(folder / "masks" / f"{i}.png", own, mode)
+
+
+@pytest.mark.parametrize("mode", ["L", "P"])
+def test_numbers_are_classes_in_order(tmp_path, mode):
+    pairs(tmp_path / "train", [7, 0, 255, 3], [0, 3], mode=mode)
+    pairs(tmp_path / "val", [7, 3, 0], mode=mode)
+    read = read_masked_images(tmp_path)
+    assert (read.channels, read.size) == (1, (H, W))
+    assert (read.classes.labels, read.classes.values) == (("0", "3", "7"), (0, 3, 7))
+    assert read.train.masks[0].flatten()[:5].tolist() == [2, 0, 255, 1, 1]
+    assert read.valid.masks[0].shape == (1, H, W)
+    (test,) = read_test_masks(tmp_path / "val", read.classes, channels=3).values()
+    assert test.masks[0].flatten()[:3].tolist() == [2, 1, 0]
+    assert test.images[0].shape == (3, H, W)
+
+
+def test_names(tmp_path):
+    pairs(tmp_path, [0, 1, 2], [2, 0])
+    (tmp_path / "labels.txt").write_text("ground\nroad\n\nsky\n")
+    with pytest.raises(InputError, match="the number 2, which has no name"):
+        read_masked_images(tmp_path)
+    (tmp_path / "labels.txt").unlink()
+    for told in (["ground", "road", "house", "sky"], {"2": "house", "1": "road", "3": "sky", "0": "ground"}):
+        (tmp_path / "labels.json").write_text(json.dumps(told))
+        read = read_masked_images(tmp_path)
+        assert read.classes.labels == ("ground", "road", "house", "sky")
+        assert read.classes.values == (0, 1, 2, 3)
+    assert "1 pictures held out" in read.notes[0]
+
+
+def test_black_and_white(tmp_path):
+    pairs(tmp_path, [0, 255], [255, 0])
+    read = read_masked_images(tmp_path)
+    assert read.classes.values == (0, 255)
+    assert {*read.train.masks[0].flatten().tolist()} == {0, 1}
+
+
+def test_numbered_things(tmp_path):
+    pairs(tmp_path, [0, 3, 2], [0, 1, 90], mode="I;16")
+    read = read_masked_images(tmp_path)
+    assert read.classes.labels == ("ground", "thing")
+    masks = torch.stack([read.train.masks[0], read.valid.masks[0]]).flatten(1)
+    assert masks[:, :3].tolist() == [[0, 1, 1], [0, 1, 1]]
+    assert "number things" in read.notes[1]
+    (tmp_path / "labels.txt").write_text("none\nnucleus\n")
+    assert read_masked_images(tmp_path).classes.labels == ("none", "nucleus")
+
+
+def wrong(folder, kind):
+    pairs(folder, [0, 1], [1, 0])
+    match kind:
+        case "no masks":
+            for file in (folder / "masks").iterdir():
+                file.unlink()
+            (folder / "masks").rmdir()
+        case "no mask":
+            (folder / "masks" / "1.png").unlink()
+        case "no picture":
+            (folder / "images" / "1.png").unlink()
+        case "another size":
+            Image.new("L", (W, H + 1)).save(folder / "masks" / "1.png")
+        case "colours":
+            for i in range(2):
+                Image.new("RGB", (W, H)).save(folder / "masks" / f"{i}.png")
+        case "cut short":
+            whole = (folder / "masks" / "1.png").read_bytes()
+            (folder / "masks" / "1.png").write_bytes(whole[:-20])
+        case "one number":
+            pairs(folder, [4], [4])
+        case "names":
+            (folder / "labels.json").write_text('{"a": "b"}')
+        case "one name":
+            (folder / "labels.txt").write_text("ground\n")
+        case "nothing":
+            for file in [*(folder / "images").iterdir(), *(folder / "masks").iterdir()]:
+                file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("no masks", "no folder masks/ beside images/"),
+        ("no mask", r"no mask for .*1\.png"),
+        ("no picture", r"no picture for .*1\.png"),
+        ("another size", r"1\.png: a mask of 6 x 5 pixels, but .* has 6 x 4"),
+        ("colours", r"masks.*png: colours \(RGB\)"),
+        ("cut short", r"1\.png: a damaged picture"),
+        ("one number", "all masks are 4"),
+        ("names", r"labels\.json: expected a list"),
+        ("one name", r"labels\.txt: expected two or more"),
+        ("nothing", "no picture in this folder"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, kind, message):
+    wrong(tmp_path, kind)
+    with pytest.raises((InputError, MissingError), match=message):
+        read_masked_images(tmp_path)
+
+
+def test_numbers_that_were_not_learnt(tmp_path):
+    pairs(tmp_path / "train", [0, 1])
+    pairs(tmp_path / "test", [0, 9])
+    pairs(tmp_path / "val", [0, 1])
+    with pytest.raises(InputError, match=r"test.masks.0\.png: a mask with the number 9"):
+        read_masked_images(tmp_path).tests["test"].masks[0]
+    with pytest.raises(MissingError, match="no folder images/"):
+        read_masked_images(tmp_path / "train" / "images")
+    with pytest.raises(InputError, match="a file, expected a folder"):
+        read_masked_images(tmp_path / "train" / "images" / "0.png")

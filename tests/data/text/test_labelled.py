@@ -1,0 +1,89 @@
+"""Reading labelled texts: each layout gives the same examples, and what is wrong is named by file and line."""
+
+import gzip
+import json
+
+import pytest
+
+from heedful.data.text.labelled import Example, read_examples, read_labelled
+from heedful.errors import InputError, MissingError
+
+PAIRED = [Example("one", "two", label="yes"), Example("three", "four", label="no")]
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_tables_and_objects_say_the_same(tmp_path):
+    (tmp_path / "a.tsv").write_text("one\ttwo\tyes\nthree\tfour\tno\n")
+    (tmp_path / "b.csv").write_text('label,pair,text,more\nyes,two,one,x\nno,"four",three,y\n')
+    rows = [{"text": "one", "pair": "two", "label": "yes"}, {"text": "three", "pair": "four", "label": "no"}]
+    write(tmp_path / "c.jsonl", rows)
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((tmp_path / "c.jsonl").read_bytes()))
+    for name in ("a.tsv", "b.csv", "c.jsonl", "d.jsonl.gz"):
+        assert read_examples(tmp_path / name) == ("label", PAIRED), name
+
+
+def test_each_kind_of_answer(tmp_path):
+    file = tmp_path / "x.jsonl"
+    cases = [
+        ({"text": "t", "label": 3}, "label", Example("t", label="3")),
+        ({"text": "t", "labels": ["a", "b"]}, "labels", Example("t", labels=("a", "b"))),
+        ({"text": "t", "labels": []}, "labels", Example("t")),
+        ({"text": "t", "score": 2}, "score", Example("t", score=2.0)),
+        ({"text": "t", "question": "q", "choices": ["a", "b"], "label": "b"}, "choice", None),
+        ({"text": "t", "question": "q", "choices": ["a", "b"], "label": 1}, "choice", None),
+    ]
+    for row, answer, example in cases:
+        example = example or Example("t", "q", choices=("a", "b"), choice=1)
+        assert read_examples(write(file, [row])) == (answer, [example])
+    (tmp_path / "s.tsv").write_text("text\tpair\tscore\na\tb\t1.5\n")
+    assert read_examples(tmp_path / "s.tsv") == ("score", [Example("a", "b", score=1.5)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        ([{"text": "a"}], r':1: no "label"'),
+        ([{"label": "a"}], r':1: no "text" that is a text'),
+        ([{"text": " ", "label": "a"}], r':1: no "text" that is a text'),
+        ([{"text": "a", "label": "b"}, {"text": "a", "score": 1}], r":2: holds a score, and the lines above a label"),
+        ([{"text": "a", "score": "much"}], r":1: the score 'much' is not a number"),
+        ([{"text": "a", "choices": ["b"], "label": 0}], r":1: fewer than two choices"),
+        ([{"text": "a", "choices": ["b", "c"], "label": 2}], r":1: the label 2 is none of 2 choices"),
+        ([{"text": "a", "choices": "bc", "label": 0}], r':1: "choices" is not a list of texts'),
+        ([["a"]], r":1: not an object"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, rows, what):
+    with pytest.raises(InputError, match=what):
+        read_examples(write(tmp_path / "x.jsonl", rows))
+
+
+def test_tables_that_do_not_add_up(tmp_path):
+    (tmp_path / "x.tsv").write_text("a\tb\tc\td\n")
+    with pytest.raises(InputError, match=r"x\.tsv:1: 4 columns, expected text, label or text, pair, label"):
+        read_examples(tmp_path / "x.tsv")
+    (tmp_path / "x.tsv").write_text("a\tb\na\tb\tc\n")
+    with pytest.raises(InputError, match=r"x\.tsv:2: 3 columns, expected 2"):
+        read_examples(tmp_path / "x.tsv")
+
+
+def test_a_folder_and_what_is_held_out(tmp_path):
+    with pytest.raises(MissingError, match="no training file"):
+        read_labelled(tmp_path)
+    rows = [{"text": f"text {i}", "label": str(i % 2)} for i in range(40)]
+    write(tmp_path / "train.jsonl", rows)
+    found = read_labelled(tmp_path)
+    assert (len(found.train), len(found.valid)) == (36, 4)
+    assert not {one.text for one in found.train} & {one.text for one in found.valid}
+    assert read_labelled(tmp_path / "train.jsonl").valid == found.valid
+    write(tmp_path / "dev.jsonl", rows[:3])
+    write(tmp_path / "test_a.jsonl", rows[:2])
+    found = read_labelled(tmp_path)
+    assert (len(found.train), len(found.valid), [*found.tests]) == (40, 3, ["test_a"])
+    write(tmp_path / "test_b.jsonl", [{"text": "a", "score": 1}])
+    with pytest.raises(InputError, match=r"test_b\.jsonl: holds a score, and .* a label"):
+        read_labelled(tmp_path)

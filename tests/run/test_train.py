@@ -1,0 +1,190 @@
+"""A whole run: what it leaves behind, that it goes on with the same numbers, and what it refuses."""
+
+import dataclasses
+import json
+import random
+import shutil
+import string
+
+import pytest
+import safetensors.torch
+import torch
+
+import heedful
+from heedful.errors import HeedError, InputError, MissingError
+from heedful.models.presets import TRANSLATORS
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Measured, Note, Saved, Trained
+from heedful.tasks.recipes import build, saved_recipe
+from heedful.verbs.check import check
+from heedful.verbs.train import train
+from made import DECODER, RECURRENT, TRANSFORMER, made_recipe
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, corpus):
+    out = tmp_path_factory.mktemp("run") / "small"
+    return out, list(train(made_recipe(), out, corpus=corpus))
+
+
+def test_a_run_folder_is_complete(finished, corpus):
+    out, events = finished
+    assert {type(event) for event in events} == {Note, Trained, Measured, Saved, Finished}
+    assert [event.step.step for event in events if isinstance(event, Trained)] == list(range(1, 13))
+    names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
+    names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}
+    assert names <= {path.name for path in out.iterdir()}
+    assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["step-12", "step-8"]
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "bleu" in row] == [6, 12]
+    assert "a note" in (out / "README.md").read_text()
+    assert saved_recipe(out) == made_recipe()
+
+
+def test_the_same_command_again_changes_nothing(finished, corpus):
+    out, _ = finished
+    before = (out / "model.safetensors").read_bytes()
+    again = list(train(made_recipe(), out, corpus=corpus))
+    assert not [event for event in again if isinstance(event, Trained)]
+    assert (out / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("recipe", [TRANSFORMER, DECODER, RECURRENT], ids=["transformer", "decoder", "rnn"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, corpus, recipe, precision):
+    recipe = override(
+        build(recipe, where="test"), [f"train.precision={precision}", "train.steps=6", "train.save_every=2"]
+    )
+    for _ in train(recipe, tmp_path / "straight", corpus=corpus):
+        pass
+    for event in train(recipe, tmp_path / "broken", corpus=corpus):
+        if isinstance(event, Trained) and event.step.step == 5:  # after the save at step 4
+            break
+    for _ in train(recipe, tmp_path / "broken", corpus=corpus, resume=True):
+        pass
+    for name in ("weights", "average", "optimizer"):
+        one, other = (
+            safetensors.torch.load_file(tmp_path / run / "checkpoints" / "step-6" / f"{name}.safetensors")
+            for run in ("straight", "broken")
+        )
+        assert one.keys() == other.keys()
+        for key in one:
+            assert torch.equal(one[key], other[key]), key
+
+
+def test_going_on_with_another_training_is_refused(finished, corpus):
+    out, _ = finished
+    with pytest.raises(InputError, match=r"begun with train\.lr = 0\.002, not 0\.1"):
+        next(train(made_recipe(lr=0.1), out, corpus=corpus))
+    other = heedful.data.text.pairs.Corpus(
+        corpus.valid, corpus.valid, corpus.tests, "made", source="low", target="high"
+    )
+    with pytest.raises(InputError, match="the training data is not the data that"):
+        list(train(made_recipe(steps=14), out, corpus=other))
+
+
+def test_a_preset_that_has_changed_is_not_gone_on_with(finished, corpus, monkeypatch):
+    row = TRANSLATORS["transformer-tiny"]
+    monkeypatch.setitem(TRANSLATORS, "transformer-tiny", dataclasses.replace(row, activation="gelu"))
+    with pytest.raises(InputError, match=r"begun with decoder\.block\.activation = 'relu'.* now has 'gelu'"):
+        list(train(made_recipe(steps=14), finished[0], corpus=corpus))
+
+
+def test_more_steps_may_be_asked_for(finished, corpus, tmp_path):
+    out = tmp_path / "copy"
+    shutil.copytree(finished[0], out)
+    steps = [
+        event.step.step for event in train(made_recipe(steps=14), out, corpus=corpus) if isinstance(event, Trained)
+    ]
+    assert steps == [13, 14]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["data.path=nowhere.tsv"], "nowhere.tsv"),
+        (["model.d_modle=3"], "unknown key 'd_modle'"),
+        (["model.d_model=wide"], "expected int, found 'wide'"),
+        (["data.longest=8"], "every pair is longer"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(tmp_path, corpus, settings, says):
+    out = tmp_path / "never"
+    lines = ["".join(random.sample(string.ascii_letters, 30)) for _ in range(9)]
+    long = heedful.data.text.pairs.Pairs(lines, lines, "long")
+    given = heedful.data.text.pairs.Corpus(long, long, {"test": long}, "made", source="a", target="b")
+    missing = settings[0].startswith("data.path")
+    with pytest.raises(HeedError, match=says):
+        list(train(override(made_recipe(), settings), out, corpus=None if missing else given))
+    assert not out.exists()
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path, corpus):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(InputError, match="not empty and holds no run"):
+        next(train(made_recipe(), tmp_path, corpus=corpus))
+    with pytest.raises(MissingError, match="no run to go on with"):
+        next(train(made_recipe(), tmp_path / "none", corpus=corpus, resume=True))
+
+
+@pytest.mark.parametrize("recipe", [TRANSFORMER, DECODER, RECURRENT], ids=["transformer", "decoder", "rnn"])
+def test_a_trained_model_keeps_the_laws(tmp_path, corpus, recipe):
+    out = tmp_path / "run"
+    for _ in train(override(build(recipe, where="test"), ["train.steps=3"]), out, corpus=corpus):
+        pass
+    laws = list(check(out))
+    assert sum("CTranslate2" not in law.name for law in laws) == (8 if recipe is RECURRENT else 9)
+    assert [law.name for law in laws if not law.holds] == []
+
+
+def test_separate_vocabularies(tmp_path, corpus):
+    recipe = override(made_recipe(steps=2), ["data.joint=false", "data.tokenizer=unigram", "data.vocab_size=300"])
+    for _ in train(recipe, tmp_path / "run", corpus=corpus):
+        pass
+    model = heedful.load(tmp_path / "run")
+    assert model.source is not model.target
+    assert len(model.translate(["ba de"], beam=2)) == 1
+
+
+def test_one_stack_reads_one_vocabulary(tmp_path, corpus):
+    recipe = override(build(DECODER, where="test"), ["data.joint=false"])
+    with pytest.raises(InputError, match=r"data\.joint = false: a decoder alone reads source and target with one"):
+        list(train(recipe, tmp_path / "run", corpus=corpus))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("base", [TRANSFORMER, DECODER], ids=["transformer", "decoder"])
+def test_long_sources_are_cut_in_training_and_in_use(tmp_path, base):
+    """Documents to be summarised: without `cut` their pairs are left out, with it their beginnings are read."""
+    documents = [f"{word} " * 40 for word in ("ba", "de", "gi")] * 20
+    pairs = heedful.data.text.pairs.Pairs(
+        [*documents, "ko lu"], [*(text[:2].upper() for text in documents), "KO"], "made"
+    )
+    corpus = heedful.data.text.pairs.Corpus(pairs, pairs, {"test": pairs}, "made", source="long", target="short")
+    recipe = override(build(base, where="test"), ["train.steps=2", "data.longest=16", "decode.longest=5"])
+    (note,) = [
+        e.text for e in train(recipe, tmp_path / "left", corpus=corpus) if isinstance(e, Note) and "16 tok" in e.text
+    ]
+    assert note == "60 pairs of more than 16 tokens are left out"
+    assert heedful.load(tmp_path / "left").search(documents[:1])[0].cut == 0
+    recipe = override(recipe, ["data.cut=true"])
+    (note,) = [
+        e.text for e in train(recipe, tmp_path / "cut", corpus=corpus) if isinstance(e, Note) and "16 tok" in e.text
+    ]
+    assert note == "60 sources are cut after 16 tokens"
+    model = heedful.load(tmp_path / "cut")
+    ((ids,), (beyond,)) = model.encode(documents[:1])
+    assert (len(ids), len(model.source.encode(documents[:1])[0])) == (15, 15 + beyond)
+    found, short = model.search([documents[0], "ko"], beam=2)
+    assert (found.cut, short.cut) == (beyond, 0)
+    assert found.score == pytest.approx(model.search([model.source.decode(ids)], beam=2)[0].score, rel=1e-5)
+    assert [law.name for law in check(tmp_path / "cut", documents[:3]) if not law.holds] == []
+
+
+def test_a_validation_pair_of_any_length_is_measured(tmp_path, corpus):
+    long = heedful.data.text.pairs.Pairs(["ba de " * 3000], ["DE BA"], "long")
+    given = heedful.data.text.pairs.Corpus(
+        corpus.train, long, {"test": corpus.valid}, "made", source="low", target="high"
+    )
+    recipe = override(made_recipe(steps=1), ["decode.longest=3"])
+    assert any(isinstance(event, Measured) for event in train(recipe, tmp_path / "run", corpus=given))

@@ -1,0 +1,143 @@
+"""The loop: a big batch in parts is a big batch, and what was interrupted goes on with the same numbers."""
+
+import copy
+import math
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.core.dropout import Dropout
+from heedful.core.seeds import counter_seed
+from heedful.errors import NonFiniteError
+from heedful.training.loop import Budget, State, fit
+from heedful.training.loss import Loss
+from heedful.training.optim import Average, OptimConfig, Optimizer, schedule
+
+
+class Rows(NamedTuple):
+    """A batch of numbers, a row a sample."""
+
+    x: torch.Tensor
+
+
+class Line:
+    """A line to be learnt from unequal batches, through dropout."""
+
+    def __init__(self, sizes=(3, 5, 2, 6)):
+        draw = torch.Generator().manual_seed(0)
+        self.data = [torch.randn(size, 4, generator=draw) for size in sizes]
+
+    def batches(self, epoch, model):
+        return [Rows(each) for each in self.data]
+
+    def loss(self, model, batch):
+        error = model(batch.x.to(next(model.parameters()).dtype)).float() - batch.x.sum(1, keepdim=True)
+        return Loss(error.square().sum(), len(batch.x))
+
+
+def state(seed=7, dtype=torch.float32, dropout=0.2, optimizer="adam", decay=0.9):
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"blocks": nn.ModuleList([nn.Linear(4, 8), nn.Linear(8, 1)]), "drop": Dropout(dropout)})
+    net = nn.Sequential(model["blocks"][0], model["drop"], model["blocks"][1])
+    average = Average(net, decay)
+    net = net.to(dtype)
+    made = Optimizer(net, OptimConfig(optimizer=optimizer, lr=0.01, warmup=3, clip=0.5))
+    made.load_masters(dict(average.model.named_parameters()))
+    return State(model=net, optimizer=made, average=average, seed=seed)
+
+
+def weights(of):
+    return torch.cat([master.flatten() for master in of.optimizer.masters]).clone()
+
+
+def test_accumulated_batches_equal_one_big_batch():
+    parts, whole = state(dropout=0.0), state(dropout=0.0)
+    task, joined = Line(), Line()
+    joined.data = [torch.cat(task.data)]
+    one = next(fit(task, parts, Budget(steps=1), accumulate=4))
+    other = next(fit(joined, whole, Budget(steps=1)))
+    assert one.count == other.count == 16
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+    torch.testing.assert_close(weights(parts), weights(whole), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):
+    straight = state(dtype=dtype)
+    for _ in fit(Line(), straight, Budget(steps=9)):
+        pass
+    before, after = state(dtype=dtype), state(dtype=dtype)
+    for step in fit(Line(), before, Budget(steps=9)):
+        if step.step == stop:
+            break
+    names = before.optimizer.names
+    after.optimizer.load_masters(dict(zip(names, before.optimizer.masters, strict=True)))
+    after.optimizer.load_state(copy.deepcopy(before.optimizer.state()))
+    after.average = before.average
+    for key in ("step", "epoch", "batch", "tokens"):
+        setattr(after, key, getattr(before, key))
+    for _ in fit(Line(), after, Budget(steps=9)):
+        pass
+    assert torch.equal(weights(after), weights(straight))
+    assert after.tokens == straight.tokens
+    for one, other in zip(after.average.model.parameters(), straight.average.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_is_caught_before_the_weights_move(bad):
+    task, one = Line(), state()
+    task.data[2] = torch.full((2, 4), bad)
+    steps = fit(task, one, Budget(steps=9))
+    next(steps), next(steps)
+    kept = weights(one)
+    with pytest.raises(NonFiniteError, match=r"step 3: the gradient of 0\.weight is not finite"):
+        next(steps)
+    assert torch.equal(weights(one), kept)
+
+
+def test_budgets_end_where_they_say():
+    assert sum(1 for _ in fit(Line(), state(), Budget(steps=6))) == 6
+    assert sum(1 for _ in fit(Line(), state(), Budget(epochs=2.5))) == 10
+    assert sum(1 for _ in fit(Line(), state(), Budget(epochs=2.0), accumulate=3)) == 4
+    assert sum(1 for _ in fit(Line(), state(), Budget(steps=50, minutes=1e-9))) == 1
+
+
+def test_bf16_steps_too_small_for_bf16_still_add_up():
+    one = state(dtype=torch.bfloat16, dropout=0.0)
+    one.optimizer.config = OptimConfig(lr=1e-6)
+    begin = weights(one)
+    for _ in fit(Line(), one, Budget(steps=20)):
+        pass
+    assert not torch.equal(weights(one), begin)
+    for param, master in zip(one.optimizer.params, one.optimizer.masters, strict=True):
+        assert torch.equal(param, master.bfloat16())
+
+
+def test_schedules():
+    config = OptimConfig(warmup=100, schedule="inverse_sqrt")
+    assert schedule(config, 50, 0.0) == pytest.approx(0.5)
+    assert schedule(config, 400, 0.5) == pytest.approx(0.5)
+    cosine = OptimConfig(warmup=100, schedule="cosine")
+    assert schedule(cosine, 500, 0.5) == pytest.approx(0.5)
+    assert schedule(cosine, 1000, 1.0) == pytest.approx(0.0)
+    assert schedule(OptimConfig(warmup=100, schedule="linear"), 500, 0.75) == pytest.approx(0.25)
+    assert schedule(OptimConfig(warmup=1000, schedule="constant"), 5, 0.1) == 1.0  # a tenth of a short training
+
+
+def test_the_average_is_the_exponential_one():
+    one = state(decay=0.9)
+    expected = weights(one)
+    for step in fit(Line(), one, Budget(steps=40)):
+        decay = min(0.9, (1 + step.step) / (10 + step.step))
+        expected = decay * expected + (1 - decay) * weights(one)
+    found = torch.cat([parameter.flatten() for parameter in one.average.model.parameters()])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_seeds_are_the_same_everywhere():
+    assert counter_seed(1, "step", 2) == counter_seed(1, "step", 2) != counter_seed(1, "step", 3)
+    assert counter_seed(0) == 3582888934675442504
