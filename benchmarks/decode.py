@@ -25,26 +25,26 @@ from heedful.apply.inference import WEIGHTS, for_inference
 from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, FullTransformer, translator
+from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
 from heedful.run.folder import parameters, write_run
 from heedful.tasks.load import load_model
 from heedful.verbs.exchange import export_model
 
 BATCH, TOKENS, BEAMS = 64, 32, (1, 5)
 SIZES: dict[str, Any] = {
-    "tiny": FullTransformer(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=1, decoder_layers=1),
-    "small": FullTransformer(style="marian", d_model=256, n_heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3),
+    "tiny": Seq2SeqSize(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=1, decoder_layers=1),
+    "small": Seq2SeqSize(style="marian", d_model=256, n_heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3),
     "opus": TRANSLATORS["marian"],
 }
 Translate = Callable[[Sequence[str], int], list[str]]  # by a beam so wide
 KEPT = ExitStack()  # until the process ends
 
 
-def made_folders(root: Path, row: FullTransformer, texts: Sequence[str]) -> None:
+def made_folders(root: Path, row: Seq2SeqSize, texts: Sequence[str]) -> None:
     """A run, and its exports. No text ends by itself, and none has a token that is never to be said."""
     tokenizer = train_tokenizer(texts, kind="bpe", size=8000)
     torch.manual_seed(1)
-    model = make_model(translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    model = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" not in name:  # large enough that the text does not repeat one token

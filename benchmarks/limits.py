@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.turns import BF16, DEVICE, finish, machine
-from heedful.core.onednn import onednn_knows
+from heedful.core.kernels import onednn_knows
 
 SIDE = 2048  # of the square matrices
 READ = 1 << 28  # bytes: past all caches

@@ -210,7 +210,7 @@ def gpt2(config: Any) -> nn.Module:
     rates = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), block.dropout)
     whole = GPT2Config(
         vocab_size=config.embed.vocab_size,
-        n_positions=config.embed.places.size,
+        n_positions=config.embed.context_length,
         n_embd=config.d_model,
         n_layer=config.stack.n_layers,
         n_head=block.attention.n_heads,
@@ -237,7 +237,7 @@ def nano(config: Any) -> nn.Module:
         layers=config.stack.n_layers,
         width=config.d_model,
         heads=block.attention.n_heads,
-        context=config.embed.places.size,
+        context=config.embed.context_length,
         dropout=block.dropout,
     )
     return nanogpt.Peer(config.embed.vocab_size, size)

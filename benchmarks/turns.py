@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from heedful.cli.memory import keep_freed_memory
-from heedful.core.onednn import onednn_knows
+from heedful.core.kernels import onednn_knows
 
 Work = Callable[[Any], Any]  # what is asked in a turn, and the answer
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # where the models of all contestants are

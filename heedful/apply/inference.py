@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from heedful.core.attention import Attention
 from heedful.core.block import Block
 from heedful.core.dropout import Dropout
-from heedful.core.onednn import onednn_knows
+from heedful.core.kernels import onednn_knows
 from heedful.core.position import Added
 from heedful.errors import InputError
 

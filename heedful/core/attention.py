@@ -6,12 +6,10 @@ of training or decoding: it is given keys and values, and where they come from i
     kv  = attention.keys_values(memory, positions)
     out = attention(x, kv, mask=mask, positions=positions)
 
-    q, kv = attention.of_itself(x, positions)
-    out = attention.gather(x, q, kv, mask=mask, positions=positions)
-
 B batch, T queries, S keys, H query heads, G key heads (G divides H), D head width, C model width.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,8 +18,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.core import kernels
 from heedful.core.dropout import dropout as drop
-from heedful.core.mask import Hiding, Mask
+from heedful.core.mask import EVERYONE, AdditiveMask, Mask
 from heedful.core.position import PositionConfig, make_position
 from heedful.errors import InputError
 
@@ -36,30 +35,28 @@ def attention_weights(
 ) -> Float[Tensor, "B H T S"]:
     """softmax(scale * q k' + bias), over the keys that the mask allows (Vaswani et al. 2017, equation 1).
 
-    A query that may see nobody gets zeros. The bias is added after scaling, whatever its size.
+    A query without any visible key gets zeros. The bias is added after scaling, whatever its size.
     """
     scores = (q * scale) @ _for_each_query_head(k, q.shape[1]).mT
     if bias is not None:
         scores = scores + bias
     T, S = scores.shape[2:]
-    return masked_softmax(scores, mask.dense(T, S, q.device), mask.hiding(T, S, q.device, scores.dtype))
+    return masked_softmax(scores, mask.dense(T, S, q.device), mask.additive(T, S, q.device, scores.dtype))
 
 
 def masked_softmax(
-    scores: Float[Tensor, "*B T S"], seen: Tensor | None, hiding: Hiding | None = None
+    scores: Float[Tensor, "*B T S"], visible: Tensor | None, additive: AdditiveMask | None = None
 ) -> Float[Tensor, "*B T S"]:
-    """The project's one softmax of scores: over the last axis, where `seen` (bool, broadcasting); zeros where nobody
-    is. torch computes it in float32 whatever the dtype of the scores.
-
-    `hiding`: the same as `heedful.core.mask.hiding` has it. Adding spares passes over all weights that filling costs.
+    """The project's one softmax of scores: over the last axis, where `visible` (bool, broadcasting); zeros where no key
+    is. torch computes it in float32 whatever the dtype of the scores. `additive` is the same mask in its other form.
     """
-    if seen is None:
+    if visible is None:
         return scores.softmax(dim=-1)
-    if hiding is not None:
-        weights = (scores + hiding.added).softmax(dim=-1)
-        return weights if hiding.sighted is None else weights * hiding.sighted
-    blind = ~seen.any(dim=-1, keepdim=True)
-    return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
+    if additive is not None:
+        weights = (scores + additive.bias).softmax(dim=-1)
+        return weights if additive.has_key is None else weights * additive.has_key
+    no_key = ~visible.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~visible, -torch.inf).softmax(dim=-1).masked_fill(no_key, 0.0)
 
 
 def attend(
@@ -72,13 +69,9 @@ def attend(
     scale: float,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T E"]:
-    """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has.
-
-    Where gradients are wanted on a CPU that way is the explicit one: the backward pass of torch's fused kernel
-    takes up to three times as long there.
-    """
+    """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
     T, S = q.shape[2], k.shape[2]
-    if q.device.type == "cpu" and torch.is_grad_enabled():
+    if kernels.explicit_attention(q):
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale)
         return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
     grouped = q.shape[1] != k.shape[1]
@@ -86,11 +79,11 @@ def attend(
         return F.scaled_dot_product_attention(
             q, k, v, is_causal=True, scale=scale, dropout_p=dropout, enable_gqa=grouped
         )
-    seen = mask.dense(T, S, q.device)
+    visible = mask.dense(T, S, q.device)
     if bias is not None:
         bias = bias.to(q.dtype)
-        seen = bias if seen is None else bias.masked_fill(~seen, -torch.inf)
-    return F.scaled_dot_product_attention(q, k, v, seen, dropout, scale=scale, enable_gqa=grouped)
+        visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
+    return F.scaled_dot_product_attention(q, k, v, visible, dropout, scale=scale, enable_gqa=grouped)
 
 
 def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Tensor, "B H S D"]:
@@ -138,9 +131,41 @@ class Heads(nn.Module):
         dropout = self.dropout if self.training else 0.0
         return attend(q, kv.key, kv.value, mask=mask, bias=bias, scale=self.scale, dropout=dropout)
 
+    def asks(self, q: Float[Tensor, "B H T D"], *others: object) -> tuple[int, int]:
+        """How many heads and queries a call with these arguments has."""
+        return q.shape[1], q.shape[2]
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H T D"],
+        kv: KV,
+        mask: Mask,
+        bias: Float[Tensor, "#B #H T S"] | None,
+        *,
+        heads: Sequence[int] | None = None,
+        queries: Sequence[int] | None = None,
+    ) -> Float[Tensor, "B h t S"]:
+        """What `forward` weighs values by, before dropout: of some heads and some queries alone where they are given.
+        """
+        k = kv.key
+        if heads is not None:
+            shared = q.shape[1] // k.shape[1]  # query heads for each key head
+            q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
+            bias = bias if bias is None or bias.shape[1] == 1 else bias[:, list(heads)]
+        if queries is not None:
+            rows = list(queries)
+            visible = mask.dense(q.shape[2], k.shape[2], q.device)
+            mask = EVERYONE if visible is None else Mask(allowed=visible[:, 0, rows])
+            q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
+        return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale)
+
 
 class Attention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017, section 3.2.2). Raises InputError for widths that do not divide."""
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2). Raises InputError for widths that do not divide.
+
+    Positions are where tokens stand, (1 or B, T) whole numbers; position embeddings (1 or B, T, C) are for the scheme
+    "added" alone.
+    """
 
     def __init__(self, d_model: int, config: AttentionConfig) -> None:
         super().__init__()
@@ -152,61 +177,50 @@ class Attention(nn.Module):
             raise InputError(f"n_heads {config.n_heads} is no multiple of kv_heads {kv_heads}")
         scale = head_dim**-0.5 if config.scale is None else config.scale
         inner = config.n_heads * head_dim
-        self.n_heads, self.kv_heads, self.head_dim = config.n_heads, kv_heads, head_dim
+        self.head_dim = head_dim
         self.query = nn.Linear(d_model, inner, bias=config.bias)
         self.key = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias)
-        self.joint: nn.Module | None = None  # query, key and value as one map, for inference
         self.gate = nn.Linear(d_model, inner) if config.gate else None
         self.heads = Heads(scale, config.dropout)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
-    def queries(self, x: Float[Tensor, "B T C"], positions: Tensor | None = None) -> Float[Tensor, "B H T D"]:
-        return self.position.rotate(self._split(self.query(self.position.enter(x, positions))), _places(positions))
-
-    def keys_values(self, memory: Float[Tensor, "B S C"], positions: Tensor | None = None) -> KV:
+    def keys_values(
+        self,
+        memory: Float[Tensor, "B S C"],
+        positions: Int[Tensor, "#B S"] | None = None,
+        position_embeddings: Float[Tensor, "#B S C"] | None = None,
+    ) -> KV:
         """Projects what may be looked at. Done once for a memory, and once for each token of a cached sequence."""
-        key, places = self._split(self.key(self.position.enter(memory, positions))), _places(positions)
-        return KV(self.position.rotate(key, places), self._split(self.value(memory)), places)
-
-    def of_itself(
-        self, x: Float[Tensor, "B T C"], positions: Tensor | None = None
-    ) -> tuple[Float[Tensor, "B H T D"], KV]:
-        """Queries, keys and values of the same tokens: by one product, where the maps are joined."""
-        if self.joint is None:
-            return self.queries(x, positions), self.keys_values(x, positions)
-        places = _places(positions)
-        q, key, value = self._split(self.joint(x)).split((self.n_heads, self.kv_heads, self.kv_heads), dim=1)
-        return self.position.rotate(q, places), KV(self.position.rotate(key, places), value, places)
+        key = self._split(self.key(self.position.enter(memory, position_embeddings)))
+        return KV(self.position.rotate(key, positions), self._split(self.value(memory)), positions)
 
     def forward(
         self,
-        x: Float[Tensor, "B T C"],
+        x: Float[Tensor, "R T C"],
         kv: KV,
         *,
         mask: Mask,
-        positions: Tensor | None = None,
+        positions: Int[Tensor, "#R T"] | None = None,
+        position_embeddings: Float[Tensor, "#R T C"] | None = None,
         bias: Float[Tensor, "#B #H T S"] | None = None,
-    ) -> Float[Tensor, "B T C"]:
+    ) -> Float[Tensor, "R T C"]:
         """What the queries made from `x` gather from `kv`.
 
-        `positions` are places (int, (1 or B, T)) or, for the scheme "added", embeddings (1 or B, T, C).
+        Rows of `x` that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where the
+        mask tells no query from another and there is no bias.
         """
-        return self.gather(x, self.queries(x, positions), kv, mask=mask, positions=positions, bias=bias)
-
-    def gather(
-        self,
-        x: Float[Tensor, "B T C"],
-        q: Float[Tensor, "B H T D"],
-        kv: KV,
-        *,
-        mask: Mask,
-        positions: Tensor | None = None,
-        bias: Float[Tensor, "#B #H T S"] | None = None,
-    ) -> Float[Tensor, "B T C"]:
-        """The same once the queries are there."""
-        own = self.position.bias(q, _places(positions), kv.positions)
+        if len(x) > len(kv.key):
+            positions, position_embeddings = (
+                None if told is None else told.expand(len(x), *told.shape[1:]).reshape(len(kv.key), -1, *told.shape[2:])
+                for told in (positions, position_embeddings)
+            )
+            asked = x.reshape(len(kv.key), -1, x.shape[2])
+            out = self(asked, kv, mask=mask, positions=positions, position_embeddings=position_embeddings, bias=bias)
+            return out.view_as(x)
+        q = self.position.rotate(self._split(self.query(self.position.enter(x, position_embeddings))), positions)
+        own = self.position.bias(q, positions, kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own
         heads = self.heads(q, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*D)
@@ -216,8 +230,3 @@ class Attention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-
-
-def _places(positions: Tensor | None) -> Tensor | None:
-    """Positions that are places, and no embeddings."""
-    return None if positions is None or positions.is_floating_point() else positions

@@ -4,19 +4,20 @@ padding mask, a language model a stack with a causal mask, a decoder a causal st
 B batch, T tokens, K tokens to look at, S memory tokens, C model width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.attention import KV, Attention, AttentionConfig
 from heedful.core.cache import BlockCache, Past
+from heedful.core.config import unknown_key
 from heedful.core.dropout import Dropout
-from heedful.core.mask import EVERYONE, Mask
+from heedful.core.mask import Mask
 from heedful.core.position import PositionConfig, make_position
 from heedful.errors import InputError
 
@@ -43,7 +44,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class BlockConfig:
+    kind: str = "transformer"  # which block it is: a key of BLOCKS, or of what its model adds to them
     attention: AttentionConfig
+    window: int | None = None  # a token looks at those less than this many positions away; None: at any
     d_ff: int  # width inside the MLP
     cross: AttentionConfig | None = None  # also look at a memory
     order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
@@ -61,11 +64,15 @@ class Context:
     """What a stack may look at besides its input, and who may look at whom. It travels whole."""
 
     mask: Mask
-    positions: Tensor | None = None  # places (1 or B, T), or embeddings (1 or B, T, C) for the scheme "added"
+    memory_mask: Mask | None  # None: there is no memory
+    positions: Int[Tensor, "#B T"] | None = None
+    position_embeddings: Float[Tensor, "#B T C"] | None = None  # for the scheme "added"
     bias: Float[Tensor, "#B #H T K"] | None = None  # a position bias that all blocks share
-    memory: Float[Tensor, "B S C"] | None = None
-    memory_mask: Mask = EVERYONE
-    memory_positions: Tensor | None = None
+    memory: Float[Tensor, "M S C"] | None = None  # None where a cache has its keys and values
+    memory_positions: Int[Tensor, "#M S"] | None = None
+    memory_position_embeddings: Float[Tensor, "#M S C"] | None = None
+    grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
+    losses: list[Tensor] | None = None  # where a block leaves what is to be added to the loss; None: nobody asks
 
 
 def make_norm(kind: Literal["layer", "rms"], d_model: int, eps: float) -> nn.Module:
@@ -73,7 +80,7 @@ def make_norm(kind: Literal["layer", "rms"], d_model: int, eps: float) -> nn.Mod
 
 
 class MLP(nn.Module):
-    """Two linear maps with an activation between, at each place alone (Vaswani et al. 2017, section 3.3)."""
+    """Two linear maps with an activation between, at each position alone (Vaswani et al. 2017, section 3.3)."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
@@ -126,25 +133,26 @@ class Block(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
         """The block's output, and the cache with these tokens in it where one was given."""
 
+        positions, embeddings = context.positions, context.position_embeddings
+
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
-            q, kv = self.self_attention.of_itself(h, context.positions)
+            kv = self.self_attention.keys_values(h, positions, embeddings)
             if cache is not None:
                 cache = cache.append(kv)
                 kv = cache.past.kv()
-            mask, places, bias = context.mask, context.positions, context.bias
-            return self.self_attention.gather(h, q, kv, mask=mask, positions=places, bias=bias)
+            return self.self_attention(
+                h, kv, mask=context.mask, positions=positions, position_embeddings=embeddings, bias=context.bias
+            )
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(context) if cache is None else cache.memory
             assert self.cross_attention is not None
-            assert kv is not None
-            asking, places = h, context.positions
-            if len(h) > len(kv.key):  # the rows that share a memory ask it as one row
-                asking = h.reshape(len(kv.key), -1, h.shape[2])
-                if places is not None:
-                    places = places.expand(len(h), *places.shape[1:]).reshape(*asking.shape[:2], *places.shape[2:])
-            return self.cross_attention(asking, kv, mask=context.memory_mask, positions=places).view_as(h)
+            if kv is None or context.memory_mask is None:
+                raise ValueError("cross-attention needs a memory and its mask")
+            return self.cross_attention(
+                h, kv, mask=context.memory_mask, positions=positions, position_embeddings=embeddings
+            )
 
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:
@@ -155,13 +163,20 @@ class Block(nn.Module):
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""
         if self.cross_attention is None or context.memory is None:
             return None
-        return self.cross_attention.keys_values(context.memory, context.memory_positions)
+        return self.cross_attention.keys_values(
+            context.memory, context.memory_positions, context.memory_position_embeddings
+        )
+
+
+# By the kind that a configuration names. A model may add blocks of its own, which are called as this one is.
+BLOCKS: Mapping[str, Callable[[int, BlockConfig], nn.Module]] = {"transformer": Block}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
     n_layers: int
     block: BlockConfig
+    pattern: tuple[BlockConfig, ...] = ()  # in place of `block`, by turns: layer i is pattern[i % len(pattern)]
     final_norm: bool = False  # pre-norm stacks end in one, post-norm stacks have it already
     shared_position: PositionConfig = PositionConfig()  # one bias for all blocks (T5)
     dropout: float = 0.0  # of what comes out at the end
@@ -170,12 +185,29 @@ class StackConfig:
         if self.n_layers > MOST_LAYERS:
             raise InputError(f"{self.n_layers} layers are more than {MOST_LAYERS}", fix="give fewer n_layers")
 
+    @property
+    def layers(self) -> list[BlockConfig]:
+        """The block of each layer."""
+        pattern = self.pattern or (self.block,)
+        return [pattern[i % len(pattern)] for i in range(self.n_layers)]
+
 
 class Stack(nn.Module):
-    def __init__(self, d_model: int, config: StackConfig) -> None:
+    """Raises InputError for a kind of block that is not one of `blocks`."""
+
+    def __init__(
+        self,
+        d_model: int,
+        config: StackConfig,
+        blocks: Mapping[str, Callable[[int, BlockConfig], nn.Module]] = BLOCKS,
+    ) -> None:
         super().__init__()
         block, attention = config.block, config.block.attention
-        self.blocks = nn.ModuleList(Block(d_model, block) for _ in range(config.n_layers))
+        for layer in config.layers:
+            if layer.kind not in blocks:
+                raise unknown_key(layer.kind, [*blocks], where="block.kind")
+        self.blocks = nn.ModuleList(blocks[layer.kind](d_model, layer) for layer in config.layers)
+        self.windows = [layer.window for layer in config.layers]
         self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         head_dim = attention.head_dim or d_model // attention.n_heads
@@ -191,18 +223,34 @@ class Stack(nn.Module):
         self, x: Float[Tensor, "B T C"], context: Context, cache: tuple[BlockCache, ...] | None = None
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
         """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
-        if self.shares_position:
-            keys = context.positions
-            if cache is not None and keys is not None:
-                keys = cache[0].past.positions_with(keys)
-            context = replace(context, bias=self.position.bias(None, context.positions, keys))
         caches = []
-        for i, block in enumerate(self.blocks):
-            x, kept = block(x, context, None if cache is None else cache[i])
+        for x, kept in self._layers(x, context, cache):
             caches.append(kept)
-        return self.dropout(self.norm(x)), None if cache is None else tuple(caches)
+        return self._out(x), None if cache is None else tuple(caches)  # type: ignore[arg-type]
+
+    def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
+        """What the stack's output would be if it ended at each of its layers in turn."""
+        return (self._out(x) for x, _ in self._layers(x, context, None))
 
     def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches that have looked at the memory already, with room for `size` tokens a row (None: for any)."""
         past = Past(size)
         return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]
+
+    def _layers(
+        self, x: Tensor, context: Context, cache: tuple[BlockCache, ...] | None
+    ) -> Iterator[tuple[Tensor, BlockCache | None]]:
+        keys = context.positions
+        if cache is not None and keys is not None and (self.shares_position or any(self.windows)):
+            keys = cache[0].past.positions_with(keys)
+        if self.shares_position:
+            context = replace(context, bias=self.position.bias(None, context.positions, keys))
+        contexts: dict[int | None, Context] = {None: context}  # by the window
+        for i, (block, window) in enumerate(zip(self.blocks, self.windows, strict=True)):
+            if window is not None and window not in contexts:
+                contexts[window] = replace(context, mask=context.mask.within(window, context.positions, keys))
+            x, kept = block(x, contexts[window], None if cache is None else cache[i])
+            yield x, kept
+
+    def _out(self, x: Tensor) -> Tensor:
+        return self.dropout(self.norm(x))

@@ -60,12 +60,12 @@ class Past:
         T = newer.key.shape[2]
         buffer, end = self._room(self.length + T, newer), self.length + T
         for own, part in _pairs(buffer, newer):
-            room = own.narrow(_places(own), self.length, T)
+            room = own.narrow(_token_axis(own), self.length, T)
             if self.lengths is None:
                 room.copy_(part)
             else:
                 room.zero_()
-                own.movedim(_places(own), 1)[self._behind(T)] = part.movedim(_places(part), 1)
+                own.movedim(_token_axis(own), 1)[self._behind(T)] = part.movedim(_token_axis(part), 1)
         return Past(self.size, buffer, end, None if self.lengths is None else self.lengths + T)
 
     def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "Past":
@@ -87,7 +87,7 @@ class Past:
         buffer = self._room(newer.length, newer.buffer)
         for own, part in _pairs(_first(buffer, newer.length), newer.kv()):
             if newer.length > self.length:
-                own.narrow(_places(own), self.length, newer.length - self.length).zero_()
+                own.narrow(_token_axis(own), self.length, newer.length - self.length).zero_()
             own[rows] = part
         return replace(self, buffer=buffer)
 
@@ -106,13 +106,13 @@ class Past:
         return buffer
 
     def _behind(self, T: int) -> tuple[Int[Tensor, "B 1"], Int[Tensor, "B T"]]:
-        """The row and the place of the next T tokens of each row."""
+        """The row and the position of the next T tokens of each row."""
         assert self.lengths is not None
         rows, more = (torch.arange(n, device=self.lengths.device) for n in (len(self.lengths), T))
         return rows[:, None], self.lengths[:, None] + more
 
 
-def _places(part: Tensor) -> int:
+def _token_axis(part: Tensor) -> int:
     """The dimension of keys, values or positions along which the tokens are."""
     return 1 if part.dim() == 2 else 2
 

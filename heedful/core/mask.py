@@ -6,46 +6,56 @@ a kernel asks for one, and is then kept for the other layers that ask the same.
 B batch, T queries, S keys.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.core import kernels
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mask:
     """Every condition given must hold; with none given, everyone sees everyone.
 
-    Places are counted in the keys. Unless `start` says where the first query stands, the queries are the
+    Positions are counted in the keys. Unless `start` says where the first query stands, the queries are the
     last T keys, which is right for whole sequences and for a growing cache alike.
     """
 
-    causal: bool = False  # a query sees the keys up to its own place
-    window: int | None = None  # and those less than this many places away
+    causal: bool = False  # a query sees the keys up to its own position
+    window: int | None = None  # and those less than this many positions away
+    positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]] | None = None  # which a window counts; None: as above
     prefix: Int[Tensor, "B"] | None = None  # but the first `prefix` keys are seen by every query
     valid: Bool[Tensor, "B S"] | None = None  # False marks padding
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
     allowed: Bool[Tensor, "*B T S"] | None = None  # any other pattern, (T, S) or (B, T, S)
-    start: int | None = None  # the place of the first query, where keys are a fixed buffer
-    _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
-    _hiding: dict[tuple[object, ...], "Hiding | None"] = field(default_factory=dict, init=False, repr=False)
+    start: int | None = None  # the position of the first query, where keys are a fixed buffer
+    _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
+    _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
         """The mask as a tensor, with B = 1 where all rows of the batch agree; None when everyone sees everyone."""
         key = (T, S, device)
-        if key not in self._made:
-            self._made[key] = self._dense(T, S, device)
-        return self._made[key]
+        if key not in self._dense:
+            self._dense[key] = self._make(T, S, device)
+        return self._dense[key]
 
-    def hiding(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> "Hiding | None":
-        """`dense` as what is to be added to scores (`hiding`)."""
+    def additive(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> "AdditiveMask | None":
+        """`dense` as what is to be added to scores; None where that does not pay, or everyone sees everyone."""
+        if not kernels.adds_masks(device):
+            return None
         key = (T, S, device, dtype)
-        if key not in self._hiding:
-            seen = self.dense(T, S, device)
-            self._hiding[key] = None if seen is None else hiding(seen, dtype)
-        return self._hiding[key]
+        if key not in self._additive:
+            visible = self.dense(T, S, device)
+            self._additive[key] = None if visible is None else additive_mask(visible, dtype)
+        return self._additive[key]
+
+    def within(self, window: int, queries: Tensor | None, keys: Tensor | None) -> "Mask":
+        """The same for a `window`, of queries and keys at these positions (None: as they lie in their rows)."""
+        positions = None if queries is None or keys is None else (queries, keys)
+        return replace(self, window=window, positions=positions)
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
@@ -53,17 +63,16 @@ class Mask:
         others = (self.window, self.prefix, self.valid, self.segments, self.allowed)
         return self.causal and T == S and self.start in (None, 0) and all(other is None for other in others)
 
-    def _dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
+    def _make(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
         seen = None
         if self.causal or self.window is not None:
             start = S - T if self.start is None else self.start
-            distance = torch.arange(start, start + T, device=device)[:, None] - torch.arange(S, device=device)
-            seen = torch.ones(T, S, dtype=torch.bool, device=device)
-            if self.causal:
-                seen = distance >= 0
+            distance = (torch.arange(start, start + T, device=device)[:, None] - torch.arange(S, device=device))[None]
+            seen = distance >= 0 if self.causal else None
             if self.window is not None:
-                seen = seen & (distance.abs() < self.window)
-            seen = seen[None]
+                if self.positions is not None:
+                    distance = self.positions[0][:, :, None] - self.positions[1][:, None, :]
+                seen = _both(seen, distance.abs() < self.window)
         if self.prefix is not None and seen is not None:
             seen = seen | (torch.arange(S, device=device) < self.prefix[:, None])[:, None]
         if self.valid is not None:
@@ -76,22 +85,19 @@ class Mask:
         return None if seen is None else seen[:, None]
 
 
-class Hiding(NamedTuple):
-    """What hides keys by being added to their scores: 0 where seen, else -inf. Of a query that sees nobody it hides
-    nothing, for of -inf alone there is no softmax: such weights are to be multiplied by `sighted`, which is 0 there and
-    else 1 (None: everyone sees somebody)."""
+class AdditiveMask(NamedTuple):
+    """What is added to scores, 0 where a key is visible and -inf elsewhere. A query without any visible key has zeros,
+    as there is no softmax of -inf alone: its weights are to be multiplied by `has_key`, which is 0 there and 1 for all
+    others (None: every query has one)."""
 
-    added: Float[Tensor, "*B T S"]
-    sighted: Float[Tensor, "*B T 1"] | None
+    bias: Float[Tensor, "*B T S"]
+    has_key: Float[Tensor, "*B T 1"] | None
 
 
-def hiding(seen: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Hiding | None:
-    """None away from a CPU, where looking for who sees nobody makes the host wait."""
-    if seen.device.type != "cpu":
-        return None
-    sighted = seen.any(dim=-1, keepdim=True)
-    added = torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen & sighted, -torch.inf)
-    return Hiding(added, None if sighted.all() else sighted.to(dtype))
+def additive_mask(visible: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> AdditiveMask:
+    has_key = visible.any(dim=-1, keepdim=True)
+    bias = torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible & has_key, -torch.inf)
+    return AdditiveMask(bias, None if has_key.all() else has_key.to(dtype))
 
 
 def _both(one: Tensor | None, other: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class PositionConfig:
 class Position(nn.Module):
     """Attention that is not told: each scheme below overrides the one door that it uses."""
 
-    def enter(self, x: Float[Tensor, "B T C"], positions: Tensor | None) -> Float[Tensor, "B T C"]:
+    def enter(self, x: Float[Tensor, "B T C"], embeddings: Float[Tensor, "#B T C"] | None) -> Float[Tensor, "B T C"]:
         return x
 
     def rotate(
@@ -53,15 +53,15 @@ class Position(nn.Module):
 
 
 class Added(Position):
-    """Position embeddings (B, T, C), given as `positions`, are added to what makes queries and keys, and not to
-    what makes values (Carion et al. 2020, DETR, appendix A)."""
+    """Position embeddings are added to what makes queries and keys, and not to what makes values (Carion et al. 2020,
+    DETR, appendix A)."""
 
-    def enter(self, x: Float[Tensor, "B T C"], positions: Float[Tensor, "#B T C"] | None) -> Float[Tensor, "B T C"]:
-        return x if positions is None else x + positions
+    def enter(self, x: Float[Tensor, "B T C"], embeddings: Float[Tensor, "#B T C"] | None) -> Float[Tensor, "B T C"]:
+        return x if embeddings is None else x + embeddings
 
 
 class Rotary(Position):
-    """Turns each pair of features by an angle that grows with the place, so that the product of a query and a key
+    """Turns each pair of features by an angle that grows with the position, so that the product of a query and a key
     depends on their distance alone (Su et al. 2021, section 3.2.2). Pairs are (i, i + D/2), as in LLaMA."""
 
     def __init__(self, head_dim: int, theta: float) -> None:
@@ -122,7 +122,7 @@ class RelativeBuckets(Position):
         return self.table(self.bucket(_offset(query_positions, key_positions))).permute(0, 3, 1, 2)
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-        """The bucket of each offset (key place minus query place)."""
+        """The bucket of each offset (the key's position minus the query's)."""
         buckets, after = self.config.buckets, torch.zeros_like(offset)
         if self.config.two_sided:
             buckets //= 2
@@ -155,9 +155,9 @@ class Shaw(Position):
         if query is None:
             raise ValueError("Shaw's bias depends on the query, so blocks cannot share it")
         furthest = self.furthest
-        places = _offset(query_positions, key_positions).clamp(-furthest, furthest) + furthest  # (#B, T, S)
+        entries = _offset(query_positions, key_positions).clamp(-furthest, furthest) + furthest  # (#B, T, S)
         products = query @ self.table.weight.T * self.scale  # (B, H, T, 2 furthest + 1)
-        return products.gather(-1, places[:, None].expand(*products.shape[:3], -1))
+        return products.gather(-1, entries[:, None].expand(*products.shape[:3], -1))
 
 
 def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale: float) -> Position:

@@ -55,7 +55,7 @@ def most_tokens(embed: EmbedConfig, stack: StackConfig) -> int | None:
     """How many tokens a text may have in the model's folder; None where any number."""
     if _schemes(stack):
         return None
-    return embed.places.size if embed.places.kind == "learned" else max(PLACES, embed.places.size)
+    return embed.context_length if embed.position_embeddings == "learned" else max(PLACES, embed.context_length)
 
 
 def sides(config: object) -> list[tuple[EmbedConfig, StackConfig]]:
@@ -87,7 +87,7 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
     for scheme in schemes:
         if scheme.kind not in ("rotary", "buckets") or (scheme.kind == "buckets" and scheme.two_sided == causal):
             yield f"the position scheme {scheme.kind!r}"
-    if len(schemes) + (embed.places.kind != "none") > 1:
+    if len(schemes) + (embed.position_embeddings != "none") > 1:
         yield "several position schemes at once"
     if embed.types:
         yield "types of tokens"
@@ -178,7 +178,7 @@ def _fill_stack(
         _fill_norm(spec.layernorm_embedding, embed.norm)
     most = most_tokens(*config)
     if most is not None:
-        spec.position_encodings.encodings = _copy(embed.places(torch.arange(most)[None])[0])
+        spec.position_encodings.encodings = _copy(embed.position_embeddings(torch.arange(most)[None])[0])
     if config[1].final_norm:
         _fill_norm(spec.layer_norm, stack.norm)
     block: Any

@@ -304,7 +304,7 @@ def write_framed(tokenizer: Tokenizer, embed: EmbedConfig) -> HubFiles:
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
     roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}
-    made = hub_tokenizer(tokenizer, inner, roles, longest=embed.places.size, types=embed.types > 1)
+    made = hub_tokenizer(tokenizer, inner, roles, longest=embed.context_length, types=embed.types > 1)
     return HubFiles(made, {"start": bos, "end": eos, "pad": pad})
 
 

@@ -7,23 +7,33 @@
 The model carries no flag for it and its output stays the same to the last bit. Hooks do not fire inside compiled
 graphs: hand over the eager model.
 
-B batch, T queries, S keys, H heads of the queries, G heads of the keys, D head width.
+B batch, T queries, S keys, H heads.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from heedful.core.attention import KV, Heads, attention_weights
-from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
-from heedful.models.rnn import AdditiveAttention
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A layer that can tell the weights of its attention once more from the arguments of its `forward`."""
+
+    def asks(self, *arguments: Any) -> tuple[int, int]:
+        """How many heads and queries a call with these arguments has."""
+
+    def weights(
+        self, *arguments: Any, heads: Sequence[int] | None, queries: Sequence[int] | None
+    ) -> Float[Tensor, "B H T S"]:
+        """Of some heads and some queries alone where they are given."""
 
 
 class Recording:
@@ -76,9 +86,9 @@ def record(
     layers = {
         name.removesuffix(".heads"): module
         for name, module in model.named_modules()
-        if isinstance(module, Heads | AdditiveAttention)
+        if isinstance(module, Watched)
     }
-    chosen: dict[str, Heads | AdditiveAttention] = {}
+    chosen: dict[str, nn.Module] = {}
     for one in [pattern] if isinstance(pattern, str) else pattern:
         found = {name: module for name, module in layers.items() if fnmatchcase(name, one)}
         if not found:
@@ -97,45 +107,18 @@ def record(
 
 def _watch(
     recording: Recording, name: str, heads: Sequence[int] | None, queries: Sequence[int] | None
-) -> Callable[[Heads | AdditiveAttention, tuple[Any, ...], Any], None]:
+) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
     seen = 0  # queries of earlier calls
 
     @torch.no_grad()
-    def hook(module: Heads | AdditiveAttention, arguments: tuple[Any, ...], output: Any) -> None:
+    def hook(module: Any, arguments: tuple[Any, ...], output: Any) -> None:
         nonlocal seen
-        n_heads, T = arguments[0].shape[1:3] if isinstance(module, Heads) else (1, 1)
+        n_heads, T = module.asks(*arguments)
         if heads is not None and not all(0 <= head < n_heads for head in heads):
             raise InputError(f"layer {name!r} has heads 0 to {n_heads - 1}, not {list(heads)}", fix="choose among them")
         rows = None if queries is None else [query - seen for query in queries if 0 <= query - seen < T]
         seen += T
-        if rows == []:
-            return
-        if isinstance(module, Heads):
-            recording.add(name, _weights(module.scale, *arguments, heads=heads, rows=rows))
-        else:
-            recording.add(name, output[1][:, None, None])
+        if rows != []:
+            recording.add(name, module.weights(*arguments, heads=heads, queries=rows))
 
     return hook
-
-
-def _weights(
-    scale: float,
-    q: Float[Tensor, "B H T D"],
-    kv: KV,
-    mask: Mask,
-    bias: Float[Tensor, "#B #H T S"] | None,
-    *,
-    heads: Sequence[int] | None,
-    rows: list[int] | None,
-) -> Float[Tensor, "B h t S"]:
-    """The weights of some heads and some queries alone."""
-    k = kv.key
-    if heads is not None:
-        shared = q.shape[1] // k.shape[1]  # query heads for each key head
-        q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
-        bias = bias if bias is None or bias.shape[1] == 1 else bias[:, list(heads)]
-    if rows is not None:
-        seen = mask.dense(q.shape[2], k.shape[2], q.device)
-        mask = EVERYONE if seen is None else Mask(allowed=seen[:, 0, rows])
-        q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
-    return attention_weights(q, k, mask=mask, bias=bias, scale=scale)

@@ -13,11 +13,11 @@ from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from heedful.models.transducer import Transducer, TransducerConfig
+from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.vit import ViT, ViTConfig
 
 # Models that read a source and write a target.
-TranslationModel = Seq2Seq | RNN | Transducer
+TranslationModel = Seq2Seq | RNN | DecoderOnlyTranslator
 
 # What a `config.json` may say under "kind".
 KINDS: dict[str, tuple[type, Any]] = {
@@ -26,7 +26,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "lm": (LMConfig, LM),
     "classifier": (ClassifierConfig, Classifier),
     "token_classifier": (TokenClassifierConfig, TokenClassifier),
-    "transducer": (TransducerConfig, Transducer),
+    "decoder_only_translator": (DecoderOnlyTranslatorConfig, DecoderOnlyTranslator),
     "vit": (ViTConfig, ViT),
     "clip": (CLIPConfig, CLIP),
     "pyramid": (PyramidConfig, Pyramid),

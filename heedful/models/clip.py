@@ -54,8 +54,9 @@ class TextTower(nn.Module):
         return self.hidden(tokens)[torch.arange(len(tokens), device=tokens.device), ends.int().argmax(dim=1)]
 
     def hidden(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
-        places = torch.arange(tokens.shape[1], device=tokens.device)[None]
-        return self.stack(self.embed(tokens, places), Context(mask=Mask(causal=True), positions=places))[0]
+        positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
+        return self.stack(self.embed(tokens, positions), context)[0]
 
 
 class CLIP(nn.Module):

@@ -1,6 +1,6 @@
 """DETR (Carion et al. 2020, figure 2): a set of learned queries asks a picture what is in it and where, all at once.
 
-B batch, H x W pixels of N channels, h x w places of the map that is read, P of them in a row, Q queries, L decoder
+B batch, H x W pixels of N channels, h x w positions of the map that is read, P of them in a row, Q queries, L decoder
 layers, C model width, K classes and, as the last, none.
 """
 
@@ -38,9 +38,9 @@ class Found(NamedTuple):
     boxes: Float[Tensor, "L B Q 4"]  # centre x and y, width, height, as shares of the picture
 
 
-def places(valid: Bool[Tensor, "B h w"], d_model: int) -> Float[Tensor, "B P C"]:
-    """Where each place of a map is: sines of its row and column, counted in valid places from 1 and stretched to 2 pi,
-    so that pictures of all sizes end at the same place (Carion et al. 2020, appendix A). In double precision."""
+def grid_embeddings(valid: Bool[Tensor, "B h w"], d_model: int) -> Float[Tensor, "B P C"]:
+    """Where each position of a map is: sines of its row and column, counted in valid ones from 1 and stretched to 2 pi,
+    so that pictures of all sizes end alike (Carion et al. 2020, appendix A). In double precision."""
 
     def stretched(dim: int) -> Float[Tensor, "B h w"]:
         counted = valid.cumsum(dim, dtype=torch.float64)
@@ -69,9 +69,9 @@ class DETR(nn.Module):
         looks = {"encoder": config.encoder.block.attention, "decoder": decoder.attention, "cross": decoder.cross}
         for name, attention in looks.items():
             if attention is None or attention.position.kind != "added":
-                raise InputError(f"{name}: a query is told from others by added places alone", fix='kind = "added"')
+                raise InputError(f"{name}: a query is told from others by added positions alone", fix='kind = "added"')
         if {config.encoder.shared_position.kind, config.decoder.shared_position.kind} != {"none"}:
-            raise InputError("a position bias that blocks share, beside places that are added", fix="leave one out")
+            raise InputError("a position bias that blocks share, beside positions that are added", fix="leave one out")
         self.config = config
         C = config.d_model
         self.backbone = ResNet(config.backbone)
@@ -97,13 +97,13 @@ class DETR(nn.Module):
         memory, own, where = self.encode(pixels, valid)
         queries = self.queries.weight.expand(len(pixels), -1, -1)
         context = Context(
-            mask=EVERYONE, positions=queries, memory=memory, memory_mask=Mask(valid=own), memory_positions=where
+            mask=EVERYONE,
+            memory_mask=Mask(valid=own),
+            position_embeddings=queries,
+            memory=memory,
+            memory_position_embeddings=where,
         )
-        x, found = torch.zeros_like(queries), []
-        for block in self.decoder.blocks:
-            x, _ = block(x, context)
-            found.append(self.decoder.dropout(self.decoder.norm(x)))
-        return torch.stack(found)
+        return torch.stack([*self.decoder.each(torch.zeros_like(queries), context)])
 
     def encode(
         self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None
@@ -112,9 +112,9 @@ class DETR(nn.Module):
         x = self.input(self.backbone(pixels))
         if valid is None:
             valid = torch.ones_like(pixels[:, 0], dtype=torch.bool)
-        # A place is valid if its first pixel is.
+        # A position is valid if its first pixel is.
         own = F.interpolate(valid[None].float(), size=x.shape[2:], mode="nearest")[0] > 0
-        where = places(own, self.config.d_model).to(x.dtype)
+        where = grid_embeddings(own, self.config.d_model).to(x.dtype)
         own = own.flatten(1)
-        x, _ = self.encoder(x.flatten(2).mT, Context(mask=Mask(valid=own), positions=where))
-        return x, own, where
+        context = Context(mask=Mask(valid=own), memory_mask=None, position_embeddings=where)
+        return self.encoder(x.flatten(2).mT, context)[0], own, where

@@ -1,7 +1,7 @@
 """An encoder: one stack in which every token sees all others, before and after it (Devlin et al. 2019, figure 3;
 Liu et al. 2019).
 
-B batch, T tokens, N places picked out of a batch, V vocabulary, C model width.
+B batch, T tokens, N positions picked out of a batch, V vocabulary, C model width.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.block import ACTIVATIONS, BlockConfig, Context, Stack, StackConfig, make_norm
-from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
 from heedful.core.init import normal
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
@@ -22,10 +22,10 @@ class EncoderConfig:
     d_model: int
     embed: EmbedConfig
     stack: StackConfig
-    words: bool = True  # has the head that names the word at a place
+    mlm_head: bool = True  # names the token at each position
     tied: bool = True  # its output matrix is the embedding's
     pooler: bool = False  # sums a text up at its first token
-    pairs: bool = False  # tells from that sum whether the second of two texts goes on with the first
+    nsp_head: bool = False  # tells from that sum whether the second of two texts follows the first
 
 
 class Transform(nn.Module):
@@ -42,23 +42,23 @@ class Transform(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack without a causal mask, and the heads that its configuration asks for. Raises InputError for `pairs`
-    without a `pooler`."""
+    """A stack without a causal mask, and the heads that its configuration asks for. Raises InputError for an
+    `nsp_head` without a `pooler`."""
 
     packs = True  # several texts may share a row: segments keep them apart
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        if config.pairs and not config.pooler:
+        if config.nsp_head and not config.pooler:
             raise InputError("an encoder tells pairs by what its pooler sums up", fix="pooler = true")
         d_model, vocab_size = config.d_model, config.embed.vocab_size
         self.config = config
         self.embed = Embed(d_model, config.embed)
         self.stack = Stack(d_model, config.stack)
-        self.transform = Transform(d_model, config.stack.block) if config.words else None
-        self.head = nn.Linear(d_model, vocab_size) if config.words else None
+        self.transform = Transform(d_model, config.stack.block) if config.mlm_head else None
+        self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
         self.pooler = nn.Linear(d_model, d_model) if config.pooler else None
-        self.pairs = nn.Linear(d_model, 2) if config.pairs else None
+        self.nsp_head = nn.Linear(d_model, 2) if config.nsp_head else None
         normal(self)
         if self.head is not None and config.tied:
             self.head.weight = self.embed.tokens.weight
@@ -69,12 +69,12 @@ class Encoder(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the word at each place. Raises InputError without the head for it.
+        """The logits of the token at each position. Raises InputError without the head for it.
 
         Segments: 0 is padding, the texts of a row are numbered from 1 and do not see each other; None where each row
         is one whole. Types tell the first text of a pair (0) from the second (1), to a model that has both.
         """
-        return self.words(self.hidden(tokens, segments, types))
+        return self.predict_tokens(self.hidden(tokens, segments, types))
 
     def hidden(
         self,
@@ -84,16 +84,17 @@ class Encoder(nn.Module):
     ) -> Float[Tensor, "B T C"]:
         """What the stack makes of each token among the others: all heads start here."""
         if segments is None:
-            places, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], EVERYONE
+            positions, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], EVERYONE
         else:
-            places, mask = places_in_segments(segments), Mask(segments=(segments, segments))
+            positions, mask = positions_in_segments(segments), Mask(segments=(segments, segments))
         types = types if self.config.embed.types > 1 else None
-        return self.stack(self.embed(tokens, places, types), Context(mask=mask, positions=places))[0]
+        context = Context(mask=mask, memory_mask=None, positions=positions)
+        return self.stack(self.embed(tokens, positions, types), context)[0]
 
-    def words(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
-        """The logits of every word at these places."""
+    def predict_tokens(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
+        """The logits of every token, from the hidden states of these positions."""
         if self.transform is None or self.head is None:
-            raise InputError("this encoder has no head over the vocabulary", fix="words = true")
+            raise InputError("this encoder has no head over the vocabulary", fix="mlm_head = true")
         return self.head(self.transform(hidden))
 
     def pool(self, first: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
@@ -102,9 +103,9 @@ class Encoder(nn.Module):
             raise InputError("this encoder has no pooler", fix="pooler = true")
         return self.pooler(first).tanh()
 
-    def follows(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N 2"]:
-        """The logits of a pair of texts, from the hidden state of its first token: 0 that the second goes on with the
+    def next_sentence(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N 2"]:
+        """The logits of a pair of texts, from the hidden state of its first token: 0 that the second follows the
         first, 1 that it does not (Devlin et al. 2019, section 3.1, task 2)."""
-        if self.pairs is None:
-            raise InputError("this encoder has no head for pairs", fix="pairs = true")
-        return self.pairs(self.pool(first))
+        if self.nsp_head is None:
+            raise InputError("this encoder has no head for pairs", fix="nsp_head = true")
+        return self.nsp_head(self.pool(first))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
-from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
 from heedful.core.init import gpt2
 from heedful.core.mask import EVERYONE, Mask
 
@@ -28,7 +28,7 @@ class LMConfig:
 
 @dataclass(frozen=True)
 class LMState:
-    """A generation under way: what each block remembers, and how many tokens of each row: the place of its next."""
+    """A generation under way: what each block remembers, and how many tokens of each row: the position of its next."""
 
     caches: tuple[BlockCache, ...]
     lengths: Int[Tensor, "R"]
@@ -80,19 +80,25 @@ class LM(nn.Module):
         return self.head(self.hidden(tokens, segments))
 
     def hidden(
-        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, prefix: int = 0
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        prefix: int = 0,
+        losses: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """What `head` turns into logits: a loss that never builds them all starts here.
 
-        The first `prefix` tokens of a row are seen by all of their document, those before them too.
+        The first `prefix` tokens of a row are visible to all of their document, those before them too. Blocks that have
+        losses of their own leave them in `losses`.
         """
         first = torch.full((len(tokens),), prefix, device=tokens.device) if prefix else None
         if segments is None:
-            places, both = torch.arange(tokens.shape[1], device=tokens.device)[None], None
+            positions, both = torch.arange(tokens.shape[1], device=tokens.device)[None], None
         else:
-            places, both = places_in_segments(segments), (segments, segments)
+            positions, both = positions_in_segments(segments), (segments, segments)
         mask = Mask(causal=True, prefix=first, segments=both)
-        return self.stack(self.embed(tokens, places), Context(mask=mask, positions=places))[0]
+        context = Context(mask=mask, memory_mask=None, positions=positions, losses=losses)
+        return self.stack(self.embed(tokens, positions), context)[0]
 
     def start(
         self,
@@ -106,27 +112,27 @@ class LM(nn.Module):
         where `segments` is 0. With `size`, room for so many tokens a row is made at once; without, whenever it is
         used up. What is not read causally is a prefix, as in `hidden`."""
         B, S = source.shape
-        caches = self.stack.start(Context(mask=EVERYONE), size)
+        caches = self.stack.start(Context(mask=EVERYONE, memory_mask=None), size)
         if S:
-            places = torch.arange(S, device=source.device).expand(B, S)
-            mask = (
-                Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)
-            )  # padding comes after all that matters
-            context = Context(mask=mask, positions=places)
-            _, caches = self.stack(self.embed(source, places), context, caches)
+            positions = torch.arange(S, device=source.device).expand(B, S)
+            # Causally, padding comes after all that matters.
+            mask = Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)
+            context = Context(mask=mask, memory_mask=None, positions=positions)
+            _, caches = self.stack(self.embed(source, positions), context, caches)
         lengths = torch.full((B,), S, device=source.device) if segments is None else (segments > 0).sum(1)
         return _state(caches, lengths)
 
     def step(self, tokens: Int[Tensor, "R"], state: LMState) -> tuple[Float[Tensor, "R V"], LMState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        valid, places = state.caches[0].past.valid(1), state.lengths[:, None]
-        context = Context(mask=EVERYONE if valid is None else Mask(valid=valid), positions=places)
-        x, caches = self.stack(self.embed(tokens[:, None], places), context, state.caches)
+        valid, positions = state.caches[0].past.valid(1), state.lengths[:, None]
+        mask = EVERYONE if valid is None else Mask(valid=valid)
+        context = Context(mask=mask, memory_mask=None, positions=positions)
+        x, caches = self.stack(self.embed(tokens[:, None], positions), context, state.caches)
         return self.head(x[:, 0]), LMState(caches, state.lengths + 1)
 
     def steps(self, tokens: Int[Tensor, "R T"], state: LMState) -> tuple[Float[Tensor, "R T V"], LMState]:
         """The logits of what follows each of `tokens`, the newest of rows that are equally long: T steps at once."""
-        places = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
-        context = Context(mask=Mask(causal=True), positions=places)
-        x, caches = self.stack(self.embed(tokens, places), context, state.caches)
+        positions = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
+        context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
+        x, caches = self.stack(self.embed(tokens, positions), context, state.caches)
         return self.head(x), LMState(caches, state.lengths + tokens.shape[1])

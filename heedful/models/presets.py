@@ -9,53 +9,60 @@ from typing import Literal
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.models.transducer import TransducerConfig
+from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
+
+
+# How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
+# `heedful.core.position`.
+Embedded = Literal["none", "sinusoidal", "learned", "binary"]
+Positions = Embedded | Literal["rotary", "alibi", "buckets", "shaw"]
+EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer:
+class _Layers:
+    """What the layers of the Transformer are made of."""
+
+    d_model: int
+    n_heads: int
+    d_ff: int
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    order: Literal["post", "pre", "sandwich"] = "post"
+    norm: Literal["layer", "rms"] = "layer"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    gated: bool = False
+    position: Positions = "sinusoidal"
+    context_length: int = 512  # where positions are learned: how many
+    window: int | None = None  # a token looks at those less than this many positions away; None: at any
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSize(_Layers):
     """A row of table 3 of Vaswani et al. 2017."""
 
-    d_model: int
-    n_heads: int
-    d_ff: int
     encoder_layers: int
     decoder_layers: int
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    order: Literal["post", "pre", "sandwich"] = "post"
-    norm: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    gated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderOnly:
+class DecoderOnlySize(_Layers):
     """One stack for source and target (Liu et al. 2018, section 4.2.3), of the Transformer's own layers."""
 
-    d_model: int
-    n_heads: int
-    d_ff: int
     n_layers: int
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    order: Literal["post", "pre", "sandwich"] = "post"
-    norm: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    gated: bool = False
     input_loss: float = 1.0
     prefix: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullTransformer:
+class Seq2SeqSize:
     """An encoder and a decoder of a later family: all but its size is its style's."""
 
     style: Literal["marian", "bart", "t5", "t5-v1.1"]
@@ -65,17 +72,17 @@ class FullTransformer:
     d_ff: int
     encoder_layers: int
     decoder_layers: int
-    context: int | None = None  # bart: how many places there are; the others have no last one
+    context_length: int | None = None  # bart: how many positions there are; the others have no last one
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        if (self.style == "bart") != (self.context is not None):
-            what = f"context = {self.context!r} in the style of {self.style}"
-            raise InputError(what, fix="give it in the style of bart, which learns its places, and there alone")
+        if (self.style == "bart") != (self.context_length is not None):
+            what = f"context_length = {self.context_length!r} in the style of {self.style}"
+            raise InputError(what, fix="give it in the style of bart, which learns its positions, and there alone")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recurrent:
+class RNNSize:
     """Appendix A.2.3 of Bahdanau et al. 2015."""
 
     d_embed: int
@@ -86,58 +93,62 @@ class Recurrent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoder:
-    """A language model's size. `vocab_size` and `context` are the published ones; data and recipe replace them."""
+class LMSize:
+    """A language model's size. `vocab_size` and `context_length` are the published ones; data and recipe replace them."""
 
     style: Literal["gpt1", "gpt2", "llama"] = "gpt2"
     n_layers: int
     d_model: int
     n_heads: int
     vocab_size: int = 50257
-    context: int = 1024
+    context_length: int = 1024
     d_ff: int | None = None  # None: four times the width
     kv_heads: int | None = None
     activation: Literal["gelu", "gelu_tanh", "silu"] | None = None  # None: as published
     dropout: float = 0.0
     tied: bool = True
+    position: Positions | None = None  # None: as published
+    window: int | None = None  # a token looks at those less than this many positions before it; None: at all
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bidirectional:
-    """An encoder's size. `vocab_size` and `context` are the published ones; data and recipe replace them."""
+class EncoderSize:
+    """An encoder's size. `vocab_size` and `context_length` are the published ones; data and recipe replace them."""
 
     style: Literal["bert", "roberta", "modern"] = "bert"
     n_layers: int
     d_model: int
     n_heads: int
     vocab_size: int = 30522
-    context: int = 512
+    context_length: int = 512
     d_ff: int | None = None  # None: four times the width
     order: Literal["post", "pre", "sandwich"] = "post"
     dropout: float = 0.1
+    position: Positions | None = None  # None: as published
+    window: int | None = None  # a token looks at those less than this many positions away; None: at all
 
 
-Row = Transformer | FullTransformer | DecoderOnly | Recurrent
+TranslatorSize = TransformerSize | Seq2SeqSize | DecoderOnlySize | RNNSize
 
 
-def bart(d_model: int, n_heads: int, d_ff: int, layers: int) -> FullTransformer:
+def bart_size(d_model: int, n_heads: int, d_ff: int, layers: int) -> Seq2SeqSize:
     """A size of Lewis et al. 2020."""
-    return FullTransformer(
+    return Seq2SeqSize(
         style="bart",
         d_model=d_model,
         n_heads=n_heads,
         d_ff=d_ff,
         encoder_layers=layers,
         decoder_layers=layers,
-        context=1024,
+        context_length=1024,
     )
 
 
-def t5(
+def t5_size(
     d_model: int, n_heads: int, d_ff: int, layers: int, *, style: Literal["t5", "t5-v1.1"] = "t5"
-) -> FullTransformer:
+) -> Seq2SeqSize:
     """A size of Raffel et al. 2020."""
-    return FullTransformer(
+    return Seq2SeqSize(
         style=style,
         d_model=d_model,
         n_heads=n_heads,
@@ -148,58 +159,58 @@ def t5(
     )
 
 
-TRANSLATORS: dict[str, Row] = {
-    "transformer-tiny": Transformer(d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"),
-    "transformer-small": Transformer(
+TRANSLATORS: dict[str, TranslatorSize] = {
+    "transformer-tiny": TransformerSize(d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"),
+    "transformer-small": TransformerSize(
         d_model=256, n_heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3, order="pre"
     ),
     # Kasai et al. 2021, section 3: as many layers, but one of them in the decoder, which alone runs for every token.
-    "transformer-deep-shallow": Transformer(
+    "transformer-deep-shallow": TransformerSize(
         d_model=256, n_heads=4, d_ff=1024, encoder_layers=6, decoder_layers=1, order="pre"
     ),
-    "transformer-deep-shallow-base": Transformer(
+    "transformer-deep-shallow-base": TransformerSize(
         d_model=512, n_heads=8, d_ff=2048, encoder_layers=12, decoder_layers=1, order="pre"
     ),
-    "transformer-base": Transformer(d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6),
-    "transformer-base-pre": Transformer(
+    "transformer-base": TransformerSize(d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6),
+    "transformer-base-pre": TransformerSize(
         d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6, order="pre"
     ),
-    "transformer-big": Transformer(
+    "transformer-big": TransformerSize(
         d_model=1024, n_heads=16, d_ff=4096, encoder_layers=6, decoder_layers=6, dropout=0.3
     ),
-    "decoder-tiny": DecoderOnly(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
-    "decoder-small": DecoderOnly(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
-    "decoder-base": DecoderOnly(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
-    "marian": FullTransformer(  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
+    "decoder-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
+    "decoder-small": DecoderOnlySize(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
+    "decoder-base": DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
+    "marian": Seq2SeqSize(  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
         style="marian", d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6
     ),
-    "bart-base": bart(768, 12, 3072, 6),
-    "bart-large": bart(1024, 16, 4096, 12),
-    "t5-small": t5(512, 8, 2048, 6),
-    "t5-base": t5(768, 12, 3072, 12),
-    "t5-large": t5(1024, 16, 4096, 24),
-    "t5-v1.1-small": t5(512, 6, 1024, 8, style="t5-v1.1"),
-    "t5-v1.1-base": t5(768, 12, 2048, 12, style="t5-v1.1"),
-    "t5-v1.1-large": t5(1024, 16, 2816, 24, style="t5-v1.1"),
-    "rnn-small": Recurrent(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
-    "rnn-bahdanau": Recurrent(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
+    "bart-base": bart_size(768, 12, 3072, 6),
+    "bart-large": bart_size(1024, 16, 4096, 12),
+    "t5-small": t5_size(512, 8, 2048, 6),
+    "t5-base": t5_size(768, 12, 3072, 12),
+    "t5-large": t5_size(1024, 16, 4096, 24),
+    "t5-v1.1-small": t5_size(512, 6, 1024, 8, style="t5-v1.1"),
+    "t5-v1.1-base": t5_size(768, 12, 2048, 12, style="t5-v1.1"),
+    "t5-v1.1-large": t5_size(1024, 16, 2816, 24, style="t5-v1.1"),
+    "rnn-small": RNNSize(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
+    "rnn-bahdanau": RNNSize(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
 }
 
 
-def translator(
-    row: Row, *, source_vocab: int, target_vocab: int, joint: bool
-) -> Seq2SeqConfig | TransducerConfig | RNNConfig:
+def translator_config(
+    row: TranslatorSize, *, source_vocab: int, target_vocab: int, joint: bool
+) -> Seq2SeqConfig | DecoderOnlyTranslatorConfig | RNNConfig:
     """The configuration of a translator of this size. `joint`: both sides share one vocabulary, and its matrix; raises
     InputError where it is False and one stack is to read both."""
-    if isinstance(row, Transformer):
-        return vaswani(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
-    if isinstance(row, DecoderOnly):
+    if isinstance(row, TransformerSize):
+        return transformer_config(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
+    if isinstance(row, DecoderOnlySize):
         if not joint:
             what = "a decoder alone reads source and target with one vocabulary"
             raise InputError(what, where="data.joint = false", fix="--set data.joint=true")
-        return liu(row, vocab_size=source_vocab)
-    if isinstance(row, FullTransformer):
-        style = lewis if row.style in ("marian", "bart") else raffel
+        return decoder_only_config(row, vocab_size=source_vocab)
+    if isinstance(row, Seq2SeqSize):
+        style = bart_config if row.style in ("marian", "bart") else t5_config
         return style(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
     return RNNConfig(
         source_vocab=source_vocab,
@@ -213,33 +224,39 @@ def translator(
     )
 
 
-def vaswani(row: Transformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
-    """Sinusoidal places, scaled embeddings that are also the output matrix, no biases in attention."""
+def transformer_config(row: TransformerSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
+    """Scaled embeddings that are also the output matrix, no biases in attention."""
     return Seq2SeqConfig(
         d_model=row.d_model,
         source=_embed(row, source_vocab),
         target=_embed(row, target_vocab),
         encoder=_stack(row, row.encoder_layers),
-        decoder=_stack(row, row.decoder_layers, cross=True),
+        decoder=_stack(row, row.decoder_layers, causal=True, cross=True),
         tied="all" if joint else "output",
     )
 
 
-def liu(row: DecoderOnly, *, vocab_size: int) -> TransducerConfig:
+def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnlyTranslatorConfig:
     """The same without an encoder."""
-    lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=_stack(row, row.n_layers))
-    return TransducerConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
+    lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=_stack(row, row.n_layers, causal=not row.prefix))
+    return DecoderOnlyTranslatorConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
 
 
-def _embed(row: Transformer | DecoderOnly, vocab_size: int) -> EmbedConfig:
-    return EmbedConfig(vocab_size=vocab_size, places=PlacesConfig(kind="sinusoidal"), dropout=row.dropout)
+def _embed(row: _Layers, vocab_size: int) -> EmbedConfig:
+    return EmbedConfig(
+        vocab_size=vocab_size,
+        position_embeddings=_embedded(row.position),
+        context_length=row.context_length,
+        dropout=row.dropout,
+    )
 
 
-def _stack(row: Transformer | DecoderOnly, n_layers: int, *, cross: bool = False) -> StackConfig:
+def _stack(row: _Layers, n_layers: int, *, causal: bool = False, cross: bool = False) -> StackConfig:
     attention = AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout)
     block = BlockConfig(
         attention=attention,
         cross=attention if cross else None,
+        window=row.window,
         d_ff=row.d_ff,
         order=row.order,
         norm=row.norm,
@@ -247,12 +264,30 @@ def _stack(row: Transformer | DecoderOnly, n_layers: int, *, cross: bool = False
         gated=row.gated,
         dropout=row.dropout,
     )
-    return StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post")
+    return _told(StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post"), row.position, causal=causal)
 
 
-def lewis(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
-    """Post-norm, with biases in attention and on the logits. "bart": learned places, a norm of the embeddings, GELU
-    (Lewis et al. 2020); "marian": scaled embeddings and sinusoidal places, sines first, SiLU (Junczys-Dowmunt et al.
+def _embedded(position: Positions) -> Embedded:
+    return next((kind for kind in EMBEDDED if kind == position), "none")
+
+
+def _told(stack: StackConfig, position: Positions, *, causal: bool) -> StackConfig:
+    """The stack whose attention to itself is told positions by this scheme: by a bias that all blocks share where the
+    scheme can do that."""
+    match position:
+        case "alibi" | "buckets":
+            return replace(stack, shared_position=PositionConfig(kind=position, two_sided=not causal))
+        case "rotary" | "shaw":
+            attention = replace(stack.block.attention, position=PositionConfig(kind=position))
+            return replace(stack, block=replace(stack.block, attention=attention))
+        case _:
+            return stack
+
+
+def bart_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
+    """Post-norm, with biases in attention and on the logits. "bart": learned positions, a norm of the embeddings,
+    GELU
+    (Lewis et al. 2020); "marian": scaled embeddings and sinusoidal positions, sines first, SiLU (Junczys-Dowmunt et al.
     2018)."""
     bart = row.style == "bart"
     dropout = row.dropout if bart else 0.0
@@ -267,9 +302,9 @@ def lewis(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: 
     embed = EmbedConfig(
         vocab_size=source_vocab,
         scaled=not bart,
-        places=PlacesConfig(kind="sinusoidal", halves=True)
-        if row.context is None
-        else PlacesConfig(kind="learned", size=row.context),
+        position_embeddings="sinusoidal" if row.context_length is None else "learned",
+        context_length=row.context_length or 512,
+        sines_first=row.context_length is None,
         norm_eps=1e-5 if bart else None,
         dropout=row.dropout,
     )
@@ -285,7 +320,7 @@ def lewis(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: 
     )
 
 
-def raffel(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
+def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
     """Pre-norm with RMSNorm, no biases, no scale of the scores, relative positions that all layers share (Raffel et al.
     2020). "t5": the output matrix is the embeddings', and what goes into it is scaled; "t5-v1.1": it is another, and
     the MLP is gated, with GELU (Shazeer 2020)."""
@@ -316,7 +351,7 @@ def raffel(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint:
         block=replace(block, cross=attention),
         shared_position=PositionConfig(kind="buckets", two_sided=False),
     )
-    embed = EmbedConfig(vocab_size=source_vocab, scaled=False, places=PlacesConfig(kind="none"), dropout=row.dropout)
+    embed = EmbedConfig(vocab_size=source_vocab, scaled=False, position_embeddings="none", dropout=row.dropout)
     return Seq2SeqConfig(
         d_model=row.d_model,
         source=embed,
@@ -329,40 +364,40 @@ def raffel(row: FullTransformer, *, source_vocab: int, target_vocab: int, joint:
     )
 
 
-def gpt3(n_layers: int, d_model: int, n_heads: int) -> Decoder:
+def gpt3_size(n_layers: int, d_model: int, n_heads: int) -> LMSize:
     """A row of table 2.1 of Brown et al. 2020. (Their every second layer is sparse; here all are dense.)"""
-    return Decoder(n_layers=n_layers, d_model=d_model, n_heads=n_heads, context=2048)
+    return LMSize(n_layers=n_layers, d_model=d_model, n_heads=n_heads, context_length=2048)
 
 
-LANGUAGE_MODELS: dict[str, Decoder] = {
+LANGUAGE_MODELS: dict[str, LMSize] = {
     # The exact GELU: on a CPU the approximation takes three times as long.
-    "gpt-nano": Decoder(n_layers=4, d_model=128, n_heads=4, vocab_size=256, context=64, activation="gelu"),
-    "gpt-mini": Decoder(
-        n_layers=4, d_model=256, n_heads=4, vocab_size=8000, context=256, activation="gelu", dropout=0.1
+    "gpt-nano": LMSize(n_layers=4, d_model=128, n_heads=4, vocab_size=256, context_length=64, activation="gelu"),
+    "gpt-mini": LMSize(
+        n_layers=4, d_model=256, n_heads=4, vocab_size=8000, context_length=256, activation="gelu", dropout=0.1
     ),
-    "gpt-micro": Decoder(
-        n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256, activation="gelu", dropout=0.1
+    "gpt-micro": LMSize(
+        n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context_length=256, activation="gelu", dropout=0.1
     ),
-    "llama-nano": Decoder(
-        style="llama", n_layers=4, d_model=128, n_heads=4, kv_heads=2, d_ff=352, vocab_size=256, context=64
+    "llama-nano": LMSize(
+        style="llama", n_layers=4, d_model=128, n_heads=4, kv_heads=2, d_ff=352, vocab_size=256, context_length=64
     ),
-    "gpt-1": Decoder(style="gpt1", n_layers=12, d_model=768, n_heads=12, vocab_size=40478, context=512, dropout=0.1),
-    "gpt2": Decoder(n_layers=12, d_model=768, n_heads=12, dropout=0.1),
-    "gpt2-medium": Decoder(n_layers=24, d_model=1024, n_heads=16, dropout=0.1),
-    "gpt2-large": Decoder(n_layers=36, d_model=1280, n_heads=20, dropout=0.1),
-    "gpt2-xl": Decoder(n_layers=48, d_model=1600, n_heads=25, dropout=0.1),
-    "gpt3-small": gpt3(12, 768, 12),
-    "gpt3-medium": gpt3(24, 1024, 16),
-    "gpt3-large": gpt3(24, 1536, 16),
+    "gpt-1": LMSize(style="gpt1", n_layers=12, d_model=768, n_heads=12, vocab_size=40478, context_length=512, dropout=0.1),
+    "gpt2": LMSize(n_layers=12, d_model=768, n_heads=12, dropout=0.1),
+    "gpt2-medium": LMSize(n_layers=24, d_model=1024, n_heads=16, dropout=0.1),
+    "gpt2-large": LMSize(n_layers=36, d_model=1280, n_heads=20, dropout=0.1),
+    "gpt2-xl": LMSize(n_layers=48, d_model=1600, n_heads=25, dropout=0.1),
+    "gpt3-small": gpt3_size(12, 768, 12),
+    "gpt3-medium": gpt3_size(24, 1024, 16),
+    "gpt3-large": gpt3_size(24, 1536, 16),
     # The table prints 24 heads of 128 beside a width of 2048, and 24 x 128 is 3072: only 16 heads make the 1.3 billion.
-    "gpt3-xl": gpt3(24, 2048, 16),
-    "gpt3-2.7b": gpt3(32, 2560, 32),
-    "gpt3-6.7b": gpt3(32, 4096, 32),
+    "gpt3-xl": gpt3_size(24, 2048, 16),
+    "gpt3-2.7b": gpt3_size(32, 2560, 32),
+    "gpt3-6.7b": gpt3_size(32, 4096, 32),
     # The table prints a width of 5140 beside 40 heads of 128, which are 5120: 12.85 billion, where it says 13.0.
-    "gpt3-13b": gpt3(40, 5120, 40),
-    "gpt3-175b": gpt3(96, 12288, 96),
+    "gpt3-13b": gpt3_size(40, 5120, 40),
+    "gpt3-175b": gpt3_size(96, 12288, 96),
     # Zhang et al. 2024, table 1: the architecture of LLaMA 2 with grouped heads.
-    "tinyllama-1.1b": Decoder(
+    "tinyllama-1.1b": LMSize(
         style="llama",
         n_layers=22,
         d_model=2048,
@@ -370,37 +405,33 @@ LANGUAGE_MODELS: dict[str, Decoder] = {
         kv_heads=4,
         d_ff=5632,
         vocab_size=32000,
-        context=2048,
+        context_length=2048,
         tied=False,
     ),
 }
 
 # Language models of pixels: 28 x 28 in 16 greys, and those of Chen et al. 2020, section 3.3, 32 x 32 in 512 colours; a
 # token more begins a picture.
-PAINTERS: dict[str, Decoder] = {
-    "image-gpt-nano": Decoder(n_layers=4, d_model=128, n_heads=4, vocab_size=17, context=784, activation="gelu"),
-    "image-gpt-s": Decoder(n_layers=24, d_model=512, n_heads=8, vocab_size=513),
-    "image-gpt-m": Decoder(n_layers=36, d_model=1024, n_heads=8, vocab_size=513),
-    "image-gpt-l": Decoder(n_layers=48, d_model=1536, n_heads=16, vocab_size=513),
+PAINTERS: dict[str, LMSize] = {
+    "image-gpt-nano": LMSize(n_layers=4, d_model=128, n_heads=4, vocab_size=17, context_length=784, activation="gelu"),
+    "image-gpt-s": LMSize(n_layers=24, d_model=512, n_heads=8, vocab_size=513),
+    "image-gpt-m": LMSize(n_layers=36, d_model=1024, n_heads=8, vocab_size=513),
+    "image-gpt-l": LMSize(n_layers=48, d_model=1536, n_heads=16, vocab_size=513),
 }
 
 
-def language_model(row: Decoder, *, vocab_size: int | None = None, context: int | None = None) -> LMConfig:
+def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int | None = None) -> LMConfig:
     """The configuration of a language model of this size.
 
-    "gpt1": post-norm (Radford et al. 2018); "gpt2": pre-norm (Radford et al. 2019); "llama": rotary places, RMSNorm,
+    "gpt1": post-norm (Radford et al. 2018); "gpt2": pre-norm (Radford et al. 2019); "llama": rotary positions, RMSNorm,
     a gated MLP, no biases (Touvron et al. 2023). GPT's GELU is the tanh approximation.
     """
     llama = row.style == "llama"
-    attention = AttentionConfig(
-        n_heads=row.n_heads,
-        kv_heads=row.kv_heads,
-        bias=not llama,
-        dropout=0.0 if llama else row.dropout,
-        position=PositionConfig(kind="rotary" if llama else "none"),
-    )
+    position = row.position or ("rotary" if llama else "learned")
+    dropout = 0.0 if llama else row.dropout  # of the embeddings, and of attention weights
     block = BlockConfig(
-        attention=attention,
+        attention=AttentionConfig(n_heads=row.n_heads, kv_heads=row.kv_heads, bias=not llama, dropout=dropout),
+        window=row.window,
         d_ff=row.d_ff or 4 * row.d_model,
         order="post" if row.style == "gpt1" else "pre",
         norm="rms" if llama else "layer",
@@ -409,58 +440,59 @@ def language_model(row: Decoder, *, vocab_size: int | None = None, context: int 
         bias=not llama,
         dropout=row.dropout,
     )
-    places = PlacesConfig(kind="none" if llama else "learned", size=context or row.context)
-    return LMConfig(
-        d_model=row.d_model,
-        embed=EmbedConfig(
-            vocab_size=vocab_size or row.vocab_size, scaled=False, places=places, dropout=0.0 if llama else row.dropout
-        ),
-        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=row.style != "gpt1"),
-        tied=row.tied,
+    embed = EmbedConfig(
+        vocab_size=vocab_size or row.vocab_size,
+        scaled=False,
+        position_embeddings=_embedded(position),
+        context_length=context_length or row.context_length,
+        dropout=dropout,
     )
+    stack = StackConfig(n_layers=row.n_layers, block=block, final_norm=row.style != "gpt1")
+    return LMConfig(d_model=row.d_model, embed=embed, stack=_told(stack, position, causal=True), tied=row.tied)
 
 
-def modern(n_layers: int, d_model: int, n_heads: int, d_ff: int) -> Bidirectional:
-    sizes = {"n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "d_ff": d_ff}
-    return Bidirectional(style="modern", order="pre", vocab_size=8000, context=256, dropout=0.0, **sizes)
+def modern_size(n_layers: int, d_model: int, n_heads: int, d_ff: int) -> EncoderSize:
+    size = EncoderSize(n_layers=n_layers, d_model=d_model, n_heads=n_heads, d_ff=d_ff)
+    return replace(size, style="modern", order="pre", vocab_size=8000, context_length=256, dropout=0.0)
 
 
-ENCODERS: dict[str, Bidirectional] = {
-    "encoder-tiny": Bidirectional(n_layers=4, d_model=128, n_heads=4, vocab_size=8000, context=128),
-    "encoder-small": Bidirectional(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context=256),
-    "modern-tiny": modern(4, 192, 6, 512),
-    "modern-small": modern(6, 384, 6, 1024),
-    "bert-base": Bidirectional(n_layers=12, d_model=768, n_heads=12),
-    "bert-large": Bidirectional(n_layers=24, d_model=1024, n_heads=16),
-    "roberta-base": Bidirectional(style="roberta", n_layers=12, d_model=768, n_heads=12, vocab_size=50265),
-    "roberta-large": Bidirectional(style="roberta", n_layers=24, d_model=1024, n_heads=16, vocab_size=50265),
+ENCODERS: dict[str, EncoderSize] = {
+    "encoder-tiny": EncoderSize(n_layers=4, d_model=128, n_heads=4, vocab_size=8000, context_length=128),
+    "encoder-small": EncoderSize(n_layers=6, d_model=384, n_heads=6, vocab_size=8000, context_length=256),
+    "modern-tiny": modern_size(4, 192, 6, 512),
+    "modern-small": modern_size(6, 384, 6, 1024),
+    "bert-base": EncoderSize(n_layers=12, d_model=768, n_heads=12),
+    "bert-large": EncoderSize(n_layers=24, d_model=1024, n_heads=16),
+    "roberta-base": EncoderSize(style="roberta", n_layers=12, d_model=768, n_heads=12, vocab_size=50265),
+    "roberta-large": EncoderSize(style="roberta", n_layers=24, d_model=1024, n_heads=16, vocab_size=50265),
 }
 
 # What texts are classified by; and what reads and writes with a vocabulary each.
-READERS: dict[str, Decoder | Bidirectional] = {**LANGUAGE_MODELS, **ENCODERS}
-PARSERS: dict[str, Row] = {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnly)}
+READERS: dict[str, LMSize | EncoderSize] = {**LANGUAGE_MODELS, **ENCODERS}
+PARSERS: dict[str, TranslatorSize] = {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnlySize)}
 
 
-def encoder(
-    row: Bidirectional,
+def encoder_config(
+    row: EncoderSize,
     *,
     vocab_size: int | None = None,
-    context: int | None = None,
-    words: bool = True,
+    context_length: int | None = None,
+    mlm_head: bool = True,
     pooler: bool = False,
-    pairs: bool = False,
+    nsp_head: bool = False,
 ) -> EncoderConfig:
     """The configuration of an encoder of this size, with these heads.
 
     "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are no
-    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary places, a
+    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary positions, a
     gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much sooner.
     """
     modern = row.style == "modern"
     eps = 1e-12 if row.style == "bert" else 1e-5
-    position = PositionConfig(kind="rotary" if modern else "none")
+    position = row.position or ("rotary" if modern else "learned")
     block = BlockConfig(
-        attention=AttentionConfig(n_heads=row.n_heads, bias=not modern, dropout=row.dropout, position=position),
+        attention=AttentionConfig(n_heads=row.n_heads, bias=not modern, dropout=row.dropout),
+        window=row.window,
         d_ff=row.d_ff or 4 * row.d_model,
         order=row.order,
         norm_eps=eps,
@@ -472,16 +504,14 @@ def encoder(
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
         scaled=False,
-        places=PlacesConfig(kind="none" if modern else "learned", size=context or row.context),
+        position_embeddings=_embedded(position),
+        context_length=context_length or row.context_length,
         types=1 if row.style == "roberta" else 2,
         norm_eps=eps,
         dropout=row.dropout,
     )
+    stack = StackConfig(n_layers=row.n_layers, block=block, final_norm=row.order != "post")
+    stack = _told(stack, position, causal=False)
     return EncoderConfig(
-        d_model=row.d_model,
-        embed=embed,
-        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=row.order != "post"),
-        words=words,
-        pooler=pooler,
-        pairs=pairs,
+        d_model=row.d_model, embed=embed, stack=stack, mlm_head=mlm_head, pooler=pooler, nsp_head=nsp_head
     )

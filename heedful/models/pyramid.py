@@ -1,7 +1,7 @@
-"""SegFormer (Xie et al. 2021, figure 2): a pyramid of stages, each with fewer places and more features than the one
-before, and a head that tells the class of every place from all of them.
+"""SegFormer (Xie et al. 2021, figure 2): a pyramid of stages, each with fewer positions and more features than the
+one before, and a head that tells the class of every position from all of them.
 
-B batch, H x W pixels of N channels, h x w places of a map, P places in a row, C width of a stage, K classes.
+B batch, H x W pixels of N channels, h x w positions of a map, P of them in a row, C width of a stage, K classes.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from heedful.core.mask import EVERYONE
 from heedful.errors import InputError
 from heedful.models.resnet import make_map_norm
 
-Grid = tuple[int, int]  # rows and columns of places
+Grid = tuple[int, int]  # rows and columns of positions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class StageConfig:
     n_layers: int
     n_heads: int
     d_ff: int
-    patch: int = 3  # rows, and columns, of what a place is made from
+    patch: int = 3  # rows, and columns, of what a position is made from
     stride: int = 2  # how far patches lie apart: they overlap
     shorten: int = 1  # keys and values are made from squares of so many rows and columns (R in the paper is its square)
 
@@ -57,7 +57,7 @@ def as_row(x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B P C"]:
 
 
 class Shorten(nn.Module):
-    """One place for each square of them: so attention costs less by their number (section 3.1, equation 2)."""
+    """One position for each square of them: so attention costs less by their number (section 3.1, equation 2)."""
 
     def __init__(self, d_model: int, ratio: int) -> None:
         super().__init__()
@@ -67,13 +67,13 @@ class Shorten(nn.Module):
 
     def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> Float[Tensor, "B S C"]:
         if min(grid) < self.ratio:
-            raise InputError(f"{grid[0]} x {grid[1]} places in squares of {self.ratio}", fix="make the picture larger")
+            raise InputError(f"{grid[0]} x {grid[1]} positions in squares of {self.ratio}", fix="make the picture larger")
         return self.norm(as_row(self.map(as_map(x, grid))))
 
 
 class MixMLP(nn.Module):
-    """An MLP that looks at the places around, and at zeros beyond the edge: they alone tell a place where it is
-    (section 3.1, equation 3)."""
+    """An MLP that looks at the positions around, and at zeros beyond the edge: they alone tell a position where it
+    is (section 3.1, equation 3)."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
@@ -178,7 +178,8 @@ class Pyramid(nn.Module):
         he(self)
 
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B K h w"]:
-        """The logits of each class at each place of the first stage's map, for a loss or an eye to enlarge."""
+        """The logits of each class at each position of the first stage's map: at a quarter of the resolution with the
+        published sizes; the caller upsamples."""
         return self.head(self.features(pixels))
 
     def features(self, pixels: Float[Tensor, "B N H W"]) -> tuple[Float[Tensor, "B _ _ _"], ...]:

@@ -1,6 +1,6 @@
 """A residual network (He et al. 2016, table 1): the picture's features that DETR reads.
 
-B batch, H x W pixels of N channels, h x w places of the map that comes out, C its channels.
+B batch, H x W pixels of N channels, h x w positions of the map that comes out, C its channels.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.core.embed import group_norm
+from heedful.models.patches import group_norm
 from heedful.core.init import he
 from heedful.errors import InputError
 

@@ -4,6 +4,7 @@ encoder, and a GRU decoder that looks back at it before each word.
 B batch, S source tokens, T target tokens, E embedding width, N hidden width, V target vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,11 +55,25 @@ class AdditiveAttention(nn.Module):
     def keys(self, states: Float[Tensor, "B S M"], valid: Bool[Tensor, "B S"]) -> Keys:
         return Keys(states, self.key(states), valid)
 
-    def forward(self, query: Float[Tensor, "B N"], keys: Keys) -> tuple[Float[Tensor, "B M"], Float[Tensor, "B S"]]:
-        """The context, and the weights that made it."""
+    def forward(self, query: Float[Tensor, "B N"], keys: Keys) -> Float[Tensor, "B M"]:
+        """The context."""
+        return (self.weights(query, keys)[:, 0] @ keys.states)[:, 0]
+
+    def asks(self, query: Float[Tensor, "B N"], keys: Keys) -> tuple[int, int]:
+        """One head, and one query at a time."""
+        return 1, 1
+
+    def weights(
+        self,
+        query: Float[Tensor, "B N"],
+        keys: Keys,
+        *,
+        heads: Sequence[int] | None = None,
+        queries: Sequence[int] | None = None,
+    ) -> Float[Tensor, "B 1 1 S"]:
+        """What the context is made with; there is nothing to choose among."""
         scores = self.score(torch.tanh(self.query(query)[:, None] + keys.projected)).mT  # (B, 1, S)
-        weights = masked_softmax(scores, keys.valid[:, None])
-        return (weights @ keys.states)[:, 0], weights[:, 0]
+        return masked_softmax(scores, keys.valid[:, None])[:, None]
 
 
 @dataclass(frozen=True)
@@ -143,7 +158,7 @@ class RNN(nn.Module):
 
     def _advance(self, word: Float[Tensor, "B E"], state: RNNState) -> tuple[Float[Tensor, "B M"], RNNState]:
         """c_i from s_(i-1) and the encoder's states; then s_i from s_(i-1), y_(i-1) and c_i (section 3.1)."""
-        context, _ = self.attention(state.hidden, state.keys)
+        context = self.attention(state.hidden, state.keys)
         hidden = self.cell(torch.cat([word, context], dim=-1), state.hidden)
         return context, replace(state, hidden=hidden)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
-from heedful.core.embed import Embed, EmbedConfig, places_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
 from heedful.core.init import normal, t5, xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
@@ -34,14 +34,14 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True)
 class Seq2SeqState:
-    """A decoding under way: what each block remembers, who may look at the memory, and the place of the next token.
+    """A decoding under way: what each block remembers, who may look at the memory, and the position of the next token.
 
     The rows of a beam have one memory: it is there once for `shared` rows side by side.
     """
 
     caches: tuple[BlockCache, ...]
     memory_mask: Mask
-    place: int
+    position: int
     shared: int = 1
 
     def pick(self, rows: Int[Tensor, "R"]) -> "Seq2SeqState":
@@ -55,7 +55,7 @@ class Seq2SeqState:
         if memory is not None and kept != [*range(len(memory.key))]:
             memories = torch.tensor(kept, dtype=torch.int64, device=rows.device)
             mask = mask if mask.valid is None else Mask(valid=mask.valid[memories])
-        return Seq2SeqState(tuple(cache.pick(rows, memories) for cache in self.caches), mask, self.place, shared)
+        return Seq2SeqState(tuple(cache.pick(rows, memories) for cache in self.caches), mask, self.position, shared)
 
 
 class Seq2Seq(nn.Module):
@@ -106,20 +106,20 @@ class Seq2Seq(nn.Module):
     ) -> Float[Tensor, "B T C"]:
         """What `head` turns into logits: a loss that never builds them all starts here."""
         memory = self.encode(source, source_segments)
-        places = _places(target, target_segments)
+        positions = _positions(target, target_segments)
         context = Context(
             mask=Mask(causal=True, segments=_both(target_segments, target_segments)),
-            positions=places,
-            memory=memory,
             memory_mask=Mask(segments=_both(target_segments, source_segments)),
-            memory_positions=_places(source, source_segments),
+            positions=positions,
+            memory=memory,
+            memory_positions=_positions(source, source_segments),
         )
-        return self.decoder(self.target(target, places), context)[0] * self.scale
+        return self.decoder(self.target(target, positions), context)[0] * self.scale
 
     def encode(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None) -> Float[Tensor, "B S C"]:
-        places = _places(source, segments)
-        context = Context(mask=Mask(segments=_both(segments, segments)), positions=places)
-        return self.encoder(self.source(source, places), context)[0]
+        positions = _positions(source, segments)
+        context = Context(mask=Mask(segments=_both(segments, segments)), memory_mask=None, positions=positions)
+        return self.encoder(self.source(source, positions), context)[0]
 
     def start(
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
@@ -128,22 +128,25 @@ class Seq2Seq(nn.Module):
         at the first step; without, whenever it is used up."""
         memory_mask = EVERYONE if segments is None else Mask(valid=segments > 0)
         context = Context(
-            mask=EVERYONE, memory=self.encode(source, segments), memory_positions=_places(source, segments)
+            mask=EVERYONE,
+            memory_mask=memory_mask,
+            memory=self.encode(source, segments),
+            memory_positions=_positions(source, segments),
         )
         return Seq2SeqState(self.decoder.start(context, size), memory_mask, 0)
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        place = torch.full((1, 1), state.place, device=tokens.device)
-        context = Context(mask=EVERYONE, positions=place, memory_mask=state.memory_mask)
-        x, caches = self.decoder(self.target(tokens[:, None], place), context, state.caches)
-        return self.head(x[:, 0] * self.scale), replace(state, caches=caches, place=state.place + 1)
+        position = torch.full((1, 1), state.position, device=tokens.device)
+        context = Context(mask=EVERYONE, memory_mask=state.memory_mask, positions=position)
+        x, caches = self.decoder(self.target(tokens[:, None], position), context, state.caches)
+        return self.head(x[:, 0] * self.scale), replace(state, caches=caches, position=state.position + 1)
 
 
-def _places(tokens: Tensor, segments: Tensor | None) -> Int[Tensor, "b T"]:
+def _positions(tokens: Tensor, segments: Tensor | None) -> Int[Tensor, "b T"]:
     if segments is None:
         return torch.arange(tokens.shape[1], device=tokens.device)[None]
-    return places_in_segments(segments) * (segments > 0)  # padding may be longer than any text that has a place
+    return positions_in_segments(segments) * (segments > 0)  # padding may be longer than any text
 
 
 def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:

@@ -6,17 +6,19 @@ from typing import Literal
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import EmbedConfig, PatchesConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.models.clip import CLIPConfig, TextConfig
 from heedful.models.detr import DETRConfig
+from heedful.models.patches import PatchesConfig
 from heedful.models.pyramid import PyramidConfig, StageConfig
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vit import ViTConfig
+from heedful.models.windows import WINDOWS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vision:
+class ViTSize:
     """A Vision Transformer's size. `size` (pixels of an edge) and `n_classes` are the published ones; data and recipe
     replace them."""
 
@@ -29,33 +31,34 @@ class Vision:
     channels: int = 3
     n_classes: int = 1000
     readout: Literal["cls", "mean"] = "cls"
-    places: Literal["learned", "sinusoidal"] = "learned"
+    position_embeddings: Literal["learned", "sinusoidal"] = "learned"
+    window: int | None = None  # patches look at their own square of so many rows and columns; None: at all
     stem: tuple[int, ...] = ()
     teacher: bool = False
     dropout: float = 0.0
 
 
-VISION_TRANSFORMERS: dict[str, Vision] = {
+VISION_TRANSFORMERS: dict[str, ViTSize] = {
     # For pictures of 28, 32 and 64 pixels: patches small enough to leave a grid of 7 or 8.
-    "vit-nano28": Vision(d_model=64, n_layers=4, n_heads=4, patch=4, size=28, channels=1, n_classes=10),
-    "vit-micro32": Vision(d_model=192, n_layers=6, n_heads=3, patch=4, size=32, n_classes=10, dropout=0.1),
-    "vit-small64": Vision(d_model=384, n_layers=8, n_heads=6, patch=8, size=64, n_classes=200, dropout=0.1),
+    "vit-nano28": ViTSize(d_model=64, n_layers=4, n_heads=4, patch=4, size=28, channels=1, n_classes=10),
+    "vit-micro32": ViTSize(d_model=192, n_layers=6, n_heads=3, patch=4, size=32, n_classes=10, dropout=0.1),
+    "vit-small64": ViTSize(d_model=384, n_layers=8, n_heads=6, patch=8, size=64, n_classes=200, dropout=0.1),
     # Dosovitskiy et al. 2021, table 1.
-    "vit-b32": Vision(d_model=768, n_layers=12, n_heads=12, patch=32),
-    "vit-b16": Vision(d_model=768, n_layers=12, n_heads=12, patch=16),
-    "vit-l16": Vision(d_model=1024, n_layers=24, n_heads=16, patch=16),
-    "vit-h14": Vision(d_model=1280, n_layers=32, n_heads=16, patch=14),
+    "vit-b32": ViTSize(d_model=768, n_layers=12, n_heads=12, patch=32),
+    "vit-b16": ViTSize(d_model=768, n_layers=12, n_heads=12, patch=16),
+    "vit-l16": ViTSize(d_model=1024, n_layers=24, n_heads=16, patch=16),
+    "vit-h14": ViTSize(d_model=1280, n_layers=32, n_heads=16, patch=14),
     # Touvron et al. 2021, table 1, without and with a teacher.
-    "deit-tiny": Vision(d_model=192, n_layers=12, n_heads=3, patch=16),
-    "deit-small": Vision(d_model=384, n_layers=12, n_heads=6, patch=16),
-    "deit-base": Vision(d_model=768, n_layers=12, n_heads=12, patch=16),
-    "deit-tiny-distilled": Vision(d_model=192, n_layers=12, n_heads=3, patch=16, teacher=True),
-    "deit-small-distilled": Vision(d_model=384, n_layers=12, n_heads=6, patch=16, teacher=True),
-    "deit-base-distilled": Vision(d_model=768, n_layers=12, n_heads=12, patch=16, teacher=True),
+    "deit-tiny": ViTSize(d_model=192, n_layers=12, n_heads=3, patch=16),
+    "deit-small": ViTSize(d_model=384, n_layers=12, n_heads=6, patch=16),
+    "deit-base": ViTSize(d_model=768, n_layers=12, n_heads=12, patch=16),
+    "deit-tiny-distilled": ViTSize(d_model=192, n_layers=12, n_heads=3, patch=16, teacher=True),
+    "deit-small-distilled": ViTSize(d_model=384, n_layers=12, n_heads=6, patch=16, teacher=True),
+    "deit-base-distilled": ViTSize(d_model=768, n_layers=12, n_heads=12, patch=16, teacher=True),
 }
 
 
-def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
+def vit_config(row: ViTSize, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
     """The configuration of a Vision Transformer of this size, for so many classes, and rows and columns of pixels."""
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
@@ -65,17 +68,18 @@ def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple
         activation="gelu",
         dropout=row.dropout,
     )
+    turns = () if row.window is None else tuple(replace(block, kind=kind, window=row.window) for kind in WINDOWS)
     patches = PatchesConfig(
         size=size or (row.size, row.size),
         patch=row.patch,
         channels=row.channels,
-        places=row.places,
+        position_embeddings=row.position_embeddings,
         stem=row.stem,
     )
     return ViTConfig(
         d_model=row.d_model,
         patches=patches,
-        stack=StackConfig(n_layers=row.n_layers, block=block, final_norm=True),
+        stack=StackConfig(n_layers=row.n_layers, block=block, pattern=turns, final_norm=True),
         n_classes=row.n_classes if n_classes is None else n_classes,
         readout=row.readout,
         teacher=row.teacher,
@@ -84,7 +88,7 @@ def vision_transformer(row: Vision, *, n_classes: int | None = None, size: tuple
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoTowers:
+class ClipSize:
     """A row of table 20 of Radford et al. 2021."""
 
     d_common: int
@@ -97,11 +101,11 @@ class TwoTowers:
     text_heads: int
     size: int = 224
     vocab_size: int = 49408
-    context: int = 77
+    context_length: int = 77
 
 
-PAIRS: dict[str, TwoTowers] = {
-    "clip-nano32": TwoTowers(
+PAIRS: dict[str, ClipSize] = {
+    "clip-nano32": ClipSize(
         d_common=64,
         image_width=128,
         image_layers=4,
@@ -112,9 +116,9 @@ PAIRS: dict[str, TwoTowers] = {
         text_heads=4,
         size=32,
         vocab_size=2000,
-        context=32,
+        context_length=32,
     ),
-    "clip-b32": TwoTowers(
+    "clip-b32": ClipSize(
         d_common=512,
         image_width=768,
         image_layers=12,
@@ -124,7 +128,7 @@ PAIRS: dict[str, TwoTowers] = {
         text_layers=12,
         text_heads=8,
     ),
-    "clip-b16": TwoTowers(
+    "clip-b16": ClipSize(
         d_common=512,
         image_width=768,
         image_layers=12,
@@ -134,7 +138,7 @@ PAIRS: dict[str, TwoTowers] = {
         text_layers=12,
         text_heads=8,
     ),
-    "clip-l14": TwoTowers(
+    "clip-l14": ClipSize(
         d_common=768,
         image_width=1024,
         image_layers=24,
@@ -147,12 +151,12 @@ PAIRS: dict[str, TwoTowers] = {
 }
 
 
-def two_towers(
-    row: TwoTowers,
+def clip_config(
+    row: ClipSize,
     *,
     vocab_size: int | None = None,
     end: int | None = None,
-    context: int | None = None,
+    context_length: int | None = None,
     size: tuple[int, ...] | None = None,
     channels: int = 3,
 ) -> CLIPConfig:
@@ -165,7 +169,12 @@ def two_towers(
         return StackConfig(n_layers=n_layers, block=block, final_norm=True)
 
     vocab_size = vocab_size or row.vocab_size
-    places = PlacesConfig(kind="learned", size=context or row.context)
+    embed = EmbedConfig(
+        vocab_size=vocab_size,
+        scaled=False,
+        position_embeddings="learned",
+        context_length=context_length or row.context_length,
+    )
     image = ViTConfig(
         d_model=row.image_width,
         patches=PatchesConfig(size=size or (row.size, row.size), patch=row.patch, channels=channels, bias=False),
@@ -175,7 +184,7 @@ def two_towers(
     )
     text = TextConfig(
         d_model=row.text_width,
-        embed=EmbedConfig(vocab_size=vocab_size, scaled=False, places=places),
+        embed=embed,
         stack=stack(row.text_layers, row.text_heads, row.text_width),
         end=vocab_size - 1 if end is None else end,
     )
@@ -183,7 +192,7 @@ def two_towers(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mix:
+class SegformerSize:
     """A row of table 6 of Xie et al. 2021. `n_classes` is ADE20K's; data and recipe replace it."""
 
     widths: tuple[int, ...] = (64, 128, 320, 512)
@@ -199,9 +208,9 @@ class Mix:
     drop_path: float = 0.1
 
 
-SEGMENTERS: dict[str, Mix] = {
+SEGMENTERS: dict[str, SegformerSize] = {
     # For pictures from 32 pixels on: a class for every 2 x 2 of them.
-    "segformer-nano": Mix(
+    "segformer-nano": SegformerSize(
         widths=(32, 64, 128),
         depths=(2, 2, 2),
         heads=(1, 2, 4),
@@ -215,7 +224,7 @@ SEGMENTERS: dict[str, Mix] = {
         drop_path=0.0,
     ),
     # From 64 pixels on, a class for every 4 x 4.
-    "segformer-micro": Mix(
+    "segformer-micro": SegformerSize(
         widths=(32, 64, 128),
         depths=(2, 2, 2),
         heads=(1, 2, 4),
@@ -228,16 +237,16 @@ SEGMENTERS: dict[str, Mix] = {
         head_dropout=0.0,
         drop_path=0.0,
     ),
-    "segformer-b0": Mix(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),
-    "segformer-b1": Mix(depths=(2, 2, 2, 2), d_head=256),
-    "segformer-b2": Mix(depths=(3, 4, 6, 3)),
-    "segformer-b3": Mix(depths=(3, 4, 18, 3)),
-    "segformer-b4": Mix(depths=(3, 8, 27, 3)),
-    "segformer-b5": Mix(depths=(3, 6, 40, 3)),
+    "segformer-b0": SegformerSize(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b1": SegformerSize(depths=(2, 2, 2, 2), d_head=256),
+    "segformer-b2": SegformerSize(depths=(3, 4, 6, 3)),
+    "segformer-b3": SegformerSize(depths=(3, 4, 18, 3)),
+    "segformer-b4": SegformerSize(depths=(3, 8, 27, 3)),
+    "segformer-b5": SegformerSize(depths=(3, 6, 40, 3)),
 }
 
 
-def segmenter(row: Mix, *, n_classes: int | None = None, channels: int = 3) -> PyramidConfig:
+def segformer_config(row: SegformerSize, *, n_classes: int | None = None, channels: int = 3) -> PyramidConfig:
     """The configuration of a SegFormer of this size. MLPs are four times as wide as their stage, as in the published
     weights; the paper prints eight times for the first two stages."""
     sizes = zip(row.widths, row.depths, row.heads, row.patches, row.strides, row.shorten, strict=True)
@@ -257,7 +266,7 @@ def segmenter(row: Mix, *, n_classes: int | None = None, channels: int = 3) -> P
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detector:
+class DetrSize:
     """A row of table 1 of Carion et al. 2020. `n_classes` is one more than COCO's highest number; data and recipe
     replace it."""
 
@@ -272,9 +281,9 @@ class Detector:
     dropout: float = 0.1
 
 
-DETECTORS: dict[str, Detector] = {
+DETECTORS: dict[str, DetrSize] = {
     # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a place for 8 x 8 pixels.
-    "detr-nano": Detector(
+    "detr-nano": DetrSize(
         backbone=ResNetConfig(widths=(64, 128), depths=(1, 1), kind="basic", stem=32, norm="group"),
         d_model=128,
         n_heads=4,
@@ -285,13 +294,13 @@ DETECTORS: dict[str, Detector] = {
         n_classes=10,
         dropout=0.0,
     ),
-    "detr-r50": Detector(backbone=ResNetConfig()),
-    "detr-r101": Detector(backbone=ResNetConfig(depths=(3, 4, 23, 3))),
+    "detr-r50": DetrSize(backbone=ResNetConfig()),
+    "detr-r101": DetrSize(backbone=ResNetConfig(depths=(3, 4, 23, 3))),
 }
 
 
-def detector(row: Detector, *, n_classes: int | None = None, n_queries: int | None = None) -> DETRConfig:
-    """The configuration of a DETR of this size: post-norm, its places added to queries and keys at every layer."""
+def detr_config(row: DetrSize, *, n_classes: int | None = None, n_queries: int | None = None) -> DETRConfig:
+    """The configuration of a DETR of this size: post-norm, its positions added to queries and keys at every layer."""
     attention = AttentionConfig(n_heads=row.n_heads, dropout=row.dropout, position=PositionConfig(kind="added"))
     encoder = BlockConfig(attention=attention, d_ff=row.d_ff, dropout=row.dropout)
     decoder = replace(encoder, cross=attention)

@@ -11,12 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.core.block import Context, Stack, StackConfig, make_norm
+from heedful.core.block import BLOCKS, Context, Stack, StackConfig, make_norm
 from heedful.core.dropout import Dropout
-from heedful.core.embed import GridPlaces, Patches, PatchesConfig
 from heedful.core.init import he, normal
 from heedful.core.mask import EVERYONE
 from heedful.errors import InputError
+from heedful.models.patches import GridPositionEmbeddings, Patches, PatchesConfig
+from heedful.models.windows import WINDOWS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +37,18 @@ class ViT(nn.Module):
         super().__init__()
         if config.teacher and config.readout != "cls":
             raise InputError("a teacher's token beside the mean of the patches", fix='readout = "cls"')
+        if config.readout == "cls" and any(layer.kind in WINDOWS for layer in config.stack.layers):
+            raise InputError("a token before the picture is in none of its windows", fix='readout = "mean"')
         self.config = config
         C, K, block = config.d_model, config.n_classes, config.stack.block
         first = 0 if config.readout == "mean" else 2 if config.teacher else 1
         self.patches = Patches(C, config.patches)
         self.cls = nn.Parameter(torch.zeros(C)) if first > 0 else None
         self.teacher = nn.Parameter(torch.zeros(C)) if first > 1 else None
-        self.places = GridPlaces(C, config.patches, first=first)
+        self.position_embeddings = GridPositionEmbeddings(C, config.patches, first=first)
         self.dropout = Dropout(config.dropout)
         self.input_norm = make_norm(block.norm, C, block.norm_eps) if config.input_norm else nn.Identity()
-        self.stack = Stack(C, config.stack)
+        self.stack = Stack(C, config.stack, {**BLOCKS, **WINDOWS})
         self.head = nn.Linear(C, K) if K else None
         self.teacher_head = nn.Linear(C, K) if K and config.teacher else None
         normal(self)
@@ -62,12 +65,12 @@ class ViT(nn.Module):
         return torch.stack([head(read[:, i]) for i, head in enumerate(heads)], dim=1) if heads else read
 
     def hidden(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B T C"]:
-        """What the stack makes of all tokens. Pictures of any size: places are interpolated. Raises InputError for one
+        """What the stack makes of all tokens. Pictures of any size: positions are interpolated. Raises InputError for one
         that is smaller than a patch."""
         x, grid = self.patches(pixels)
         first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
-        x = self.dropout(self.places(torch.cat([*first, x], dim=1), grid))
-        return self.stack(self.input_norm(x), Context(mask=EVERYONE))[0]
+        x = self.dropout(self.position_embeddings(torch.cat([*first, x], dim=1), grid))
+        return self.stack(self.input_norm(x), Context(mask=EVERYONE, memory_mask=None, grid=grid))[0]
 
     def read_out(self, hidden: Float[Tensor, "B T C"]) -> Float[Tensor, "B R C"]:
         """What the heads look at."""

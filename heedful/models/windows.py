@@ -1,7 +1,7 @@
-"""Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a place looks at its own square alone. It is
+"""Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a patch looks at its own square alone. It is
 no other attention: windows are rows of the batch while it looks.
 
-B batch, h x w places of a grid, P of them in a row, W windows of T places, C model width, H heads.
+B batch, h x w patches of a grid, P of them in a row, W windows of T patches, C model width, H heads.
 """
 
 import torch
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.core.attention import Attention
-from heedful.core.block import MLP, BlockConfig, Residual
+from heedful.core.block import MLP, BlockConfig, Context, Residual
 from heedful.core.embed import Table
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
@@ -30,28 +30,34 @@ def unfold(x: Float[Tensor, "BW T C"], side: int, grid: Grid) -> Float[Tensor, "
 
 
 class WindowBlock(nn.Module):
-    """A block whose attention stays in windows, with a learned number for each head and offset inside one (equation 4).
+    """A block whose attention stays in windows of config.window rows and columns, with a learned number for each head
+    and offset inside one (equation 4).
 
-    With a `shift`, the windows lie so many rows and columns later than the grid begins, so that blocks by turns pass on
+    Of the kind "shifted_windows", they lie half a window later than the grid begins, so that blocks by turns pass on
     what the windows of the one before kept apart. What was cut off at one edge shares a window with what was cut off at
-    the other, but they do not see each other.
+    the other, but they do not see each other. Raises InputError without a window.
     """
 
-    def __init__(self, d_model: int, config: BlockConfig, *, side: int, shift: int = 0) -> None:
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
-        if not 0 <= shift < side:
-            raise InputError(f"windows of {side} shifted by {shift}", fix="shift by less than a window")
-        self.side, self.shift = side, shift
+        if not config.window:
+            raise InputError(f"a block of {config.kind} without its size", fix="give window")
+        self.side = config.window
+        self.shift = self.side // 2 if config.kind == "shifted_windows" else 0
         self.self_attention = Attention(d_model, config.attention)
         self.self_residual = Residual(d_model, config)
         self.mlp = MLP(d_model, config)
         self.mlp_residual = Residual(d_model, config)
-        self.offsets = Table((2 * side - 1) ** 2, config.attention.n_heads)
+        self.offsets = Table((2 * self.side - 1) ** 2, config.attention.n_heads)
 
-    def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> Float[Tensor, "B P C"]:
+    def forward(self, x: Float[Tensor, "B P C"], context: Context, cache: None = None) -> tuple[Tensor, None]:
         """Raises InputError for a grid that windows do not fill."""
+        grid = context.grid
+        if grid is None:
+            raise ValueError("windows need the grid of what they part")
         if grid[0] % self.side or grid[1] % self.side:
-            raise InputError(f"{grid[0]} x {grid[1]} places in windows of {self.side}", fix="pad the picture")
+            what = f"{grid[0]} x {grid[1]} patches in windows of {self.side}"
+            raise InputError(what, fix="choose a window that divides both, or other pictures")
         back = (self.shift, self.shift)
 
         def look(h: Tensor) -> Tensor:
@@ -61,7 +67,7 @@ class WindowBlock(nn.Module):
             return unfold(windows, self.side, grid).roll(back, (1, 2)).flatten(1, 2)
 
         x = self.self_residual(x, look)
-        return self.mlp_residual(x, self.mlp)
+        return self.mlp_residual(x, self.mlp), None
 
     def _bias(self) -> Float[Tensor, "1 H T T"]:
         at = torch.arange(self.side, device=self.offsets.weight.device)
@@ -78,3 +84,6 @@ class WindowBlock(nn.Module):
         own = fold(piece, self.side)[..., 0]
         same: Bool[Tensor, "W T T"] = own[:, :, None] == own[:, None, :]
         return Mask(allowed=same.repeat(B, 1, 1))
+
+
+WINDOWS: dict[str, type[WindowBlock]] = {"windows": WindowBlock, "shifted_windows": WindowBlock}

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.core.onednn import onednn_knows
+from heedful.core.kernels import onednn_knows
 
 MOMENTUM = 0.95
 TURNS = 5

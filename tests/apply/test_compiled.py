@@ -14,10 +14,10 @@ from heedful.apply.compiled import compile_blocks
 from heedful.core.block import Block
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import Decoder, language_model
+from heedful.models.presets import LMSize, lm_config
 
 ROOT = Path(__file__).parents[2]
-GPT = language_model(Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24, dropout=0.2))
+GPT = lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24, dropout=0.2))
 # A process of its own, as the checks of annotations that tests bring along cannot be traced. "aot_eager" runs what was
 # traced without a compiler.
 PROGRAM = """

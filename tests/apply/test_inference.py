@@ -10,18 +10,18 @@ from torch import nn
 
 from heedful.apply import inference
 from heedful.apply.inference import MANY, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference, quick_copy
-from heedful.core.onednn import onednn_knows
+from heedful.core.kernels import onednn_knows
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models.detr import DETR
 from heedful.models.lm import LM
-from heedful.models.presets import Decoder, language_model
-from heedful.models.vision_presets import DETECTORS, detector
+from heedful.models.presets import LMSize, lm_config
+from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.folder import parameters
 
-GPT = Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
-LLAMA = Decoder(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
-WIDE = Decoder(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
+GPT = LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
+LLAMA = LMSize(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
+WIDE = LMSize(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
 
 
 def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
@@ -187,8 +187,8 @@ def test_alone_is_together_to_the_last_bit(rows: int, steps: int) -> None:
 @pytest.mark.parametrize(
     ("weights", "least", "most"), [("float32", 0.0, 1e-6), ("int8", 1e-3, 0.06), ("int4", 1e-2, 0.4)]
 )
-def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
-    full = LM(language_model(row)).eval()
+def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
+    full = LM(lm_config(row)).eval()
     for parameter in full.parameters():
         std = 0.2 if parameter.dim() == 1 else 1.2 * parameter.shape[-1] ** -0.5
         nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=std)
@@ -220,7 +220,7 @@ def test_a_model(row: Decoder, weights: str, least: float, most: float) -> None:
 
 
 def test_what_was_joined_and_settled_can_be_watched_and_copied() -> None:
-    model = LM(language_model(GPT)).eval()
+    model = LM(lm_config(GPT)).eval()
     tokens = torch.randint(0, GPT.vocab_size, (1, 9))
     expected = model(tokens)
     for_inference(model)
@@ -235,17 +235,17 @@ def test_what_was_joined_and_settled_can_be_watched_and_copied() -> None:
 
 
 def test_places_that_only_keys_and_queries_see_are_not_joined() -> None:
-    model = DETR(detector(next(iter(DETECTORS.values())), n_classes=3))
+    model = DETR(detr_config(next(iter(DETECTORS.values())), n_classes=3))
     assert all(block.self_attention.joint is None for block in for_inference(model).encoder.blocks)
 
 
 def test_what_cannot_be() -> None:
     with pytest.raises(InputError, match="no weights 'int2'"):
-        for_inference(LM(language_model(GPT)), "int2")
+        for_inference(LM(lm_config(GPT)), "int2")
     with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
-        for_inference(LM(language_model(Decoder(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
+        for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
     with torch.device("meta"):
-        elsewhere = LM(language_model(GPT))
+        elsewhere = LM(lm_config(GPT))
     with pytest.raises(InputError, match="int8 weights are for a CPU"):
         for_inference(elsewhere, "int8")
     names = {name for name, _ in elsewhere.named_modules()}

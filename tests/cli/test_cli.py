@@ -155,7 +155,7 @@ def test_a_decoder_alone_by_the_same_commands(data, tmp_path, capsys):
     assert heed("check", out, "--json") == 0
     assert json.loads(lines(capsys)[-1])["broken"] == 0
     assert heed("info", out, "--json") == 0
-    assert json.loads(lines(capsys)[-1])["model"] == "Transducer"
+    assert json.loads(lines(capsys)[-1])["model"] == "DecoderOnlyTranslator"
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from heedful.core.config import from_json, to_json, unknown_key
 from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def test_everything_is_written_down() -> None:
 
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
 def test_every_preset_there_and_back(name: str) -> None:
-    config = translator(TRANSLATORS[name], source_vocab=50, target_vocab=50, joint=True)
+    config = translator_config(TRANSLATORS[name], source_vocab=50, target_vocab=50, joint=True)
     assert from_json(type(config), json.loads(json.dumps(to_json(config)))) == config
 
 

@@ -10,14 +10,14 @@ from heedful.core.config import from_json, to_json
 from heedful.core.embed import (
     Embed,
     EmbedConfig,
-    GridPlaces,
+    GridPositionEmbeddings,
     Patches,
     PatchesConfig,
     Places,
     PlacesConfig,
     Table,
     binary,
-    places_in_segments,
+    positions_in_segments,
     sinusoidal,
     sinusoidal_2d,
 )
@@ -154,13 +154,13 @@ def test_types_join_the_sum_and_a_norm_stands_over_it() -> None:
 
 def test_places_in_a_row_of_several_sentences() -> None:
     segments = torch.tensor([[1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 3, 3]])
-    assert places_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 0], [0, 0, 1, 2, 3, 4, 0, 1]]
-    assert places_in_segments(torch.ones(1, 4, dtype=torch.long)).tolist() == [[0, 1, 2, 3]]
+    assert positions_in_segments(segments).tolist() == [[0, 1, 2, 0, 1, 0, 0, 0], [0, 0, 1, 2, 3, 4, 0, 1]]
+    assert positions_in_segments(torch.ones(1, 4, dtype=torch.long)).tolist() == [[0, 1, 2, 3]]
 
 
 def test_places_in_a_sentence_of_several_pieces() -> None:
     segments = torch.tensor([[1, 1, 2, 0, 0, 1, 2, 2, 1, 0], [2, 1, 2, 1, 2, 1, 0, 3, 0, 3]])
-    assert places_in_segments(segments).tolist() == [[0, 1, 0, 0, 0, 2, 1, 2, 3, 0], [0, 0, 1, 1, 2, 2, 0, 0, 0, 1]]
+    assert positions_in_segments(segments).tolist() == [[0, 1, 0, 0, 0, 2, 1, 2, 3, 0], [0, 0, 1, 1, 2, 2, 0, 0, 0, 1]]
 
 
 def test_a_bf16_table_sums_its_gradient_in_float32() -> None:
@@ -228,7 +228,7 @@ def test_rows_and_columns_each_have_half_of_the_features() -> None:
 @pytest.mark.parametrize("first", [0, 2])
 def test_places_of_a_grid(kind: str, first: int) -> None:
     """The grid that they were made for has them as they are, another those between; what stands before has its own."""
-    places = GridPlaces(C, PatchesConfig(size=(8, 12), patch=4, places=kind), first=first)
+    places = GridPositionEmbeddings(C, PatchesConfig(size=(8, 12), patch=4, places=kind), first=first)
     own = places(torch.zeros(B, first + 6, C), (2, 3))
     assert torch.equal(own[0], own[1])
     if kind == "learned":

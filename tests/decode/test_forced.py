@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from heedful.decode.forced import log_probabilities
 from heedful.errors import NonFiniteError
 from heedful.models.lm import LM
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq
 
@@ -26,12 +26,12 @@ def loud(model: nn.Module) -> nn.Module:
 
 def lm(name: str) -> LM:
     row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context=32, vocab_size=V)
-    return LM(language_model(row, vocab_size=V))
+    return LM(lm_config(row, vocab_size=V))
 
 
 def transformer() -> Seq2Seq:
     row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=4, d_ff=24, encoder_layers=1, decoder_layers=2)
-    return Seq2Seq(translator(row, source_vocab=V, target_vocab=V, joint=True))
+    return Seq2Seq(translator_config(row, source_vocab=V, target_vocab=V, joint=True))
 
 
 def rnn() -> RNN:

@@ -9,10 +9,10 @@ from torch import nn
 from heedful.errors import InputError
 from heedful.models import config_of, model_from
 from heedful.models.clip import CLIP
-from heedful.models.vision_presets import TwoTowers, two_towers
+from heedful.models.vision_presets import ClipSize, clip_config
 
 END = 19
-ROW = TwoTowers(
+ROW = ClipSize(
     d_common=8,
     image_width=16,
     image_layers=2,
@@ -29,7 +29,7 @@ ROW = TwoTowers(
 
 @pytest.fixture
 def model() -> CLIP:
-    model = CLIP(two_towers(ROW)).eval()
+    model = CLIP(clip_config(ROW)).eval()
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.4)
     return model
@@ -65,11 +65,11 @@ def test_similarity_is_a_cosine_over_a_temperature(model: CLIP) -> None:
 
 
 def test_it_begins_with_the_paper_s_temperature() -> None:
-    assert float(CLIP(two_towers(ROW)).log_scale.detach().exp()) == pytest.approx(1 / 0.07, rel=1e-4)
+    assert float(CLIP(clip_config(ROW)).log_scale.detach().exp()) == pytest.approx(1 / 0.07, rel=1e-4)
 
 
 def test_towers_have_no_classes() -> None:
-    config = two_towers(ROW)
+    config = clip_config(ROW)
     with pytest.raises(InputError, match="a picture's tower with 5 classes"):
         CLIP(replace(config, image=replace(config.image, n_classes=5)))
 

@@ -14,9 +14,9 @@ from heedful.look.record import record
 from heedful.models import config_of, model_from
 from heedful.models.detr import DETR, places
 from heedful.models.resnet import ResNetConfig
-from heedful.models.vision_presets import Detector, detector
+from heedful.models.vision_presets import DetrSize, detr_config
 
-ROW = Detector(
+ROW = DetrSize(
     backbone=ResNetConfig(widths=(8, 16), depths=(1, 1), kind="basic", stem=8, norm="group"),
     d_model=16,
     n_heads=2,
@@ -31,7 +31,7 @@ ROW = Detector(
 
 @pytest.fixture
 def model() -> DETR:
-    return DETR(detector(ROW)).eval()
+    return DETR(detr_config(ROW)).eval()
 
 
 def test_what_is_found_has_its_shapes(model: DETR) -> None:
@@ -105,7 +105,7 @@ def test_every_weight_that_learns_gets_a_gradient(model: DETR) -> None:
     (found.logits.square().sum() + found.boxes.square().sum()).backward()
     still = [name for name, weight in model.named_parameters() if weight.grad is None]
     assert still == []
-    frozen = DETR(detector(replace(ROW, backbone=replace(ROW.backbone, norm="batch"))))
+    frozen = DETR(detr_config(replace(ROW, backbone=replace(ROW.backbone, norm="batch"))))
     stands = {name.rsplit(".", 2)[1] for name, weight in frozen.named_parameters() if not weight.requires_grad}
     assert stands == {"norm"}
 
@@ -116,7 +116,7 @@ def test_as_a_file(model: DETR) -> None:
 
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
 def test_places_must_be_added(part: str) -> None:
-    config = detector(ROW)
+    config = detr_config(ROW)
     side = "decoder" if part == "cross" else part
     stack = getattr(config, side)
     attention = replace(stack.block.attention, position=replace(stack.block.attention.position, kind="none"))
@@ -128,7 +128,7 @@ def test_places_must_be_added(part: str) -> None:
 
 
 def test_one_scheme_of_places_is_enough() -> None:
-    config = detector(ROW)
+    config = detr_config(ROW)
     shared = replace(config.decoder, shared_position=PositionConfig(kind="buckets"))
     with pytest.raises(InputError, match="a position bias that blocks share"):
         DETR(replace(config, decoder=shared))
@@ -136,7 +136,7 @@ def test_one_scheme_of_places_is_enough() -> None:
 
 def test_a_full_residual_network_has_a_place_for_32_pixels() -> None:
     with torch.device("meta"):
-        model = DETR(detector(Detector(backbone=ResNetConfig(), encoder_layers=1, decoder_layers=1)))
+        model = DETR(detr_config(DetrSize(backbone=ResNetConfig(), encoder_layers=1, decoder_layers=1)))
         assert model.backbone(torch.empty(1, 3, 64, 96)).shape == (1, 2048, 2, 3)
     assert isinstance(model.encoder.norm, nn.Identity)
     assert isinstance(model.decoder.norm, nn.LayerNorm)

@@ -8,13 +8,13 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, make_model, model_from
 from heedful.models.encoder import Encoder, EncoderConfig
-from heedful.models.presets import ENCODERS, Bidirectional, encoder
+from heedful.models.presets import ENCODERS, EncoderSize, encoder_config
 
-ROW = Bidirectional(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12)
+ROW = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12)
 
 
 def test_every_token_sees_all_of_its_own_text_and_nothing_else() -> None:
-    model = Encoder(encoder(ROW)).eval()
+    model = Encoder(encoder_config(ROW)).eval()
     tokens, segments = torch.randint(4, 30, (1, 9)), torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]])
     seen = []
     for place in range(7):
@@ -27,7 +27,7 @@ def test_every_token_sees_all_of_its_own_text_and_nothing_else() -> None:
 
 
 def test_recording_shows_whom_each_place_looks_at() -> None:
-    model = Encoder(encoder(ROW)).eval()
+    model = Encoder(encoder_config(ROW)).eval()
     with record(model, "stack.blocks.1.self_attention") as recording:
         model(torch.randint(4, 30, (2, 5)))
     weights = recording.weights("stack.blocks.1.self_attention")
@@ -37,7 +37,7 @@ def test_recording_shows_whom_each_place_looks_at() -> None:
 
 @pytest.mark.parametrize("words", [True, False])
 def test_a_config_comes_back_and_heads_are_what_it_says(words: bool) -> None:
-    config = encoder(ROW, words=words, pooler=True)
+    config = encoder_config(ROW, words=words, pooler=True)
     assert from_json(EncoderConfig, to_json(config)) == config
     model = make_model(config)
     assert config_of(model_from(config_of(model))) == {"kind": "encoder", "model": to_json(config)}
@@ -53,13 +53,13 @@ def test_a_config_comes_back_and_heads_are_what_it_says(words: bool) -> None:
 
 def test_heads_that_need_each_other() -> None:
     with pytest.raises(InputError, match="by what its pooler sums up"):
-        Encoder(encoder(ROW, pairs=True))
+        Encoder(encoder_config(ROW, pairs=True))
     with pytest.raises(InputError, match="no pooler"):
-        Encoder(encoder(ROW)).pool(torch.zeros(1, 16))
+        Encoder(encoder_config(ROW)).pool(torch.zeros(1, 16))
 
 
 def test_places_end() -> None:
     with torch.device("meta"):
-        assert Encoder(encoder(ENCODERS["bert-base"])).embed.places.table.num_embeddings == 512
+        assert Encoder(encoder_config(ENCODERS["bert-base"])).embed.position_embeddings.table.num_embeddings == 512
     with pytest.raises(InputError, match="13 tokens, but the model has 12 places"):
-        Encoder(encoder(ROW))(torch.zeros(1, 13, dtype=torch.int64))
+        Encoder(encoder_config(ROW))(torch.zeros(1, 13, dtype=torch.int64))

@@ -23,13 +23,13 @@ from heedful.models.presets import (
     LANGUAGE_MODELS,
     PAINTERS,
     TRANSLATORS,
-    DecoderOnly,
-    FullTransformer,
-    Recurrent,
-    Transformer,
-    encoder,
-    language_model,
-    translator,
+    DecoderOnlySize,
+    Seq2SeqSize,
+    RNNSize,
+    TransformerSize,
+    encoder_config,
+    lm_config,
+    translator_config,
 )
 from heedful.verbs.info import describe
 
@@ -67,7 +67,7 @@ def of_recurrent(*, e: int, n: int, a: int, r: int, source: int, target: int, ma
 
 def count(name: str, source: int, target: int, *, joint: bool) -> int:
     with torch.device("meta"):
-        model = make_model(translator(TRANSLATORS[name], source_vocab=source, target_vocab=target, joint=joint))
+        model = make_model(translator_config(TRANSLATORS[name], source_vocab=source, target_vocab=target, joint=joint))
     return sum(weight.numel() for weight in model.parameters())
 
 
@@ -115,8 +115,8 @@ def test_a_decoder_alone_has_three_sevenths_of_the_weights(size: str) -> None:
     """An encoder's layer has 12 d^2 weights, a decoder's 16 d^2, a layer of the decoder alone 12 d^2: 12/28, without
     the embeddings. The paper says "almost half" of the parameters are gone."""
     row, other = TRANSLATORS[f"decoder-{size}"], TRANSLATORS[f"transformer-{size}"]
-    assert isinstance(row, DecoderOnly)
-    assert isinstance(other, Transformer)
+    assert isinstance(row, DecoderOnlySize)
+    assert isinstance(other, TransformerSize)
     assert (row.n_layers, row.d_model) == (other.encoder_layers, other.d_model)
     words = 37_000
     without = [
@@ -128,7 +128,7 @@ def test_a_decoder_alone_has_three_sevenths_of_the_weights(size: str) -> None:
 
 def test_a_decoder_alone_has_one_vocabulary() -> None:
     with pytest.raises(InputError, match=r"data\.joint = false: a decoder alone reads source and target with one"):
-        translator(TRANSLATORS["decoder-tiny"], source_vocab=9, target_vocab=9, joint=False)
+        translator_config(TRANSLATORS["decoder-tiny"], source_vocab=9, target_vocab=9, joint=False)
 
 
 RECURRENT = {
@@ -210,15 +210,15 @@ def test_every_row_is_guarded() -> None:
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
 def test_what_a_row_says_arrives(name: str) -> None:
     row = TRANSLATORS[name]
-    config = translator(row, source_vocab=9, target_vocab=9, joint=True)
-    if isinstance(row, Recurrent):
+    config = translator_config(row, source_vocab=9, target_vocab=9, joint=True)
+    if isinstance(row, RNNSize):
         for key, value in dataclasses.asdict(row).items():
             assert getattr(config, key) == value
         assert config.tied
         return
-    if isinstance(row, FullTransformer):
+    if isinstance(row, Seq2SeqSize):
         return
-    if isinstance(row, DecoderOnly):
+    if isinstance(row, DecoderOnlySize):
         assert (config.lm.d_model, config.lm.tied) == (row.d_model, True)
         assert (config.input_loss, config.prefix) == (1.0, False)
         stacks, embeds = [(config.lm.stack, row.n_layers)], [config.lm.embed]
@@ -235,13 +235,13 @@ def test_what_a_row_says_arrives(name: str) -> None:
         assert (block.d_ff, block.order, block.dropout) == (row.d_ff, row.order, row.dropout)
         assert block.attention.n_heads == row.n_heads
     for embed in embeds:
-        assert (embed.scaled, embed.places.kind, embed.dropout) == (True, "sinusoidal", row.dropout)
+        assert (embed.scaled, embed.position_embeddings, embed.dropout) == (True, "sinusoidal", row.dropout)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
 def test_vocabularies_of_their_own(name: str) -> None:
     """Then the target's matrix is the output's, or none is another's."""
-    config = translator(TRANSLATORS[name], source_vocab=9, target_vocab=8, joint=False)
+    config = translator_config(TRANSLATORS[name], source_vocab=9, target_vocab=8, joint=False)
     assert (config.source.vocab_size, config.target.vocab_size) == (9, 8)
     assert config.tied == ("none" if "v1.1" in name else "output")
 
@@ -249,11 +249,11 @@ def test_vocabularies_of_their_own(name: str) -> None:
 @pytest.mark.parametrize("name", ["bart-base", "t5-small"])
 def test_every_field_of_a_later_row_changes_the_model(name: str) -> None:
     row = TRANSLATORS[name]
-    assert isinstance(row, FullTransformer)
+    assert isinstance(row, Seq2SeqSize)
     other = {"d_model": 96, "n_heads": 4, "head_dim": 5, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 2}
     other |= {"dropout": 0.7, **({"context": 7} if row.style == "bart" else {"style": "t5-v1.1"})}
     rows = [row, *(dataclasses.replace(row, **{key: value}) for key, value in other.items())]
-    configs = {translator(each, source_vocab=9, target_vocab=9, joint=True) for each in rows}
+    configs = {translator_config(each, source_vocab=9, target_vocab=9, joint=True) for each in rows}
     assert len(configs) == 1 + len(other)
 
 
@@ -285,13 +285,13 @@ OTHER = {
         (dataclasses.replace(ROW, input_loss=0.0), OTHER | {"n_layers": 1, "input_loss": 0.5, "prefix": True}),
     ],
 )
-def test_every_field_of_a_row_changes_the_model(row: Transformer | DecoderOnly, other: dict[str, object]) -> None:
+def test_every_field_of_a_row_changes_the_model(row: TransformerSize | DecoderOnlySize, other: dict[str, object]) -> None:
     """A field that is not passed on is an option that is silently ignored."""
     assert set(other) == {field.name for field in dataclasses.fields(row)}
-    configs = {translator(row, source_vocab=9, target_vocab=9, joint=True)}
+    configs = {translator_config(row, source_vocab=9, target_vocab=9, joint=True)}
     for name, value in other.items():
         changed = dataclasses.replace(row, **{name: value})
-        configs.add(translator(changed, source_vocab=9, target_vocab=9, joint=True))
+        configs.add(translator_config(changed, source_vocab=9, target_vocab=9, joint=True))
     assert len(configs) == 1 + len(other)
 
 
@@ -329,7 +329,7 @@ LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second a
 @pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS | PAINTERS))
 def test_language_models(name: str) -> None:
     with torch.device("meta"):
-        model = make_model(language_model((LANGUAGE_MODELS | PAINTERS)[name]))
+        model = make_model(lm_config((LANGUAGE_MODELS | PAINTERS)[name]))
     total = sum(weight.numel() for weight in model.parameters())
     if name in LLAMA:
         assert total == LLAMA[name]
@@ -367,7 +367,7 @@ def test_encoders(name: str) -> None:
     ):
         with torch.device("meta"):
             flags = {head: head in heads for head in ("words", "pooler", "pairs")}
-            model = make_model(encoder(ENCODERS[name], **flags))
+            model = make_model(encoder_config(ENCODERS[name], **flags))
         assert sum(weight.numel() for weight in model.parameters()) == expected
         assert parts["trunk"] + sum(parts[head] for head in heads) == expected
 
@@ -379,7 +379,7 @@ def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None
     """No biases but those of norms and heads, no table of places; and no other encoder is without a test."""
     assert ENCODERS.keys() == BERT.keys() | {"modern-tiny", "modern-small"}
     with torch.device("meta"):
-        model = make_model(encoder(ENCODERS[name], words=False))
+        model = make_model(encoder_config(ENCODERS[name], words=False))
     layer = 4 * width**2 + 3 * width * inner + 4 * width
     expected = (8000 + 2) * width + 2 * width + layers * layer + 2 * width
     assert sum(weight.numel() for weight in model.parameters()) == expected
@@ -387,10 +387,10 @@ def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None
 
 def test_what_a_row_of_an_encoder_says_arrives() -> None:
     row = dataclasses.replace(ENCODERS["bert-base"], order="pre", d_ff=7, dropout=0.3, n_heads=3)
-    config = encoder(row, vocab_size=11, context=13)
+    config = encoder_config(row, vocab_size=11, context=13)
     block = config.stack.block
     assert (block.order, block.d_ff, block.dropout, config.stack.final_norm) == ("pre", 7, 0.3, True)
     assert (block.attention.n_heads, block.attention.dropout, config.embed.dropout) == (3, 0.3, 0.3)
-    assert (config.embed.vocab_size, config.embed.places.size) == (11, 13)
-    eps = {name: encoder(ENCODERS[name]).embed.norm_eps for name in ("bert-base", "roberta-base")}
+    assert (config.embed.vocab_size, config.embed.context_length) == (11, 13)
+    eps = {name: encoder_config(ENCODERS[name]).embed.norm_eps for name in ("bert-base", "roberta-base")}
     assert eps == {"bert-base": 1e-12, "roberta-base": 1e-5}

@@ -28,14 +28,14 @@ from heedful.models.vision_presets import (
     PAIRS,
     SEGMENTERS,
     VISION_TRANSFORMERS,
-    Detector,
-    Mix,
-    TwoTowers,
-    Vision,
-    detector,
-    segmenter,
-    two_towers,
-    vision_transformer,
+    DetrSize,
+    SegformerSize,
+    ClipSize,
+    ViTSize,
+    detr_config,
+    segformer_config,
+    clip_config,
+    vit_config,
 )
 
 
@@ -72,7 +72,7 @@ VIT = {
 
 @pytest.mark.parametrize("name", sorted(VISION_TRANSFORMERS))
 def test_vision_transformers(name: str) -> None:
-    config = vision_transformer(VISION_TRANSFORMERS[name])
+    config = vit_config(VISION_TRANSFORMERS[name])
     assert counted(config) == VIT[name]
     theirs = vit.config_to_hf(config, labels=names(config.n_classes))
     with torch.device("meta"):
@@ -84,8 +84,8 @@ def test_vision_transformers(name: str) -> None:
 
 
 def test_every_field_of_a_vision_row_changes_the_model() -> None:
-    row = Vision(d_model=8, n_layers=1, n_heads=2, patch=4)
-    other = Vision(
+    row = ViTSize(d_model=8, n_layers=1, n_heads=2, patch=4)
+    other = ViTSize(
         d_model=16,
         n_layers=2,
         n_heads=4,
@@ -100,12 +100,12 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         teacher=True,
         dropout=0.2,
     )
-    changed = [dataclasses.replace(row, **{f.name: getattr(other, f.name)}) for f in dataclasses.fields(Vision)]
-    assert len({vision_transformer(row), *map(vision_transformer, changed)}) == 1 + len(changed)
+    changed = [dataclasses.replace(row, **{f.name: getattr(other, f.name)}) for f in dataclasses.fields(ViTSize)]
+    assert len({vit_config(row), *map(vit_config, changed)}) == 1 + len(changed)
 
 
 def test_data_replace_what_was_published() -> None:
-    config = vision_transformer(VISION_TRANSFORMERS["vit-b16"], n_classes=0, size=(32, 64))
+    config = vit_config(VISION_TRANSFORMERS["vit-b16"], n_classes=0, size=(32, 64))
     assert (config.n_classes, config.patches.size) == (0, (32, 64))
 
 
@@ -119,7 +119,7 @@ CLIP = {
 
 @pytest.mark.parametrize("name", sorted(PAIRS))
 def test_two_towers(name: str) -> None:
-    config = two_towers(PAIRS[name])
+    config = clip_config(PAIRS[name])
     assert counted(config) == CLIP[name]
     with torch.device("meta"):
         assert count(CLIPModel(CLIPConfig.from_dict(clip.config_to_hf(config, start=0, pad=0)))) == CLIP[name]
@@ -127,12 +127,12 @@ def test_two_towers(name: str) -> None:
 
 def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
     row = PAIRS["clip-b32"]
-    changed = [dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)}) for f in dataclasses.fields(TwoTowers)]
-    assert len({two_towers(row), *map(two_towers, changed)}) == 1 + len(changed)
-    config = two_towers(row, vocab_size=30, end=7, context=9, size=(64, 32))
-    assert (config.text.embed.vocab_size, config.text.end, config.text.embed.places.size) == (30, 7, 9)
+    changed = [dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)}) for f in dataclasses.fields(ClipSize)]
+    assert len({clip_config(row), *map(clip_config, changed)}) == 1 + len(changed)
+    config = clip_config(row, vocab_size=30, end=7, context=9, size=(64, 32))
+    assert (config.text.embed.vocab_size, config.text.end, config.text.embed.context_length) == (30, 7, 9)
     assert config.image.patches.size == (64, 32)
-    assert two_towers(row, vocab_size=30).text.end == 29
+    assert clip_config(row, vocab_size=30).text.end == 29
 
 
 SEGFORMER = {
@@ -149,7 +149,7 @@ SEGFORMER = {
 
 @pytest.mark.parametrize("name", sorted(SEGMENTERS))
 def test_segformers(name: str) -> None:
-    config = segmenter(SEGMENTERS[name])
+    config = segformer_config(SEGMENTERS[name])
     assert counted(config) == SEGFORMER[name]
     theirs = segformer.config_to_hf(dataclasses.replace(config, head_norm="batch"), labels=names(config.n_classes))
     with torch.device("meta"):
@@ -158,13 +158,13 @@ def test_segformers(name: str) -> None:
 
 def test_every_field_of_a_mix_row_changes_the_model() -> None:
     row = SEGMENTERS["segformer-b0"]
-    four = {f.name: (3, 3, 3, 3) for f in dataclasses.fields(Mix) if isinstance(getattr(row, f.name), tuple)}
+    four = {f.name: (3, 3, 3, 3) for f in dataclasses.fields(SegformerSize) if isinstance(getattr(row, f.name), tuple)}
     others = four | {"d_head": 9, "n_classes": 9, "head_norm": "group", "head_dropout": 0.5, "drop_path": 0.5}
-    assert set(others) == {f.name for f in dataclasses.fields(Mix)}
+    assert set(others) == {f.name for f in dataclasses.fields(SegformerSize)}
     changed = [dataclasses.replace(row, **{key: value}) for key, value in others.items()]
-    assert len({segmenter(row), *map(segmenter, changed)}) == 1 + len(changed)
-    assert segmenter(row, n_classes=3, channels=1).channels == 1
-    assert segmenter(row, n_classes=3).n_classes == 3
+    assert len({segformer_config(row), *map(segformer_config, changed)}) == 1 + len(changed)
+    assert segformer_config(row, n_classes=3, channels=1).channels == 1
+    assert segformer_config(row, n_classes=3).n_classes == 3
 
 
 DETR = {
@@ -177,7 +177,7 @@ DETR = {
 @pytest.mark.parametrize("name", sorted(DETECTORS))
 def test_detectors(name: str) -> None:
     """Theirs has no scale and shift in a norm by groups."""
-    config = detector(DETECTORS[name])
+    config = detr_config(DETECTORS[name])
     assert counted(config) == DETR[name]
     fixed = dataclasses.replace(config, backbone=dataclasses.replace(config.backbone, norm="batch"))
     with torch.device("meta"):
@@ -189,10 +189,10 @@ def test_every_field_of_a_detector_changes_the_model() -> None:
     row = DETECTORS["detr-r50"]
     changed = [
         dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)})
-        for f in dataclasses.fields(Detector)
+        for f in dataclasses.fields(DetrSize)
         if f.name != "backbone"
     ]
     changed.append(dataclasses.replace(row, backbone=ResNetConfig(stem=5)))
-    assert len({detector(row), *map(detector, changed)}) == 1 + len(dataclasses.fields(Detector))
-    config = detector(row, n_classes=4, n_queries=7)
+    assert len({detr_config(row), *map(detr_config, changed)}) == 1 + len(dataclasses.fields(DetrSize))
+    config = detr_config(row, n_classes=4, n_queries=7)
     assert (config.n_classes, config.n_queries) == (4, 7)

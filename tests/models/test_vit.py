@@ -10,15 +10,15 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, model_from
-from heedful.models.vision_presets import Vision, vision_transformer
+from heedful.models.vision_presets import ViTSize, vit_config
 from heedful.models.vit import ViT, ViTConfig
 
-ROW = Vision(d_model=16, n_layers=2, n_heads=4, patch=4, size=12, n_classes=5)
+ROW = ViTSize(d_model=16, n_layers=2, n_heads=4, patch=4, size=12, n_classes=5)
 VARIANTS = {
     "cls": ROW,
     "mean": replace(ROW, readout="mean"),
     "teacher": replace(ROW, teacher=True),
-    "sines": replace(ROW, places="sinusoidal"),
+    "sines": replace(ROW, position_embeddings="sinusoidal"),
     "no classes": replace(ROW, n_classes=0),
     "stem": replace(ROW, stem=(4, 6, 8)),
 }
@@ -26,7 +26,7 @@ VARIANTS = {
 
 @pytest.fixture(params=sorted(VARIANTS))
 def model(request: pytest.FixtureRequest) -> ViT:
-    return loud(vision_transformer(VARIANTS[request.param]))
+    return loud(vit_config(VARIANTS[request.param]))
 
 
 def loud(config: ViTConfig) -> ViT:
@@ -65,13 +65,13 @@ def test_without_places_the_order_of_patches_says_nothing(model: ViT) -> None:
     pixels = torch.randn(2, 3, 12, 12)
     turned = pixels.roll(4, dims=-1)  # every row of patches starts one later
     assert not torch.allclose(model(pixels), model(turned), atol=1e-3)
-    if model.places.table is not None and not len(model.patches.stem):  # convolutions see beyond their patch
-        nn.init.zeros_(model.places.table.weight[-9:].detach())
+    if model.position_embeddings.table is not None and not len(model.patches.stem):  # convolutions see beyond their patch
+        nn.init.zeros_(model.position_embeddings.table.weight[-9:].detach())
         close(model(pixels), model(turned))
 
 
 def test_what_cls_attends_to_can_be_seen() -> None:
-    model = loud(vision_transformer(ROW))
+    model = loud(vit_config(ROW))
     with record(model, "stack.blocks.1.*") as recording:
         model(torch.randn(2, 3, 12, 20))
     weights = recording.weights("stack.blocks.1.self_attention")
@@ -86,4 +86,4 @@ def test_as_a_file(model: ViT) -> None:
 
 def test_a_teacher_needs_its_token() -> None:
     with pytest.raises(InputError, match="a teacher's token beside the mean of the patches"):
-        ViT(vision_transformer(replace(ROW, teacher=True, readout="mean")))
+        ViT(vit_config(replace(ROW, teacher=True, readout="mean")))

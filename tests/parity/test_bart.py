@@ -28,7 +28,7 @@ from compared import (
 from heedful.errors import InputError
 from heedful.exchange.hf.bart import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules, whole
 from heedful.exchange.hf.rules import to_ours
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
 
 BOS, PAD, EOS = 0, 1, 2
@@ -176,7 +176,7 @@ LARGE = {
 
 @pytest.mark.parametrize(("name", "change"), [("bart-base", {}), ("bart-large", LARGE)])
 def test_presets_are_the_published_models(name: str, change: dict[str, Any]) -> None:
-    preset = translator(TRANSLATORS[name], source_vocab=50265, target_vocab=50265, joint=True)
+    preset = translator_config(TRANSLATORS[name], source_vocab=50265, target_vocab=50265, joint=True)
     assert config_from_hf(PUBLISHED | change) == preset
     assert config_from_hf(config_to_hf(preset, pad=PAD, start=EOS, end=EOS)) == preset
 
@@ -235,10 +235,10 @@ def test_tensors_that_are_not_accounted_for_are_refused(pair: Pair) -> None:
 
 def test_what_bart_has_no_words_for_is_refused() -> None:
     for preset, words in (
-        ("transformer-base-pre", ("order = 'pre'", "model.source.places.kind = 'sinusoidal'", "output_bias = False")),
+        ("transformer-base-pre", ("order = 'pre'", "model.source.position_embeddings = 'sinusoidal'", "output_bias = False")),
         ("t5-small", ("model.encoder.shared_position.kind = 'buckets'", "model.scaled_output = True", "norm = 'rms'")),
     ):
-        config = translator(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
+        config = translator_config(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
         with pytest.raises(InputError) as caught:
             config_to_hf(config, pad=PAD, start=EOS, end=EOS)
         assert all(word in str(caught.value) for word in words)

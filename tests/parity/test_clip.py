@@ -19,7 +19,7 @@ from heedful.exchange.hf import clip
 from heedful.exchange.hf.clip import config_from_hf, config_to_hf, rules
 from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.models.clip import CLIP
-from heedful.models.vision_presets import PAIRS, two_towers
+from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.training.loss import contrastive
 from pictures import close, loud, saved
 
@@ -234,9 +234,9 @@ def test_every_key_has_one_meaning() -> None:
 
 def test_presets_have_their_names_there() -> None:
     for row in PAIRS.values():
-        assert config_to_hf(two_towers(row), start=0, pad=1)["model_type"] == "clip"
-    config = two_towers(PAIRS["clip-b32"])
+        assert config_to_hf(clip_config(row), start=0, pad=1)["model_type"] == "clip"
+    config = clip_config(PAIRS["clip-b32"])
     with pytest.raises(InputError, match=r"CLIP has no words for model\.image\.input_norm = False"):
         config_to_hf(replace(config, image=replace(config.image, input_norm=False)), start=0, pad=1)
     with pytest.raises(InputError, match=r"CLIP has no words for model\.text\.end = 2"):
-        config_to_hf(two_towers(PAIRS["clip-b32"], end=2), start=0, pad=1)
+        config_to_hf(clip_config(PAIRS["clip-b32"], end=2), start=0, pad=1)

@@ -24,7 +24,7 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import ct2
 from heedful.models import make_model
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, language_model, translator
+from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.ctranslate2 import CTranslate2, compare_translator, convertible
 from heedful.tasks.translate.use import Translator
@@ -61,7 +61,7 @@ def tokenizer() -> Tokenizer:
 
 def preset(name: str, vocab: int, **changes: Any) -> Any:
     row: Any = replace(TRANSLATORS[name], **SIZE | changes)
-    return translator(row, source_vocab=vocab, target_vocab=vocab, joint=True)
+    return translator_config(row, source_vocab=vocab, target_vocab=vocab, joint=True)
 
 
 def attending(config: Any, **changes: Any) -> Any:
@@ -230,7 +230,7 @@ def test_language_models(name: str, tokenizer: Tokenizer, tmp_path: Path) -> Non
 
     key, changes = LANGUAGES[name]
     row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context=40, vocab_size=tokenizer.size)
-    run = made_run(tmp_path / "run", language_model(replace(row, **changes)), tokenizer, task="generate")
+    run = made_run(tmp_path / "run", lm_config(replace(row, **changes)), tokenizer, task="generate")
     made = export_model(run, tmp_path / "out", to="ctranslate2")
     assert made.loads.startswith("ctranslate2.Generator(")
     model = heedful.load(run)
@@ -283,7 +283,7 @@ def test_what_cannot_be_told_is_refused_by_name(change: Any, named: str, tokeniz
 def test_a_recurrent_translator_is_refused_and_check_says_so(tokenizer: Tokenizer, tmp_path: Path) -> None:
     row: Any = replace(TRANSLATORS["rnn-small"], d_embed=8, d_hidden=8, d_align=8, d_readout=8)
     size = tokenizer.size
-    config = translator(row, source_vocab=size, target_vocab=size, joint=True)
+    config = translator_config(row, source_vocab=size, target_vocab=size, joint=True)
     run = made_run(tmp_path / "run", config, tokenizer)
     with pytest.raises(InputError, match="a model of the kind RNN"):
         export_model(run, tmp_path / "out", to="ctranslate2")

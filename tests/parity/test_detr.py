@@ -22,7 +22,7 @@ from heedful.exchange.hf import detr
 from heedful.exchange.hf.detr import config_from_hf, config_to_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.detr import DETR, DETRConfig
-from heedful.models.vision_presets import DETECTORS, detector
+from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.training.detection import SetConfig, Target, set_loss
 from pictures import close, loud, saved
 
@@ -268,7 +268,7 @@ def by_timm(config: DETRConfig) -> list[Rule]:
 def test_the_authors_weights_have_timm_s_names() -> None:
     config = config_from_hf(OLD)
     assert config == replace(
-        detector(DETECTORS["detr-r50"]),
+        detr_config(DETECTORS["detr-r50"]),
         encoder=replace(config.encoder, block=config.encoder.block),
         decoder=replace(config.decoder, block=config.decoder.block),
     )
@@ -388,6 +388,6 @@ def test_every_key_has_one_meaning() -> None:
 def test_presets_have_their_names_there() -> None:
     labels = [str(i) for i in range(91)]
     for name in ("detr-r50", "detr-r101"):
-        assert config_to_hf(detector(DETECTORS[name]), labels=labels)["num_queries"] == 100
+        assert config_to_hf(detr_config(DETECTORS[name]), labels=labels)["num_queries"] == 100
     with pytest.raises(InputError, match=r"model\.backbone\.norm = 'group'\), where DETR on the Hub has batch norms"):
-        config_to_hf(detector(DETECTORS["detr-nano"]), labels=labels[:10])
+        config_to_hf(detr_config(DETECTORS["detr-nano"]), labels=labels[:10])

@@ -29,7 +29,7 @@ from heedful.errors import InputError
 from heedful.exchange.hf import bert, roberta
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.encoder import Encoder
-from heedful.models.presets import ENCODERS, encoder
+from heedful.models.presets import ENCODERS, encoder_config
 
 V, PAD = 41, 1
 SMALL = {
@@ -299,7 +299,7 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
     with pytest.raises(InputError, match="type_vocab_size is 0"):
         bert.config_from_hf(BERT.to_dict() | {"type_vocab_size": 0}, ())
     with pytest.raises(InputError, match=r"RoBERTa has no words for model\.pairs = True"):
-        roberta.config_to_hf(encoder(ENCODERS["roberta-base"], pooler=True, pairs=True), pad=1, start=0, end=2)
+        roberta.config_to_hf(encoder_config(ENCODERS["roberta-base"], pooler=True, pairs=True), pad=1, start=0, end=2)
 
 
 @pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])
@@ -313,7 +313,7 @@ def test_presets_have_as_many_numbers_there(name: str) -> None:
     if family is bert:
         kinds[BertForPreTraining] = {"pooler": True, "pairs": True}
     for kind, heads in kinds.items():
-        config = encoder(row, **heads)
+        config = encoder_config(row, **heads)
         with torch.device("meta"):
             ours, theirs = Encoder(config), kind(kind.config_class.from_dict(family.config_to_hf(config, **numbers)))
         unused = 2 * config.d_model if family is roberta else 0

@@ -25,11 +25,11 @@ from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import packed
 from heedful.models import make_model
 from heedful.models.presets import (
-    Decoder,
-    Recurrent,
-    Transformer,
-    language_model,
-    translator,
+    LMSize,
+    RNNSize,
+    TransformerSize,
+    lm_config,
+    translator_config,
 )
 from heedful.store.checkpoint import read_model
 from heedful.tasks.generate.use import LanguageModel
@@ -455,9 +455,9 @@ def test_translators_that_cannot_be_read_are_refused(
 
 KINDS: tuple[Kind, ...] = ("bpe", "unigram", "chars", "bytes")
 DECODERS = {
-    "gpt2": Decoder(n_layers=2, d_model=16, n_heads=4, context=40),
-    "gpt2, untied": Decoder(n_layers=2, d_model=16, n_heads=4, context=40, tied=False, d_ff=24),
-    "llama": Decoder(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context=40),
+    "gpt2": LMSize(n_layers=2, d_model=16, n_heads=4, context=40),
+    "gpt2, untied": LMSize(n_layers=2, d_model=16, n_heads=4, context=40, tied=False, d_ff=24),
+    "llama": LMSize(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context=40),
 }
 OTHERS = sorted(DECODERS.keys() - {"gpt2"})
 
@@ -477,7 +477,7 @@ def own_run(folder: Path, model: Any, source: Tokenizer, target: Tokenizer, abou
 )
 def test_language_models_of_ours_load_there(tmp_path: Path, kind: Kind, style: str) -> None:
     tokenizer = own_tokenizer(kind)
-    net = make_model(language_model(DECODERS[style], vocab_size=tokenizer.size))
+    net = make_model(lm_config(DECODERS[style], vocab_size=tokenizer.size))
     ours = own_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "generate"})
     export_model(tmp_path / "run", tmp_path / "hub")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hub").eval()
@@ -502,12 +502,12 @@ def test_language_models_of_ours_load_there(tmp_path: Path, kind: Kind, style: s
         assert again.generate([text], tokens=12, temperature=0.0)[0][0][:3] == made[:3]
 
 
-ROW = Transformer(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu")
+ROW = TransformerSize(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu")
 
 
 def like_marian(size: int) -> Any:
     """A translator of ours in the words that Marian has."""
-    config = translator(ROW, source_vocab=size, target_vocab=size, joint=True)
+    config = translator_config(ROW, source_vocab=size, target_vocab=size, joint=True)
     places = PlacesConfig(kind="sinusoidal", halves=True, size=64)
 
     def stack(own: Any) -> Any:
@@ -546,13 +546,13 @@ def test_what_the_hub_has_no_words_for_is_named(tmp_path: Path) -> None:
     tokenizer = own_tokenizer("bytes")
     size = tokenizer.size
     nets = {
-        "Marian has no words for .*model.output_bias = False": translator(
+        "Marian has no words for .*model.output_bias = False": translator_config(
             ROW, source_vocab=size, target_vocab=size, joint=True
         ),
-        "have no model like a RNN": translator(
-            Recurrent(d_embed=4, d_hidden=4, d_align=4, d_readout=4), source_vocab=size, target_vocab=size, joint=True
+        "have no model like a RNN": translator_config(
+            RNNSize(d_embed=4, d_hidden=4, d_align=4, d_readout=4), source_vocab=size, target_vocab=size, joint=True
         ),
-        "GPT-2 has no words for model.stack.block.order = 'post', model.stack.final_norm = False": language_model(
+        "GPT-2 has no words for model.stack.block.order = 'post', model.stack.final_norm = False": lm_config(
             replace(DECODERS["gpt2"], style="gpt1"), vocab_size=size
         ),
     }

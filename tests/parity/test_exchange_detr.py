@@ -30,7 +30,7 @@ from heedful.errors import InputError
 from heedful.exchange.hf import detr
 from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models import make_model
-from heedful.models.vision_presets import DETECTORS, detector
+from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.folder import parameters, write_model
 from heedful.run.recipe import override
 from heedful.run.train import Finished
@@ -214,7 +214,7 @@ def test_what_is_trained_from_it_is_exported(made: Made, tmp_path: Path) -> None
 
 
 def test_another_residual_network_is_refused(tmp_path: Path) -> None:
-    model = make_model(detector(DETECTORS["detr-nano"], n_classes=2))
+    model = make_model(detr_config(DETECTORS["detr-nano"], n_classes=2))
     about = {"task": "detect", "labels": ["a", "b"], "preparation": Preparation(resize=(40, 56)).__dict__}
     write_model(tmp_path / "run", model, parameters(model), {"task.json": about})
     with pytest.raises(InputError, match=r"norms of groups of channels .* where DETR on the Hub has batch norms"):

@@ -30,7 +30,7 @@ from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import Bidirectional, encoder
+from heedful.models.presets import EncoderSize, encoder_config
 from heedful.store.checkpoint import read_model
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.recipes import build
@@ -248,13 +248,13 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
 
 # What was made here
 
-ROW = Bidirectional(n_layers=2, d_model=16, n_heads=4, context=40)
+ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context=40)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "chars"])
 def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
     tokenizer = train_tokenizer([*LINES, "<s> </s>"] * 2, kind=kind, size=330, mask=True)
-    net = make_model(encoder(ROW, vocab_size=tokenizer.size))
+    net = make_model(encoder_config(ROW, vocab_size=tokenizer.size))
     loud(net)
     save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, {"task": "fill"})
     ours = heedful.load(tmp_path / "run")
@@ -273,7 +273,7 @@ def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
 
 def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300, mask=True)
-    net = make_model(encoder(replace(ROW, order="sandwich"), vocab_size=tokenizer.size))
+    net = make_model(encoder_config(replace(ROW, order="sandwich"), vocab_size=tokenizer.size))
     save_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "fill"})
     with pytest.raises(InputError, match=r"BERT has no words for model\.stack\.block\.order = 'sandwich'"):
         export_model(tmp_path / "run", tmp_path / "never")

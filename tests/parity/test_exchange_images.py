@@ -27,7 +27,7 @@ from heedful.data.images.files import Preparation, read_image
 from heedful.errors import HeedError, InputError
 from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models import make_model
-from heedful.models.vision_presets import Vision, vision_transformer
+from heedful.models.vision_presets import ViTSize, vit_config
 from heedful.run.folder import parameters, write_model
 from heedful.store.checkpoint import read_model
 from heedful.verbs.exchange import export_model, import_model
@@ -111,7 +111,7 @@ def test_what_is_exported_is_what_was_imported(pair: Pair, tmp_path: Path) -> No
 
 def a_run(folder: Path, prepared: Preparation, **row: Any) -> Path:
     model = make_model(
-        vision_transformer(Vision(d_model=16, n_layers=1, n_heads=2, patch=4, size=12, n_classes=2, **row))
+        vit_config(ViTSize(d_model=16, n_layers=1, n_heads=2, patch=4, size=12, n_classes=2, **row))
     )
     about = {"task": "classify-images", "labels": ["a", "b"], "preparation": prepared.__dict__}
     write_model(folder, model, parameters(model), {"task.json": about})

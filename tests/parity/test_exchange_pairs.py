@@ -22,7 +22,7 @@ from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError
 from heedful.models import make_model
-from heedful.models.vision_presets import TwoTowers, two_towers
+from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.store.checkpoint import read_model
 from heedful.tasks.match.use import MatchSpec, lowered
 from heedful.verbs.check import check
@@ -135,7 +135,7 @@ def a_run(folder: Path) -> Path:
     tokenizer = train_tokenizer(map(lowered, LINES), kind="bpe", size=300)
     sizes: dict[str, Any] = {"d_common": 8, "image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 4}
     sizes |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context": 16, "size": 12}
-    model = make_model(two_towers(TwoTowers(**sizes), vocab_size=tokenizer.size, end=tokenizer.eos))
+    model = make_model(clip_config(ClipSize(**sizes), vocab_size=tokenizer.size, end=tokenizer.eos))
     loud(model)
     prepared = Preparation(resize=(12,), crop=(12, 12), mean=(0.3, 0.4, 0.5), std=(0.2, 0.3, 0.4))
     about = {"task": "match", **to_json(MatchSpec(preparation=prepared))}

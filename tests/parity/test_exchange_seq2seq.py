@@ -17,7 +17,7 @@ from heedful.data.text.pairs import Corpus, Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, FullTransformer, translator
+from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
 from heedful.store.checkpoint import read_model
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.look import look_at_translation
@@ -207,8 +207,8 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
     tokenizer = train_tokenizer([*LINES, "<s> </s> <unk>"] * 2, kind=kind, size=340, **marks)
     row = TRANSLATORS[style]
     sizes = SMALL | ({"head_dim": 4} if objective == "spans" else {"context": 64})
-    row = from_json(FullTransformer, to_json(row) | sizes, where="test")
-    net = make_model(translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    row = from_json(Seq2SeqSize, to_json(row) | sizes, where="test")
+    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     loud(net)
     about = {"task": "translate", "source": "noised text", "target": "text", "decode": {"beam": 2}}
     about["noise"] = {"objective": objective, "longest": 30}
@@ -234,8 +234,8 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
 
 def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300)
-    row = from_json(FullTransformer, to_json(TRANSLATORS["bart-base"]) | SMALL, where="test")
-    config = translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
+    row = from_json(Seq2SeqSize, to_json(TRANSLATORS["bart-base"]) | SMALL, where="test")
+    config = translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
     config = from_json(type(config), to_json(config) | {"output_bias": False}, where="test")
     net = make_model(config)
     about = {"task": "translate", "source": "a", "target": "b"}

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.exchange.hf import gpt2, llama
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.lm import LM
-from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
 
 V, PAD, EOS = 41, 0, 1
 GPT2 = {
@@ -170,8 +170,8 @@ def test_llamas_that_cannot_be_built_are_refused(key: str, value: object) -> Non
 
 
 def test_presets_have_their_names_there() -> None:
-    small = language_model(LANGUAGE_MODELS["gpt2"])
+    small = lm_config(LANGUAGE_MODELS["gpt2"])
     assert gpt2.config_to_hf(small, start=50256, end=50256)["n_layer"] == 12
-    assert llama.config_to_hf(language_model(LANGUAGE_MODELS["tinyllama-1.1b"]), start=1, end=2)["head_dim"] == 64
+    assert llama.config_to_hf(lm_config(LANGUAGE_MODELS["tinyllama-1.1b"]), start=1, end=2)["head_dim"] == 64
     with pytest.raises(InputError, match=r"GPT-2 has no words for model\.stack\.block\.order = 'post'"):
-        gpt2.config_to_hf(language_model(LANGUAGE_MODELS["gpt-1"]), start=0, end=0)
+        gpt2.config_to_hf(lm_config(LANGUAGE_MODELS["gpt-1"]), start=0, end=0)

@@ -20,7 +20,7 @@ from heedful.core.embed import EmbedConfig, PlacesConfig
 from heedful.errors import InputError
 from heedful.exchange.hf.marian import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 PAD, BOS, EOS, V = 0, 2, 3, 37
@@ -375,7 +375,7 @@ def test_a_file_of_no_kind_is_refused() -> None:
 
 
 def test_what_marian_has_no_words_for_is_refused() -> None:
-    config = translator(TRANSLATORS["transformer-base-pre"], source_vocab=9, target_vocab=9, joint=True)
+    config = translator_config(TRANSLATORS["transformer-base-pre"], source_vocab=9, target_vocab=9, joint=True)
     with pytest.raises(InputError) as caught:
         config_to_hf(config, pad=PAD, start=BOS, end=EOS)
     for words in (

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.exchange.hf.segformer import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
 from heedful.models.pyramid import Pyramid
-from heedful.models.vision_presets import SEGMENTERS, segmenter
+from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from pictures import close, loud, saved
 
 TINY: dict[str, Any] = {
@@ -179,7 +179,7 @@ def test_presets_have_their_names_there() -> None:
     labels = [str(i) for i in range(150)]
     for name, row in SEGMENTERS.items():
         if row.head_norm == "batch":
-            assert config_to_hf(segmenter(row), labels=labels)["depths"] == list(row.depths), name
-    config = segmenter(SEGMENTERS["segformer-b0"])
+            assert config_to_hf(segformer_config(row), labels=labels)["depths"] == list(row.depths), name
+    config = segformer_config(SEGMENTERS["segformer-b0"])
     with pytest.raises(InputError, match=r"SegFormer has no words for model\.head_norm = 'group'"):
         config_to_hf(replace(config, head_norm="group"), labels=labels)

@@ -31,7 +31,7 @@ from compared import (
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import to_ours
 from heedful.exchange.hf.t5 import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
 
 PAD, EOS = 0, 1
@@ -179,7 +179,7 @@ def of(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, in
     ],
 )
 def test_presets_are_the_published_models(name: str, change: dict[str, Any]) -> None:
-    preset = translator(TRANSLATORS[name], source_vocab=32128, target_vocab=32128, joint=True)
+    preset = translator_config(TRANSLATORS[name], source_vocab=32128, target_vocab=32128, joint=True)
     assert config_from_hf(PUBLISHED | change) == preset
     assert config_from_hf(config_to_hf(preset, pad=PAD, start=PAD, end=EOS)) == preset
     again = T5Config.from_dict(PUBLISHED | change)
@@ -254,7 +254,7 @@ def test_what_t5_has_no_words_for_is_refused() -> None:
         ("transformer-base", ("order = 'post'", "model.source.scaled = True", "model.tied = 'all'")),
         ("bart-base", ("model.source.norm_eps = 1e-05", "model.encoder.block.bias = True", "output_bias = True")),
     ):
-        config = translator(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
+        config = translator_config(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
         with pytest.raises(InputError) as caught:
             config_to_hf(config, pad=PAD, start=PAD, end=EOS)
         assert all(word in str(caught.value) for word in words)
@@ -262,5 +262,5 @@ def test_what_t5_has_no_words_for_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["t5-small", "t5-v1.1-small"])
 def test_no_name_has_two_rules(name: str) -> None:
-    names = [rule.theirs for rule in rules(translator(TRANSLATORS[name], source_vocab=9, target_vocab=9, joint=True))]
+    names = [rule.theirs for rule in rules(translator_config(TRANSLATORS[name], source_vocab=9, target_vocab=9, joint=True))]
     assert len(names) == len(set(names))

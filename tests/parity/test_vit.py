@@ -24,7 +24,7 @@ from transformers import ViTConfig as TheirConfig
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.exchange.hf.vit import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
-from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
+from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from pictures import close, loud, saved
 
@@ -194,10 +194,10 @@ def test_every_key_has_one_meaning() -> None:
 def test_presets_have_their_names_there() -> None:
     thousand = [str(i) for i in range(1000)]
     for name, row in VISION_TRANSFORMERS.items():
-        config = vision_transformer(row)
+        config = vit_config(row)
         theirs = config_to_hf(config, labels=thousand[: config.n_classes])
         assert theirs["model_type"] == ("deit" if "distilled" in name else "vit")
     with pytest.raises(InputError, match=r"ViT has no words for model\.patches\.places = 'sinusoidal'"):
-        config_to_hf(vision_transformer(replace(VISION_TRANSFORMERS["vit-b16"], places="sinusoidal")), labels=thousand)
+        config_to_hf(vit_config(replace(VISION_TRANSFORMERS["vit-b16"], position_embeddings="sinusoidal")), labels=thousand)
     with pytest.raises(InputError, match=r"ViT has no words for model\.n_classes = 1000"):
-        config_to_hf(vision_transformer(VISION_TRANSFORMERS["vit-b16"]), labels=["too", "few"])
+        config_to_hf(vit_config(VISION_TRANSFORMERS["vit-b16"]), labels=["too", "few"])

@@ -11,7 +11,7 @@ from heedful.data.text.documents import Documents
 from heedful.data.text.labelled import Example, Labelled
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer, train_tokenizer
 from heedful.errors import InputError
-from heedful.models.presets import Bidirectional, Decoder, encoder, language_model
+from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
 from heedful.run.recipe import override
 from heedful.run.train import Finished, Trained
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
@@ -120,7 +120,7 @@ def test_layouts_of_gpt_1():
     delimiter, extract = tokenizer.size, tokenizer.size + 1
 
     def body(context):
-        return language_model(Decoder(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context))
+        return lm_config(LMSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context))
 
     def sequences(one, about=about):
         return [own.tokens for own in ClassifyLayout(tokenizer, about, body(24)).encode([one])[0].sequences]
@@ -147,7 +147,7 @@ def test_layouts_of_gpt_1():
 def test_layouts_of_bert():
     """[CLS] text [SEP] pair [SEP], of types 0 and 1; RoBERTa parts the texts by two separators."""
     tokenizer = train_tokenizer(TEXTS, kind="chars", size=300)
-    body = encoder(Bidirectional(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=12))
+    body = encoder_config(EncoderSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=12))
     ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
 
     def sequences(one, about, tokenizer=tokenizer):

@@ -9,7 +9,7 @@ from PIL import Image
 
 import heedful
 from heedful import cli
-from heedful.core.embed import places_between
+from heedful.models.patches import interpolated_positions
 from heedful.data.images.augment import Augment
 from heedful.data.images.files import Preparation, read_image
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
@@ -200,7 +200,7 @@ def test_it_begins_with_another_model(run, tmp_path):
     own = dict(model.named_parameters())
     for name, tensor in before.named_parameters():
         if name == "places.table.weight":
-            between = places_between(tensor, before.places.grid, (12, 12), first=1)
+            between = interpolated_positions(tensor, before.position_embeddings.grid, (12, 12), first=1)
             assert torch.equal(own[name], between)
             assert len(between) == 145
         elif not name.startswith("head"):

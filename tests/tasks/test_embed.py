@@ -9,7 +9,7 @@ from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import Classifier, ClassifierConfig, Encoder, Seq2Seq, TokenClassifier, TokenClassifierConfig
 from heedful.models.lm import LM
-from heedful.models.presets import Bidirectional, Decoder, Transformer, encoder, language_model, translator
+from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder_config, lm_config, translator_config
 from heedful.tasks.shared.embed import TextEncoder, nearest
 from heedful.verbs.check import check
 from saved import save_run
@@ -17,18 +17,18 @@ from saved import save_run
 TEXTS = ["ba", "ba de gi ko lu", "de gi", "lu lu lu lu"]
 TOKENIZER = train_tokenizer(TEXTS, kind="chars", size=300)
 SIZE: dict[str, int] = {"n_layers": 2, "d_model": 16, "n_heads": 2}
-ROW = Bidirectional(**SIZE, context=24)
-BODY = encoder(ROW, vocab_size=TOKENIZER.size, words=False)
-TEXT = language_model(Decoder(**SIZE, context=24), vocab_size=TOKENIZER.size)
-PAIRS = translator(
-    Transformer(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=1),
+ROW = EncoderSize(**SIZE, context=24)
+BODY = encoder_config(ROW, vocab_size=TOKENIZER.size, words=False)
+TEXT = lm_config(LMSize(**SIZE, context=24), vocab_size=TOKENIZER.size)
+PAIRS = translator_config(
+    TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=1),
     source_vocab=TOKENIZER.size,
     target_vocab=TOKENIZER.size,
     joint=True,
 )
 MODELS = {
     "encode": lambda: Encoder(BODY),
-    "fill": lambda: Encoder(encoder(ROW, vocab_size=TOKENIZER.size)),
+    "fill": lambda: Encoder(encoder_config(ROW, vocab_size=TOKENIZER.size)),
     "generate": lambda: LM(TEXT),
     "classify": lambda: Classifier(ClassifierConfig(encoder=BODY, answers=2)),
     "tag": lambda: TokenClassifier(TokenClassifierConfig(encoder=BODY, answers=2)),

@@ -14,7 +14,7 @@ from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import sample
 from heedful.errors import InputError
 from heedful.models.lm import LM
-from heedful.models.presets import Decoder, language_model
+from heedful.models.presets import LMSize, lm_config
 from heedful.tasks.generate import use as generate
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build
@@ -33,8 +33,8 @@ def loud(kind: str, *, context: int = 24, style: str = "gpt2", draft: str = "non
     """A model that says anything, in tokens of this kind."""
     torch.manual_seed(4)
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=330)
-    row = Decoder(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context)
-    model = LM(language_model(row))
+    row = LMSize(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context)
+    model = LM(lm_config(row))
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
     return LanguageModel(model, tokenizer, {"task": "generate"}, None if draft == "none" else quick_copy(model, draft))

@@ -12,7 +12,7 @@ from heedful.data.text.solved import Solved
 from heedful.data.tokenizer import BOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.lm import LM
-from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.tasks.generate.in_context import RULES, Asking, evaluate_in_context, exam, lay_out
 from heedful.tasks.generate.use import Choice, Generated, LanguageModel
 
@@ -38,7 +38,7 @@ def loud(name: str = "gpt-nano", kind: Any = "bpe", context: int = 64) -> Rememb
     """Random weights, N(0, 0.4), whose every answer depends on all that they read."""
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=300)
     row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context=context)
-    model = LM(language_model(row, vocab_size=tokenizer.size))
+    model = LM(lm_config(row, vocab_size=tokenizer.size))
     for weight_name, weight in model.named_parameters():
         nn.init.normal_(weight, mean=1.0 if "norm" in weight_name and "weight" in weight_name else 0.0, std=0.4)
     return Remembering(model, tokenizer, {"task": "generate"})

@@ -9,7 +9,7 @@ from heedful.data.tokenizer import EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.look.page import attention_view
 from heedful.models import make_model
-from heedful.models.presets import DecoderOnly, Transformer, translator
+from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.look import draw_text
 from heedful.tasks.translate.look import look_at_translation
 from heedful.tasks.translate.use import Translator
@@ -20,14 +20,14 @@ TEXT, TARGET = "ba de gi", "GI DE BA KO LU MA"
 
 def translating(row, corpus):
     tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
-    net = make_model(translator(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 2, "length_penalty": 1.0}}
     return Translator(net, tokenizer, tokenizer, about)
 
 
 @pytest.fixture(scope="module")
 def alone(corpus):
-    return translating(DecoderOnly(n_layers=3, **SIZES), corpus)
+    return translating(DecoderOnlySize(n_layers=3, **SIZES), corpus)
 
 
 def test_a_decoder_alone_looks_at_the_source_and_at_what_it_said(alone):
@@ -63,7 +63,7 @@ def test_layers_are_chosen_by_name(alone):
 
 def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
     looked = look_at_translation(
-        translating(Transformer(encoder_layers=1, decoder_layers=2, **SIZES), corpus), "ba " * 9, target=TARGET
+        translating(TransformerSize(encoder_layers=1, decoder_layers=2, **SIZES), corpus), "ba " * 9, target=TARGET
     )
     names = ["encoder.blocks.0.self_attention"]
     names += [f"decoder.blocks.{i}.{kind}_attention" for i in range(2) for kind in ("self", "cross")]

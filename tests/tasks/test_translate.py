@@ -12,7 +12,7 @@ from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.processes import Processes
 from heedful.models import make_model
-from heedful.models.presets import DecoderOnly, Transformer, translator
+from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate import use as translate
 from heedful.tasks.translate.losses import cross_entropy
@@ -20,11 +20,11 @@ from heedful.tasks.translate.train import TranslationTask
 from heedful.tasks.translate.use import Translator
 
 ROWS = {
-    "transformer": Transformer(
+    "transformer": TransformerSize(
         d_model=32, n_heads=2, d_ff=64, encoder_layers=1, decoder_layers=1, order="pre", dropout=0.0
     ),
-    "decoder": DecoderOnly(d_model=32, n_heads=2, d_ff=64, n_layers=2, order="pre", dropout=0.0),
-    "decoder, prefix": DecoderOnly(
+    "decoder": DecoderOnlySize(d_model=32, n_heads=2, d_ff=64, n_layers=2, order="pre", dropout=0.0),
+    "decoder, prefix": DecoderOnlySize(
         d_model=32, n_heads=2, d_ff=64, n_layers=2, order="pre", dropout=0.0, input_loss=0.0, prefix=True
     ),
 }
@@ -36,7 +36,7 @@ def model(corpus, request):
     tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
     torch.manual_seed(3)
     net = make_model(
-        translator(ROWS[request.param], source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
+        translator_config(ROWS[request.param], source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
     )
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)

@@ -55,7 +55,7 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
         unanswerable = any(not one.answers for one in train)
         self.answers = AnswerSpec(longest=recipe.answer.longest, unanswerable=unanswerable)
         self.config = TokenClassifierConfig(encoder=encoder, answers=2, dropout=0.0)
-        layout = AnswerLayout(self.tokenizer, encoder.embed.places.size)
+        layout = AnswerLayout(self.tokenizer, encoder.embed.context_length)
         self.windows = [window for own in layout.encode(train) for window in own]
 
     def read(self) -> Parts[list[Question]]:
@@ -93,7 +93,7 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
             learnt_on=f"{len(self.corpus.train):,} questions, from `{self.corpus.name}`",
             table=score_table("questions", scores),
             how="Exact matches and F1 are SQuAD's, from 0 to 1: case, punctuation and articles aside. Loss is in nats "
-            f"a window of {self.config.encoder.embed.places.size} tokens.",
+            f"a window of {self.config.encoder.embed.context_length} tokens.",
             kept=f"step {best['step']:,}, the best on the validation questions (F1 {best['f1']:.4f})",
             use=[f'heed answer {folder} "A question?" --context text.txt', f"heed eval {folder} --data more.json"],
             limits="It always finds something, right or wrong"

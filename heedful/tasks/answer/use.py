@@ -54,7 +54,7 @@ class Answerer(TextModel):
     @property
     def context(self) -> int:
         """How many tokens the model can read at once."""
-        return self.model.config.encoder.embed.places.size
+        return self.model.config.encoder.embed.context_length
 
     def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:
         """The `top` best answers of each question from its context, the best first. Raises InputError for an empty
@@ -168,4 +168,4 @@ def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
 
 
 def answerer_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.encoder.embed.places.size)
+    return text_facts(saved, saved.config.encoder.embed.context_length)

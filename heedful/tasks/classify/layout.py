@@ -66,7 +66,7 @@ class ClassifyLayout:
     """
 
     def __init__(self, tokenizer: Tokenizer, spec: ClassifySpec, body: LMConfig | EncoderConfig) -> None:
-        self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.places.size
+        self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.context_length
         if isinstance(body, EncoderConfig):
             self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
         else:

@@ -12,13 +12,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.core.config import to_json
-from heedful.core.embed import places_between
+from heedful.models.patches import interpolated_positions
 from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
 from heedful.data.images.files import Preparation, Survey, survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
 from heedful.errors import InputError
-from heedful.models.vision_presets import VISION_TRANSFORMERS, vision_transformer
+from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import load_weights, parameters
@@ -140,7 +140,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part]):
         table, grids = "places.table.weight", (config.patches.grid, self.config.patches.grid)
         if table in tensors:
             first = len(tensors[table]) - grids[0][0] * grids[0][1]
-            tensors[table] = places_between(tensors[table], *grids, first=first)
+            tensors[table] = interpolated_positions(tensors[table], *grids, first=first)
         load_weights(model, tensors, where=f"{self.recipe.start_from}/model.safetensors")
 
     def task(self, model: ViT) -> ClassifyImagesTask:
@@ -179,7 +179,7 @@ def _made_for(
 ) -> tuple[ViTConfig, Preparation]:
     """A new model for pictures of this size."""
     row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, recipe.images.size, corpus.size)
-    config = vision_transformer(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
+    config = vit_config(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
     seen = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size), mean=found.mean, std=found.std)
     return config, seen
 

@@ -11,7 +11,7 @@ from heedful.data.text.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel, config_from
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measured
@@ -66,7 +66,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str]]):
             known = None if begun is None else read_tokenizers(begun)
             self.tokenizer = known[0] if known else _train_tokenizer(recipe, corpus)
             size = self.tokenizer.size
-            self.config = translator(row, source_vocab=size, target_vocab=size, joint=True)
+            self.config = translator_config(row, source_vocab=size, target_vocab=size, joint=True)
         self.around = self.start.around if self.start else {}
         self.noise = make_noise(data.objective, self.tokenizer, self.around, where=recipe.start_from)
         self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)

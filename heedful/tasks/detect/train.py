@@ -14,7 +14,7 @@ from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images,
 from heedful.data.images.files import Preparation, survey
 from heedful.metrics.boxes import Found
 from heedful.models.detr import DETR, DETRConfig
-from heedful.models.vision_presets import DETECTORS, detector
+from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measured
 from heedful.run.recipe import row_of
@@ -71,7 +71,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
             row = row_of(DETECTORS, recipe)
             queries = row.n_queries if "n_queries" in recipe.model else max(row.n_queries, ROOM * most)
             backbone = replace(row.backbone, channels=corpus.channels)
-            self.config = detector(replace(row, backbone=backbone), n_classes=len(labels), n_queries=queries)
+            self.config = detr_config(replace(row, backbone=backbone), n_classes=len(labels), n_queries=queries)
             seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         else:
             self.config, seen = replace(self.start.config, n_classes=len(labels)), self.start.spec.preparation

@@ -14,7 +14,7 @@ class VectorProbe(Probe):
     """An encoder without a head: its hidden states."""
 
     def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
-        context = encoder.model.config.embed.places.size
+        context = encoder.model.config.embed.context_length
         self.rows = framed_rows(encoder.tokenizer, encoder.frame, context - 7, texts)
         tokens, segments, types = rectangle(self.rows)
         super().__init__(encoder.model, (tokens, segments, types), segments > 0)

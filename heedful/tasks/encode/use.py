@@ -7,4 +7,4 @@ from heedful.tasks.shared.served import text_facts
 
 
 def encoder_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.places.size)
+    return text_facts(saved, saved.config.embed.context_length)

@@ -12,7 +12,7 @@ from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, p
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models.encoder import Encoder, EncoderConfig
-from heedful.models.presets import ENCODERS, encoder
+from heedful.models.presets import ENCODERS, encoder_config
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measured
 from heedful.run.recipe import row_of
@@ -81,7 +81,7 @@ class FillJob(TextJob[FillRecipe]):
         self.config = (
             self.started(EncoderConfig)
             if row is None
-            else encoder(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
+            else encoder_config(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
         )
         if pairs and (not self.config.pairs or self.config.embed.types < 2):
             what = f"the model {recipe.start_from or recipe.preset} does not tell pairs of texts apart"
@@ -92,7 +92,7 @@ class FillJob(TextJob[FillRecipe]):
         return {"task": "fill"} | ({"pairs": pairs} if pairs != "none" else {})
 
     def task(self, model: Encoder) -> FillTask:
-        context, data = self.config.embed.places.size, self.recipe.data
+        context, data = self.config.embed.context_length, self.recipe.data
         masker, sampler = Masker(self.tokenizer, whole_words=data.whole_words), PairSampler(self.tokenizer, data.pairs)
         return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
 
@@ -112,7 +112,7 @@ class FillJob(TextJob[FillRecipe]):
             learnt_on=self.learnt_on(),
             table=score_table("text", scores),
             how=f"{SHARE:.0%} of the tokens were hidden, the same ones each time; loss is in nats a hidden token. The "
-            f"model reads {self.config.embed.places.size} tokens at a time.",
+            f"model reads {self.config.embed.context_length} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
             use=[f'heed fill {folder} "The cat sat on the <mask>."', f"heed eval {folder} --data more.txt"],
             limits="It has seen only the text above, and expects texts like it. What it names may be false.",

@@ -86,7 +86,7 @@ class Filler(TextModel):
     @property
     def context(self) -> int:
         """How many tokens the model can read at once."""
-        return self.model.config.embed.places.size
+        return self.model.config.embed.context_length
 
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
         """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens.
@@ -197,4 +197,4 @@ def score_filler(filler: Filler, options: DataOptions) -> Iterator[Scored]:
 
 
 def filler_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.places.size)
+    return text_facts(saved, saved.config.embed.context_length)

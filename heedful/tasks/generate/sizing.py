@@ -15,7 +15,7 @@ import torch
 from heedful.data.text.documents import read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.device import best_device
 from heedful.run.recipe import override
 from heedful.run.resume import read_saved
@@ -81,7 +81,7 @@ def _shape(width: int) -> dict[str, Any]:
 
 def _trial(shape: dict[str, Any], vocabulary: int, device: torch.device, dtype: torch.dtype) -> tuple[int, float]:
     """Parameters, and the tokens of a second of training."""
-    config = language_model(replace(LANGUAGE_MODELS[PRESET], **shape), vocab_size=vocabulary)
+    config = lm_config(replace(LANGUAGE_MODELS[PRESET], **shape), vocab_size=vocabulary)
     with torch.random.fork_rng():
         model = make_model(config).to(device, dtype).train()
         rows = torch.randint(4, vocabulary, (BATCH // CONTEXT, CONTEXT + 1))

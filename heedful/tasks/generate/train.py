@@ -11,7 +11,7 @@ from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
 from heedful.models.lm import LM, LMConfig
-from heedful.models.presets import LANGUAGE_MODELS, language_model
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measured
 from heedful.run.recipe import row_of
@@ -69,13 +69,13 @@ class GenerateJob(TextJob[GenerateRecipe]):
         row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
         super().__init__(recipe, corpus, begun)
         size = self.tokenizer.size
-        self.config = self.started(LMConfig) if row is None else language_model(row, vocab_size=size)
+        self.config = self.started(LMConfig) if row is None else lm_config(row, vocab_size=size)
 
     def spec(self) -> dict[str, Any]:
         return dict(ABOUT)
 
     def task(self, model: LM) -> GenerateTask:
-        context = self.config.embed.places.size
+        context = self.config.embed.context_length
         across, bos = self.recipe.data.across, self.tokenizer.bos
         return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
 
@@ -100,7 +100,7 @@ class GenerateJob(TextJob[GenerateRecipe]):
             what="Continues a text.",
             learnt_on=self.learnt_on(),
             table=[header, "|---|---|---|---|---|", *rows],
-            how=f"Scored through a window of {self.config.embed.places.size} tokens that moves by half of it.",
+            how=f"Scored through a window of {self.config.embed.context_length} tokens that moves by half of it.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
             use=[f'heed generate {folder} "Once upon a time" --tokens 200', f"heed eval {folder} --data more.txt"],
             limits="It has seen only the text above, and continues like it. What it says may be false, and may repeat "

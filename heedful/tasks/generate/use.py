@@ -152,7 +152,7 @@ class LanguageModel(TextModel):
     @property
     def context(self) -> int:
         """How many tokens the model was made to look back at."""
-        return self.model.config.embed.places.size
+        return self.model.config.embed.context_length
 
     def generate(
         self,
@@ -415,4 +415,4 @@ def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator
 
 
 def language_model_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.places.size)
+    return text_facts(saved, saved.config.embed.context_length)

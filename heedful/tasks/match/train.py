@@ -19,7 +19,7 @@ from heedful.data.images.files import Preparation, survey
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.clip import CLIP, CLIPConfig
-from heedful.models.vision_presets import PAIRS, two_towers
+from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files
 from heedful.run.job import Measured
@@ -197,7 +197,7 @@ def _learnt(recipe: MatchRecipe, texts: list[str]) -> Tokenizer:
 
 def _layout(tokenizer: Tokenizer, spec: MatchSpec, config: CLIPConfig) -> MatchLayout:
     text = config.text
-    return MatchLayout(tokenizer, lower=spec.lower, context=text.embed.places.size, end=text.end)
+    return MatchLayout(tokenizer, lower=spec.lower, context=text.embed.context_length, end=text.end)
 
 
 def _made_for(
@@ -205,5 +205,5 @@ def _made_for(
 ) -> tuple[CLIPConfig, MatchSpec]:
     """A new model for pictures of this size."""
     row, size = fitted(row_of(PAIRS, recipe), recipe, recipe.images.size, corpus.size)
-    config = two_towers(row, vocab_size=tokenizer.size, end=tokenizer.eos, size=(size, size), channels=corpus.channels)
+    config = clip_config(row, vocab_size=tokenizer.size, end=tokenizer.eos, size=(size, size), channels=corpus.channels)
     return config, MatchSpec(preparation=replace(seen, resize=(size,), crop=(size, size)))

@@ -88,7 +88,7 @@ class Matcher(TextModel):
         super().__init__(model, tokenizer, about)
         self.spec = spec_of(MatchSpec, about)
         text = model.config.text
-        self.layout = MatchLayout(tokenizer, lower=self.spec.lower, context=text.embed.places.size, end=text.end)
+        self.layout = MatchLayout(tokenizer, lower=self.spec.lower, context=text.embed.context_length, end=text.end)
 
     def match(
         self, files: Sequence[Picture], texts: Sequence[str], *, templates: Sequence[str] = (TEMPLATE,)
@@ -276,6 +276,6 @@ def matcher_facts(saved: Saved) -> dict[str, Any]:
         "task": "match",
         "pictures": in_words(spec.preparation),
         "vocabulary": saved.tokenizers[0].size,
-        "context": config.text.embed.places.size,
+        "context": config.text.embed.context_length,
         "common width": config.d_common,
     }

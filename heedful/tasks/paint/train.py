@@ -14,7 +14,7 @@ from heedful.data.images.palette import Palette, grey_palette, learn_palette
 from heedful.errors import InputError
 from heedful.look.sheet import contact_sheet, png
 from heedful.models.lm import LM, LMConfig
-from heedful.models.presets import PAINTERS, language_model
+from heedful.models.presets import PAINTERS, lm_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measured
 from heedful.run.recipe import row_of
@@ -68,7 +68,7 @@ class PaintJob(PictureJob[PaintRecipe, Part]):
             preparation = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size))
             palette = _palette(recipe, corpus, preparation) if begun is None else _known(begun)
             self.answers = PaintSpec(palette=palette, preparation=preparation)
-            self.config = language_model(row, vocab_size=len(palette) + 1, context=self.answers.pixels)
+            self.config = lm_config(row, vocab_size=len(palette) + 1, context=self.answers.pixels)
         elif plan.size or plan.colours:
             what = f"images.size and images.colours cannot be chosen: they are those of {recipe.start_from}"
             raise InputError(what, fix="leave them out, or start_from")

@@ -62,7 +62,7 @@ class Painter(PictureModel):
         super().__init__(model, about)
         self.spec = spec_of(PaintSpec, about)
         embed, made = model.config.embed, (len(self.spec.palette) + 1, self.spec.pixels)
-        if (embed.vocab_size, embed.places.size) != made:
+        if (embed.vocab_size, embed.context_length) != made:
             what = f"{made[0] - 1} colours and {made[1]} pixels, for which the model was not made"
             raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
 

@@ -12,7 +12,7 @@ from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, r
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel
-from heedful.models.presets import PARSERS, translator
+from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measured
@@ -50,7 +50,7 @@ class ParseJob(Job[ParseRecipe, list[Tree]]):
         brackets = Brackets(self.trees.labels)
         row = row_of(PARSERS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
-        self.config = translator(row, **sizes, joint=False)
+        self.config = translator_config(row, **sizes, joint=False)
         longest = min(data.longest, most_places(self.config) or data.longest)
         encoded = list(zip(self.tokenizer.encode(sentences), map(brackets.encode, corpus.train), strict=True))
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < longest]

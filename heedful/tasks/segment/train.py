@@ -12,7 +12,7 @@ from heedful.core.config import to_json
 from heedful.data.images.files import Preparation, survey
 from heedful.data.images.masks import MaskedImages, MaskedPart, read_masked_images
 from heedful.models.pyramid import Pyramid, PyramidConfig
-from heedful.models.vision_presets import SEGMENTERS, segmenter
+from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measured
 from heedful.run.recipe import row_of
@@ -64,7 +64,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart]):
             _read(part)
         if self.start is None:
             row = row_of(SEGMENTERS, recipe)
-            self.config = segmenter(row, n_classes=len(classes.labels), channels=corpus.channels)
+            self.config = segformer_config(row, n_classes=len(classes.labels), channels=corpus.channels)
             seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         else:
             self.config, seen = (

@@ -11,7 +11,7 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import config_from
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
-from heedful.models.presets import READERS, Bidirectional, encoder, language_model
+from heedful.models.presets import READERS, EncoderSize, encoder_config, lm_config
 from heedful.run.card import fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job
@@ -21,7 +21,7 @@ from heedful.run.start import Start, copy_weights, read_start
 R = TypeVar("R", bound=Recipe)
 E = TypeVar("E", bound=list[Any])
 GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model, have a row a token
-HEADS = ("transform.", "head.", "pairs.")  # of an encoder, that its texts' understanding does not need
+HEADS = ("transform.", "head.", "nsp_head.")  # of an encoder, that its texts' understanding does not need
 POOLER = "pooler."
 
 
@@ -48,11 +48,11 @@ class BodyJob(Job[R, E]):
             self.tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
             row = READERS[recipe.preset]
             row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-            make: Any = encoder if isinstance(row, Bidirectional) else language_model
+            make: Any = encoder_config if isinstance(row, EncoderSize) else lm_config
             config = make(row, vocab_size=self.tokenizer.size)
         self.fingerprint = fingerprint(map(repr, self.corpus.train))
         self.tokenizer_hash = self.tokenizer.fingerprint
-        return replace(config, words=False, pairs=False, pooler=pooler) if isinstance(config, EncoderConfig) else config
+        return replace(config, mlm_head=False, nsp_head=False, pooler=pooler) if isinstance(config, EncoderConfig) else config
 
     def read_encoder(self, texts: Iterable[str]) -> EncoderConfig:
         """The same of a task whose presets and starts are encoders."""

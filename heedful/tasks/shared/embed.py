@@ -44,7 +44,7 @@ class TextEncoder:
         match body:
             case Encoder() | LM():
                 self._read: Read = body.hidden
-                self.context = body.config.embed.places.size
+                self.context = body.config.embed.context_length
                 bos = about.get("before", [tokenizer.bos])
                 self.frame = Frame(bos, [], []) if self.causal else Frame.of_encoder(tokenizer)
             case Seq2Seq():

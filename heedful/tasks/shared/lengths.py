@@ -17,7 +17,7 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
 def most_places(config: object) -> int | None:
     """How many tokens a source and a target may have, ends included; None where any number."""
     sides = (config.source, config.target) if isinstance(config, Seq2SeqConfig) else ()
-    return min((side.places.size for side in sides if side.places.kind == "learned"), default=None)
+    return min((side.context_length for side in sides if side.position_embeddings == "learned"), default=None)
 
 
 def check_places(sentences: Sequence[Ids], places: int, *, where: str) -> None:

@@ -53,8 +53,8 @@ def look_within(served: Reader, text: str, *, pair: str | None = None, layers: s
         raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
     body = reads.body
     framed = reads.frame.put(first, *second)
-    if len(framed.tokens) > body.config.embed.places.size:
-        what = f"{len(framed.tokens)} tokens, but the model reads at most {body.config.embed.places.size}"
+    if len(framed.tokens) > body.config.embed.context_length:
+        what = f"{len(framed.tokens)} tokens, but the model reads at most {body.config.embed.context_length}"
         raise InputError(what, where=f"{text[:40]}...", fix="give less text")
     tokens, _, types = (part.to(body.embed.tokens.weight.device) for part in rectangle([framed]))
     with torch.inference_mode(), record(body, layers) as recording:

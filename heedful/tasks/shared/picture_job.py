@@ -11,7 +11,7 @@ from heedful.data.images.files import Images, Preparation
 from heedful.data.images.views import VIEWS
 from heedful.errors import InputError
 from heedful.models import config_from
-from heedful.models.vision_presets import TwoTowers, Vision
+from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.folder import load_weights, parameters, task_name
 from heedful.run.job import Job
@@ -24,7 +24,7 @@ from heedful.tasks.shared.served import spec_of
 
 R = TypeVar("R", bound=Recipe)
 E = TypeVar("E")
-Row = TypeVar("Row", Vision, TwoTowers)
+Row = TypeVar("Row", ViTSize, ClipSize)
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
 MULTIPLE = 8  # of pixels that edges are rounded to

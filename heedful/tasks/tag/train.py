@@ -59,7 +59,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence]]):
         labels = tuple(sorted({label for one in corpus.train for label in one.labels}))
         self.labels = labels
         self.config = TokenClassifierConfig(encoder=encoder, answers=len(labels))
-        layout = TagLayout(self.tokenizer, encoder.embed.places.size)
+        layout = TagLayout(self.tokenizer, encoder.embed.context_length)
         self.examples = tagged_pieces(layout, corpus.train, labels)
         if layout.parted:
             self.notes.append(f"{layout.parted:,} sentences are too long for the model, and read in parts")
@@ -105,7 +105,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence]]):
             learnt_on=f"{len(self.corpus.train):,} sentences, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(self.labels)}.",
             table=score_table("sentences", scores),
-            how=f"Loss is in nats a word. The model reads {self.config.encoder.embed.places.size} tokens at a time.",
+            how=f"Loss is in nats a word. The model reads {self.config.encoder.embed.context_length} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation sentences ({self.rank} {best[self.rank]:.4f})",
             use=[f'heed tag {folder} "words of a sentence"', f"heed eval {folder} --data more.tsv"],
             limits="It has seen only the sentences above: on others expect worse than the table says. A text given to "

@@ -46,7 +46,7 @@ class Tagger(TextModel):
     @property
     def context(self) -> int:
         """How many tokens the model can read at once."""
-        return self.model.config.encoder.embed.places.size
+        return self.model.config.encoder.embed.context_length
 
     def tag(self, texts: Sequence[str]) -> list[list[Word]]:
         """The label of each word of each text, words being what stands between blanks: "end." is one."""
@@ -107,4 +107,4 @@ def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
 
 
 def tagger_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.encoder.embed.places.size)
+    return text_facts(saved, saved.config.encoder.embed.context_length)

@@ -62,7 +62,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
             Tokenizer(from_spm(read_spm(data, where=folder / name), numbers, controls), special, numbers)
             for name, data in kept.items()
         )
-    decode = tokens.search(eos=eos, places=config.target.places.size)
+    decode = tokens.search(eos=eos, places=config.target.context_length)
     from_json(Decoding, decode, where=str(folder / GENERATION))  # which looks at the type of every value
     about = {
         "task": "translate",
@@ -84,7 +84,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     source, target, about = translator.source, translator.target, translator.about
     eos, pad, decoding = target.eos, target.pad, translator.decoding()
     config: Any = translator.model.config
-    places = config.target.places.size
+    places = config.target.context_length
     if source.numbers is not None:
         made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {

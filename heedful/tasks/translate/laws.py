@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.decode.search import beam, greedy
-from heedful.models import RNN, Transducer
+from heedful.models import RNN, DecoderOnlyTranslator
 from heedful.run.task import Law
 from heedful.tasks.shared.probes import CausalProbe, random_sentences
 from heedful.tasks.translate.use import Translator
@@ -24,7 +24,7 @@ class TranslationProbe(CausalProbe):
         target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
-            case Transducer():
+            case DecoderOnlyTranslator():
                 embedding = model.lm.embed.tokens
             case RNN():
                 embedding = model.target

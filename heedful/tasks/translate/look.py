@@ -6,7 +6,7 @@ import torch
 
 from heedful.errors import InputError
 from heedful.look.record import record
-from heedful.models import Transducer
+from heedful.models import DecoderOnlyTranslator
 from heedful.run.task import Looked
 from heedful.tasks.shared.look import TextLook, draw_text, readable_pieces
 from heedful.tasks.translate.cli import TranslationLook
@@ -38,7 +38,7 @@ def look_at_translation(
     source, segments = (part.to(device) for part in translator.padded([ids]))
     begin, end = translator.target.bos, translator.target.eos
     read = torch.tensor([[begin, *said]], device=device)
-    alone = isinstance(translator.model, Transducer)
+    alone = isinstance(translator.model, DecoderOnlyTranslator)
     queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
     with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
         translator.model(source, read, segments, torch.ones_like(read))

@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.models import Transducer, TranslationModel
+from heedful.models import DecoderOnlyTranslator, TranslationModel
 from heedful.training.loss import Loss, linear_cross_entropy
 
 Ids = list[int]
@@ -17,7 +17,7 @@ Ids = list[int]
 
 def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float) -> Loss:
     """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them."""
-    if isinstance(model, Transducer) and model.config.input_loss:
+    if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss:
         return whole_cross_entropy(model, batch, smoothing=smoothing)
     return cross_entropy(model, batch, smoothing=smoothing)
 
@@ -46,7 +46,7 @@ def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float
     return Loss(_summed(model, hidden[real], target_out[real], smoothing), int(real.sum()))
 
 
-def whole_cross_entropy(model: Transducer, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
+def whole_cross_entropy(model: DecoderOnlyTranslator, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
     """The same in value; its gradient is also that of the source's tokens but the first, by the model's weight for
     them (Liu et al. 2018, section 4.2.3)."""
     device = model.head.weight.device

@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.metrics.names import LABELS
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
-from heedful.models.presets import TRANSLATORS, translator
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measured
@@ -84,7 +84,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs]):
             known = None if begun is None else read_tokenizers(begun)
             self.source, self.target = known or _train_tokenizers(recipe, corpus)
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
-            self.config = translator(row, **sizes, joint=data.joint)
+            self.config = translator_config(row, **sizes, joint=data.joint)
         self.around = self.start.around if self.start else {}
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         places = most_places(self.config)

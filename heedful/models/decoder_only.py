@@ -19,7 +19,7 @@ from heedful.models.lm import LM, LMConfig, LMState
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransducerConfig:
+class DecoderOnlyTranslatorConfig:
     lm: LMConfig
     input_loss: float = 1.0  # how much predicting the source counts in training, beside the target (section 4.2.3)
     prefix: bool = False  # the source sees all of itself, as in an encoder (Raffel et al. 2020, section 3.2.1)
@@ -32,10 +32,10 @@ class TransducerConfig:
             raise InputError(what, where="prefix", fix="input_loss = 0")
 
 
-class Transducer(nn.Module):
+class DecoderOnlyTranslator(nn.Module):
     packs = True  # several sentences may share a row: segments keep them apart
 
-    def __init__(self, config: TransducerConfig) -> None:
+    def __init__(self, config: DecoderOnlyTranslatorConfig) -> None:
         super().__init__()
         self.config = config
         self.lm = LM(config.lm, xavier)

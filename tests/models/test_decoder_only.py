@@ -17,7 +17,7 @@ from heedful.data.batches import bucket_rows, pack_rows
 from heedful.errors import InputError
 from heedful.models import config_of, make_model, model_from
 from heedful.models.lm import LM, LMConfig
-from heedful.models.transducer import Transducer, TransducerConfig
+from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.tasks.translate.losses import cross_entropy, whole_cross_entropy
 from rows import V, packed, padded, sentences
 
@@ -26,18 +26,18 @@ PREFIX = {"input_loss": 0.0, "prefix": True}
 STYLES = [("post", "sinusoidal", "none"), ("pre", "learned", "none"), ("sandwich", "none", "rotary")]
 
 
-def config(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> TransducerConfig:
+def config(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> DecoderOnlyTranslatorConfig:
     attention = AttentionConfig(n_heads=4, kv_heads=2, position=PositionConfig(kind=position, furthest=20))
     block = BlockConfig(attention=attention, d_ff=24, order=order)
     embed = EmbedConfig(vocab_size=V, places=PlacesConfig(kind=places, size=11))
-    return TransducerConfig(
+    return DecoderOnlyTranslatorConfig(
         lm=LMConfig(d_model=C, embed=embed, stack=StackConfig(n_layers=2, block=block, final_norm=order != "post")),
         **more,
     )
 
 
-def loud(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> Transducer:
-    model = Transducer(config(order, places, position, **more)).eval()
+def loud(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> DecoderOnlyTranslator:
+    model = DecoderOnlyTranslator(config(order, places, position, **more)).eval()
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.4)
     return model
@@ -139,7 +139,7 @@ def test_more_places_than_it_has() -> None:
         model(torch.full((1, 6), 5), torch.full((1, 6), 5))
 
 
-def by_hand(model: Transducer, pairs: list[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
+def by_hand(model: DecoderOnlyTranslator, pairs: list[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
     """The summed cross-entropies of the sources and of the targets, a pair at a time, each a plain sequence."""
     of_source, of_target = torch.zeros(()), torch.zeros(())
     for source, target in pairs:
@@ -176,7 +176,7 @@ def test_it_learns_from_the_source_and_counts_the_target(packs: bool) -> None:
 def test_weights_begin_as_the_transformers() -> None:
     """A tied matrix begins as an embedding, a map as Glorot's."""
     small = config()
-    model = Transducer(
+    model = DecoderOnlyTranslator(
         dataclasses.replace(
             small, lm=dataclasses.replace(small.lm, d_model=64, embed=EmbedConfig(vocab_size=600), tied=True)
         )
@@ -191,7 +191,7 @@ def test_its_configuration_there_and_back() -> None:
     model = make_model(config(**PREFIX))
     assert config_of(model)["kind"] == "transducer"
     assert model_from(config_of(model)).config == model.config
-    assert from_json(TransducerConfig, to_json(model.config)) == model.config
+    assert from_json(DecoderOnlyTranslatorConfig, to_json(model.config)) == model.config
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Where kinds of processor want another way to the same numbers: the core asks here, and knows no device."""
+
+import torch
+from torch import Tensor
+
+
+def explicit_attention(q: Tensor) -> bool:
+    """Whether weights are better made one by one than by torch's fused kernel: on a CPU, where gradients are wanted, as
+    the fused kernel's backward pass takes up to three times as long there."""
+    return q.device.type == "cpu" and torch.is_grad_enabled()
+
+
+def adds_masks(device: torch.device) -> bool:
+    """Whether a mask is better added to scores than filled in. It spares passes over all weights; but away from a CPU,
+    looking whether each query has a visible key makes the host wait."""
+    return device.type == "cpu"
+
+
+def slow_random_numbers(x: Tensor) -> bool:
+    """Whether random numbers are drawn one after another, so that it pays to use all bits of each."""
+    return x.device.type == "cpu"
+
+
+def sums_in_own_dtype(table: Tensor) -> bool:
+    """Whether the gradient of an embedding is summed up in the table's own dtype, which is then too coarse for it."""
+    return table.device.type == "cpu" and table.dtype in (torch.bfloat16, torch.float16)
+
+
+def onednn_knows(dtype: torch.dtype) -> bool:
+    """Whether oneDNN, by which torch multiplies matrices where MKL is not the faster one, is there and knows such
+    numbers on this CPU."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -1,0 +1,108 @@
+"""A picture as a row of vectors, one for each square of its pixels, and where the squares lie.
+
+B batch, H x W pixels of K channels, P patches, T tokens (those before the picture, then the patches), C model width.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.core.embed import Table, sinusoidal_2d
+from heedful.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchesConfig:
+    size: tuple[int, ...]  # rows and columns of pixels that the model is made for
+    patch: int  # rows, and columns, of pixels in one patch
+    channels: int = 3
+    bias: bool = True
+    position_embeddings: Literal["learned", "sinusoidal"] = "learned"
+    stem: tuple[int, ...] = ()  # widths of 3 x 3 convolutions before, which halve rows and columns as patches allow
+
+    def __post_init__(self) -> None:
+        if len(self.size) != 2 or min(*self.size, self.patch) < 1 or min(self.size) < self.patch:
+            raise InputError(f"pictures of {self.size} pixels in patches of {self.patch}", fix="give rows and columns")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return self.size[0] // self.patch, self.size[1] // self.patch
+
+
+def group_norm(channels: int) -> nn.GroupNorm:
+    """Of a map (B, C, h, w), in groups of about 16 channels (Wu and He 2018, section 4.1). A channel that were a group
+    by itself would forget how bright, or how red, a picture is."""
+    return nn.GroupNorm(math.gcd(channels, max(1, channels // 16)), channels)
+
+
+class Patches(nn.Module):
+    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), perhaps
+    behind a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that fill no square
+    are left out."""
+
+    def __init__(self, d_model: int, config: PatchesConfig) -> None:
+        super().__init__()
+        self.patch, inputs = config.patch, config.channels
+        halvings = min(len(config.stem), (config.patch & -config.patch).bit_length() - 1)  # the last so many halve
+        layers: list[nn.Module] = []
+        for i, width in enumerate(config.stem):
+            stride = 2 if i >= len(config.stem) - halvings else 1
+            layers += [nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)]
+            layers += [group_norm(width), nn.ReLU()]
+            inputs = width
+        self.stem = nn.Sequential(*layers)
+        # One linear map of a square's pixels; a convolution that steps by its own width is that.
+        square = config.patch >> halvings
+        self.map = nn.Conv2d(inputs, d_model, square, stride=square, bias=config.bias)
+
+    def forward(self, pixels: Float[Tensor, "B K H W"]) -> tuple[Float[Tensor, "B P C"], tuple[int, int]]:
+        """The vectors row by row, and how many rows and columns of them there are."""
+        (H, W), patch = pixels.shape[2:], self.patch
+        if min(H, W) < patch:
+            raise InputError(f"a picture of {H} x {W} pixels has no patch of {patch}", fix="make the picture larger")
+        x = self.map(self.stem(pixels[:, :, : H - H % patch, : W - W % patch]))
+        return x.flatten(2).mT, (x.shape[2], x.shape[3])
+
+
+class GridPositionEmbeddings(nn.Module):
+    """Where the patches of a grid lie, row by row, behind `first` tokens that stand before the picture.
+
+    Of a grid of another size the positions lie between: learned vectors are interpolated, sines taken at fractions.
+    """
+
+    def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
+        super().__init__()
+        self.grid, self.first = config.grid, first
+        rows, columns = config.grid
+        self.table = Table(first + rows * columns, d_model) if config.position_embeddings == "learned" else None
+
+    def forward(self, x: Float[Tensor, "B T C"], grid: tuple[int, int]) -> Float[Tensor, "B T C"]:
+        """`x` with the vectors of its positions added, where `grid` says how many rows and columns of patches it has."""
+        if self.table is None:
+            axes = (_centres(own, other, x.device) for own, other in zip(self.grid, grid, strict=True))
+            rows, columns = torch.meshgrid(*axes, indexing="ij")
+            vectors = sinusoidal_2d(rows.flatten(), columns.flatten(), x.shape[-1])
+            return x + F.pad(vectors, (0, 0, self.first, 0)).to(x.dtype)
+        return x + interpolated_positions(self.table.weight, self.grid, grid, first=self.first)
+
+
+def interpolated_positions(
+    table: Float[Tensor, "T C"], own: tuple[int, int], grid: tuple[int, int], *, first: int
+) -> Float[Tensor, "U C"]:
+    """A table of positions for `first` tokens and an `own` grid, row by row, as one for another grid, by bicubic
+    interpolation (Dosovitskiy et al. 2021, section 3.2)."""
+    if grid == own:
+        return table
+    picture = F.interpolate(table[first:].mT.unflatten(1, own)[None], size=grid, mode="bicubic")[0]
+    return torch.cat([table[:first], picture.flatten(1).mT])
+
+
+def _centres(own: int, other: int, device: torch.device) -> Float[Tensor, "T"]:
+    """Where the centres of `other` patches lie along an edge that was made for `own`."""
+    return (torch.arange(other, device=device) + 0.5) * (own / other) - 0.5
