@@ -56,7 +56,7 @@ class Setting(NamedTuple):
 
 
 def characters(rows: int, **model: Any) -> Recipe:
-    plan = {"tokens": rows * model["context"], "lr": 1e-3, "warmup": 100, "average": 0}
+    plan = {"tokens": rows * model["context_length"], "lr": 1e-3, "warmup": 100, "average": 0}
     return heedful.recipe(
         "generate", preset="gpt-nano", model=model, data={"tokenizer": "chars", "vocab_size": 300}, train=plan
     )
@@ -73,9 +73,9 @@ SETTINGS = {
         ),
         ("torch.nn.Transformer", "Hugging Face Marian"),
     ),
-    "a": Setting(GenerateJob, "tinyshakespeare", characters(12, **NANO, context=64), GPT),
-    "b": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context=256), GPT),
-    "b-dropout": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context=256, dropout=0.2), GPT),
+    "a": Setting(GenerateJob, "tinyshakespeare", characters(12, **NANO, context_length=64), GPT),
+    "b": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context_length=256), GPT),
+    "b-dropout": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context_length=256, dropout=0.2), GPT),
 }
 
 

@@ -11,7 +11,7 @@ import heedful
 recipe = heedful.recipe(
     "generate",
     preset="llama-nano",
-    model={"n_layers": 6, "d_model": 256, "kv_heads": 4, "d_ff": 704, "context": 128, "dropout": 0.1},
+    model={"n_layers": 6, "d_model": 256, "kv_heads": 4, "d_ff": 704, "context_length": 128, "dropout": 0.1},
     data={"tokenizer": "chars"},
     train={
         "minutes": 6,

@@ -16,7 +16,7 @@ import heedful
 recipe = heedful.recipe(
     "generate",
     preset="llama-nano",
-    model={"n_layers": 4, "d_model": 192, "n_heads": 3, "kv_heads": 3, "d_ff": 512, "context": 128},
+    model={"n_layers": 4, "d_model": 192, "n_heads": 3, "kv_heads": 3, "d_ff": 512, "context_length": 128},
     data={"vocab_size": 8000},
     train={"minutes": 15, "tokens": 4096, "optimizer": "muon", "lr": 4e-3, "muon_lr": 0.02, "warmup": 100},
 )

@@ -16,8 +16,9 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, FORMAT, read_config, read_model, save_model
+from heedful.store.checkpoint import CONFIG, read_config, read_model, save_model
 from heedful.store.files import json_bytes, read_json
+from heedful.store.migrations import FORMAT, migrated, named_before
 
 SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
 NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
@@ -26,18 +27,19 @@ ONE_RUN = "config.json and the weights must come from one run"
 
 def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:
     """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
-    save_model(folder, _config_in(folder, model), tensors, beside)
+    config = _config_in(folder, model)
+    save_model(folder, config, named_before(tensors, config["format"]), beside)
 
 
 def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
-    """The model's configuration, in the words of an older heedful where the folder has them already: a run that is gone
-    on with keeps its files, whatever keys have been added since."""
-    config = config_of(model)
-    if not (folder / CONFIG).is_file():
-        return config
-    older = read_config(folder)
-    same = older.pop("format") == FORMAT and config_from(older) == model.config
-    return older if same else config
+    """The model's configuration, in the words of an older heedful where the folder has them already: a run that is
+    continued keeps its files, whatever keys have been added or renamed since."""
+    if (folder / CONFIG).is_file():
+        older = read_config(folder)
+        today = {key: value for key, value in older.items() if key != "format"}
+        if config_from(migrated(today, older["format"])) == model.config:
+            return older
+    return config_of(model) | {"format": FORMAT}
 
 
 def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:

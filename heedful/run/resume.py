@@ -19,6 +19,7 @@ from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
+from heedful.store.migrations import FORMAT, migrated, renamed
 from heedful.training.loop import State, Step
 
 # Keys of `train` that may change on going on.
@@ -104,6 +105,7 @@ def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, pre
         "precision": precision,
         "data": job.fingerprint,
         "tokenizers": job.tokenizer_hash,
+        "format": FORMAT,
         "model": to_json(job.config),
         "position": {key: getattr(state, key) for key in POSITION},
         "progress": asdict(progress),
@@ -115,14 +117,16 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any], out: Path)
     """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
     for a preset that has come to mean another model since."""
     facts = checkpoint.json("state.json")
+    number = facts.get("format", 1)
     if "model" in facts:
-        begun = to_json(from_json(type(job.config), facts["model"], where=f"{checkpoint.path}/state.json: model"))
+        model = migrated(facts["model"], number)
+        begun = to_json(from_json(type(job.config), model, where=f"{checkpoint.path}/state.json: model"))
         old, new = flat(begun), flat(to_json(job.config))
         changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         if changed:
             key = changed[0]
             what = f"this run was begun with {key} = {old.get(key)!r}, and its preset now has {new.get(key)!r}"
-            fix = "go on with the heedful of its environment.json, or choose another --out"
+            fix = "continue with the heedful of its environment.json, or choose another --out"
             raise InputError(what, where=str(out), fix=fix)
     for key, found, what in (
         ("data", job.fingerprint, "the training data is not the data"),
@@ -131,10 +135,13 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any], out: Path)
         if facts[key] != found:
             fix = "choose another --out, or bring the old files back"
             raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
-    load_weights(state.average.model, checkpoint.tensors("average.safetensors"), where=str(checkpoint.path))
+    weights, average, optimizer = (
+        renamed(checkpoint.tensors(f"{name}.safetensors"), number) for name in ("weights", "average", "optimizer")
+    )
+    load_weights(state.average.model, average, where=str(checkpoint.path))
     state.optimizer.zero()
-    state.optimizer.load_masters(checkpoint.tensors("weights.safetensors"))
-    state.optimizer.load_state(checkpoint.tensors("optimizer.safetensors"))
+    state.optimizer.load_masters(weights)
+    state.optimizer.load_state(optimizer)
     for key in POSITION:
         setattr(state, key, facts["position"][key])
     return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)

@@ -13,8 +13,9 @@ from heedful.run.folder import check_weights, read_tokenizers, task_name
 from heedful.run.recipe import Recipe
 from heedful.store import files
 from heedful.store.checkpoint import read_model
+from heedful.store.migrations import FORMAT, migrated
 
-# What task.json says of the tokens around texts: who starts from the run goes on with it.
+# What task.json says of the tokens around texts: who starts from the run keeps it.
 AROUND = ("before", "after", "begin", "forbidden")
 
 
@@ -26,7 +27,7 @@ class Start(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """What `read_start` finds again in a run's data.json."""
-        return {"start": self.model, "around": self.around}
+        return {"start": {"format": FORMAT} | self.model, "around": self.around}
 
 
 def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
@@ -39,7 +40,8 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
     known = None if begun is None else read_tokenizers(begun)
     if begun is not None and known is not None:
         facts = files.read_json(begun / "data.json")
-        return Start(*known, facts["start"], facts.get("around", {}))
+        model = dict(facts["start"])
+        return Start(*known, migrated(model, model.pop("format", 1)), facts.get("around", {}))
     folder = Path(recipe.start_from)
     if task_name(folder)[0] not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"

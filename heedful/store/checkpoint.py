@@ -30,11 +30,10 @@ import torch
 from torch import Tensor
 
 from heedful.errors import HeedError, InputError, MissingError, StorageError
-from heedful.store import files
+from heedful.store import files, migrations
 
 SCHEMA = 1  # of a checkpoint's manifest
 MANIFEST = "manifest.json"
-FORMAT = 1  # of a model folder
 CONFIG, MODEL = "config.json", "model.safetensors"
 PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", ".joblib"}
 HEADER_LIMIT = 1 << 24
@@ -43,8 +42,6 @@ UPGRADE = "pip install -U heedful"
 AGAIN = "get the file again from its source"
 
 Tensors = dict[str, Tensor]
-Migration = Callable[[dict[str, Any], Tensors], tuple[dict[str, Any], Tensors]]
-MIGRATIONS: dict[int, Migration] = {}  # MIGRATIONS[n] makes (config, tensors) of format n into those of n + 1
 
 
 @dataclass(frozen=True)
@@ -214,7 +211,8 @@ def clean(run: Path) -> None:
 
 
 def save_model(folder: Path, config: dict[str, Any], tensors: Tensors, extra: Mapping[str, Any]) -> None:
-    """Write a model folder: `config` (with its "kind"), `tensors`, and `extra` files (bytes or JSON values).
+    """Write a model folder: `config` (with its "kind"; of today's format, or of the one that it says), `tensors` under
+    the names of that format, and `extra` files (bytes or JSON values).
 
     Over an older model of the same config and extras it may be called at any time: a crash leaves the old or
     the new one. Raises InputError when another model is there, StorageError when writing fails.
@@ -222,7 +220,7 @@ def save_model(folder: Path, config: dict[str, Any], tensors: Tensors, extra: Ma
     if "kind" not in config:
         raise ValueError("the config of a model names its kind")
     small: dict[str, bytes] = {}
-    for name, value in {**extra, CONFIG: config | {"format": FORMAT}}.items():
+    for name, value in {**extra, CONFIG: {"format": migrations.FORMAT} | config}.items():
         _check_name(name)
         small[name] = value if isinstance(value, bytes) else files.json_bytes(value, where=folder / name)
         if len(small[name]) > SMALL_LIMIT:
@@ -259,8 +257,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise _refused(path, "a model of CTranslate2", fix="give --engine ctranslate2")
     if not isinstance(config.get("kind"), str) or type(config.get("format")) is not int:
         raise _damaged(path, "without `kind` and `format`: not a model's config")
-    if config["format"] > FORMAT:
-        what = f"written in format {config['format']}, this heedful reads up to {FORMAT}"
+    if config["format"] > migrations.FORMAT:
+        what = f"written in format {config['format']}, this heedful reads up to {migrations.FORMAT}"
         raise _refused(path, what, fix=UPGRADE)
     return config
 
@@ -289,11 +287,10 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
         _check_name(name)
         if hashlib.sha256(_read_inside(folder, name, limit=SMALL_LIMIT)).hexdigest() != digest:
             raise _damaged(folder / name, f"not the file that was saved with {MODEL}")
-    for number in range(config.pop("format"), FORMAT):
-        if number not in MIGRATIONS:
-            raise _damaged(folder / CONFIG, f"format {number} is not known")
-        config, tensors = MIGRATIONS[number](config, tensors)
-    return config, tensors
+    number = config.pop("format")
+    if number < min(migrations.MIGRATIONS):
+        raise _damaged(folder / CONFIG, f"format {number} is not known")
+    return migrations.migrated(config, number), migrations.renamed(tensors, number)
 
 
 def _damaged(where: Path, what: str, *, fix: str = AGAIN) -> StorageError:

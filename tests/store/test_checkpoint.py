@@ -22,7 +22,7 @@ from torch import Tensor
 
 from disks import Faulty, Killed, PowerCut
 from heedful.errors import HeedError, InputError, MissingError, StorageError
-from heedful.store import checkpoint, files
+from heedful.store import checkpoint, files, migrations
 from heedful.store.checkpoint import (
     clean,
     load_newest,
@@ -526,7 +526,7 @@ def test_a_model_folder_comes_back_whole(tmp_path: Path) -> None:
     folder = tmp_path / "runs/first"
     save_model(folder, CONFIG, weights(1), SMALL)
     assert sorted(os.listdir(folder)) == ["config.json", "model.safetensors", "notes.txt", "tokenizer.json"]
-    assert json.loads((folder / "config.json").read_text()) == CONFIG | {"format": checkpoint.FORMAT}
+    assert json.loads((folder / "config.json").read_text()) == CONFIG | {"format": migrations.FORMAT}
     assert (folder / "notes.txt").read_bytes() == b"kept as it is"
     config, tensors = read_model(folder)
     assert config == CONFIG
@@ -641,26 +641,21 @@ def test_every_damage_to_a_model_folder_is_seen(
 
 
 def test_an_older_format_is_brought_up_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_model(tmp_path, CONFIG, weights(1), SMALL)
-
-    def renamed(config: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return config, {name.replace("embed.", "table."): tensor for name, tensor in tensors.items()}
-
-    def wider(config: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return config | {"tied": "table.weight" in tensors}, tensors
-
-    monkeypatch.setattr(checkpoint, "FORMAT", 3)
-    monkeypatch.setattr(checkpoint, "MIGRATIONS", {1: renamed, 2: wider})
-    config, tensors = read_model(tmp_path)
-    assert config == CONFIG | {"tied": True}
-    assert set(tensors) == {"table.weight", "head.weight", "scale"}
-    monkeypatch.setattr(checkpoint, "MIGRATIONS", {2: wider})
-    with pytest.raises(StorageError, match="format 1 is not known"):
-        read_model(tmp_path)
-    monkeypatch.setattr(checkpoint, "FORMAT", 0)
-    with pytest.raises(InputError, match="written in format 1, this heedful reads up to 0") as caught:
+    save_model(tmp_path, CONFIG | {"format": 5}, weights(1), SMALL)
+    with pytest.raises(InputError, match=f"written in format 5, this heedful reads up to {migrations.FORMAT}") as caught:
         read_model(tmp_path)
     assert caught.value.fix == "pip install -U heedful"
+    renames = migrations.Migration(lambda config: config, {"embed": "table"})
+    widens = migrations.Migration(lambda config: config | {"tied": True}, {"table": "tables"})
+    monkeypatch.setattr(migrations, "FORMAT", 7)
+    monkeypatch.setattr(migrations, "MIGRATIONS", {5: renames, 6: widens})
+    config, tensors = read_model(tmp_path)
+    assert config == CONFIG | {"tied": True}
+    assert set(tensors) == {"tables.weight", "head.weight", "scale"}
+    assert same(migrations.named_before(tensors, 5), weights(1))
+    monkeypatch.setattr(migrations, "MIGRATIONS", {6: widens})
+    with pytest.raises(StorageError, match="format 5 is not known"):
+        read_model(tmp_path)
 
 
 # --- folders made to do harm ---

@@ -239,7 +239,7 @@ def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():
     batch = together(made.batches(0, None))
     found, words = made.loss(model, batch), task(TOKENIZER.encode_whole(TEXTS)).loss(model, batch)
     at = batch.pairs >= 0
-    logits = model.follows(model.hidden(batch.tokens, batch.segments, batch.types)[at])
+    logits = model.next_sentence(model.hidden(batch.tokens, batch.segments, batch.types)[at])
     own = F.cross_entropy(logits, batch.pairs[at], reduction="sum")
     torch.testing.assert_close(found.total, words.total + made.weight * own)
     assert found.count == words.count
@@ -287,7 +287,7 @@ def test_a_run_on_pairs(kind, tmp_path):
     events = list(train(plan, tmp_path / "run", corpus=CORPUS))
     assert 0 <= events[-1].scores["test"]["pair_accuracy"] <= 1
     model = heedful.load(tmp_path / "run")
-    assert (model.pairs, model.model.config.pairs) == (kind, True)
+    assert (model.pairs, model.model.config.nsp_head) == (kind, True)
     assert model.evaluate(TEXTS[:9]) == model.evaluate(TEXTS[:9])
     assert all(law.holds for law in check(tmp_path / "run"))
 

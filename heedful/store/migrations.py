@@ -1,0 +1,69 @@
+"""What changed from one format of a model folder to the next, as plain data: reading an old one needs no old code.
+
+A run that was begun in an older format keeps its `config.json`, and so the names of its tensors, for good; a
+checkpoint is always written in today's format.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+FORMAT = 2  # of a model folder, a checkpoint's state.json, and the model that data.json says a run was begun with
+
+
+class Migration(NamedTuple):
+    """From one format to the next."""
+
+    config: Callable[[Any], Any]  # a configuration, or any part of one
+    names: Mapping[str, str]  # parts of a tensor's name, between its dots: no new one may have been there before
+
+
+def _flat_positions(data: Any) -> Any:
+    """Format 2: `position_embeddings` and `context_length` in place of `places`; the heads of encoders and the
+    decoder-only translator by their usual names."""
+    if isinstance(data, list):
+        return [_flat_positions(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    new: dict[str, Any] = {}
+    for key, value in data.items():
+        if key == "places" and isinstance(value, dict):
+            keys = {"kind": "position_embeddings", "size": "context_length", "halves": "sines_first"}
+            new |= {keys.get(name, name): item for name, item in value.items()}
+        elif key == "kind" and value == "transducer":
+            new[key] = "decoder_only_translator"
+        else:
+            keys = {"places": "position_embeddings", "words": "mlm_head", "pairs": "nsp_head"}
+            new[keys.get(key, key)] = _flat_positions(value)
+    return new
+
+
+MIGRATIONS: dict[int, Migration] = {  # by the format that they begin with
+    1: Migration(_flat_positions, {"places": "position_embeddings", "pairs": "nsp_head"}),
+}
+
+
+def migrated(config: Any, number: int) -> Any:
+    """A configuration, or a part of one, of format `number` in today's. Raises KeyError for an unknown format."""
+    for step in range(number, FORMAT):
+        config = MIGRATIONS[step].config(config)
+    return config
+
+
+def renamed(tensors: Mapping[str, T], number: int) -> dict[str, T]:
+    """What has tensors' names of format `number` under today's."""
+    for step in range(number, FORMAT):
+        tensors = _renamed(tensors, MIGRATIONS[step].names)
+    return dict(tensors)
+
+
+def named_before(tensors: Mapping[str, T], number: int) -> dict[str, T]:
+    """What has today's names under those of format `number`."""
+    for step in reversed(range(number, FORMAT)):
+        tensors = _renamed(tensors, {new: old for old, new in MIGRATIONS[step].names.items()})
+    return dict(tensors)
+
+
+def _renamed(tensors: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    return {".".join(names.get(part, part) for part in name.split(".")): value for name, value in tensors.items()}
