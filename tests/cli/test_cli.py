@@ -299,3 +299,24 @@ def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monke
 def test_help_does_not_wait_for_torch():
     code = "import sys; import heedful.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+UNUSED = "matplotlib scipy pycocotools ctranslate2 sacrebleu babel num2words torch._dynamo torch._inductor transformers"
+
+
+@pytest.mark.parametrize("words", [["translate", "RUN", "ba de"], ["info", "RUN"]], ids=lambda words: words[0])
+def test_a_verb_loads_only_what_it_uses(words, run):
+    """Each of these takes from a tenth of a second to a second to load."""
+    code = f"""
+import sys
+from heedful.cli import main
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 0
+loaded = [name for name in {UNUSED.split()} if name in sys.modules]
+sys.exit(f"loaded: {{loaded}}" if loaded else 0)
+"""
+    words = [str(run) if word == "RUN" else word for word in words]
+    found = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
