@@ -25,12 +25,12 @@ from heedful.errors import InputError
 
 Model = TypeVar("Model", bound=nn.Module)
 WEIGHTS = ("float32", "int8", "int4")
-TINY = 1e-12  # keeps what is all zeros from being divided by zero
-SMALL = 1 << 21  # products up to which oneDNN's start costs more than it saves
-PACKED = 1 << 16  # weights from which on they are laid out for oneDNN, once for all
-TWICE = 1 << 20  # weights up to which they are kept as they are too
+SMALLEST_PEAK = 1e-12  # keeps what is all zeros from being divided by zero
+FEWEST_PRODUCTS = 1 << 21  # products up to which oneDNN's start costs more than it saves
+FEWEST_WEIGHTS_PACKED = 1 << 16  # weights from which on they are laid out for oneDNN, once for all
+MOST_WEIGHTS_KEPT_TWICE = 1 << 20  # weights up to which they are kept as they are too
 AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
-MANY = 512  # rows from which on MKL is faster than oneDNN where there is no AVX-512
+FEWEST_ROWS_FOR_MKL = 512  # rows from which on MKL is faster than oneDNN where there is no AVX-512
 VNNI = torch.cpu._is_vnni_supported()
 GROUP = 32  # weights side by side that share a scale and an offset, in four bits
 
@@ -46,7 +46,7 @@ class Float32Linear(nn.Linear):
         self.weight, self.bias = linear.weight, linear.bias
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        small = x.numel() * self.out_features < SMALL
+        small = x.numel() * self.out_features < FEWEST_PRODUCTS
         if small or torch.is_grad_enabled() or x.dtype != torch.float32 or not x.is_cpu or _for_mkl(x):
             return F.linear(x, self.weight, self.bias)
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
@@ -67,7 +67,9 @@ class PackedLinear(Float32Linear):
     def __init__(self, linear: nn.Linear, *, tied: bool = False) -> None:
         super().__init__(linear)
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-        self.twice = not tied and linear.weight.numel() < TWICE and linear.weight.dtype == torch.float32
+        self.twice = (
+            not tied and linear.weight.numel() < MOST_WEIGHTS_KEPT_TWICE and linear.weight.dtype == torch.float32
+        )
         if self.twice:
             _by_inputs(self)
         elif tied:
@@ -86,7 +88,7 @@ class PackedLinear(Float32Linear):
 
 
 def _for_mkl(x: Tensor) -> bool:
-    return AVX2 and x.numel() >= MANY * x.shape[-1]
+    return AVX2 and x.numel() >= FEWEST_ROWS_FOR_MKL * x.shape[-1]
 
 
 def _by_inputs(linear: nn.Linear) -> None:
@@ -107,7 +109,7 @@ class Int8Linear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().to_dense()
-        peak = weight.abs().amax(1).clamp_(min=TINY)
+        peak = weight.abs().amax(1).clamp_(min=SMALLEST_PEAK)
         bias = torch.zeros_like(peak) if linear.bias is None else linear.bias.detach()
         self.fbgemm = not VNNI and _fbgemm_is_there()
         steps = 63 if self.fbgemm else 127
@@ -127,7 +129,7 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
         rows = x.reshape(-1, x.shape[-1])
-        peak = rows.abs().amax(1, keepdim=True).clamp_(min=TINY)
+        peak = rows.abs().amax(1, keepdim=True).clamp_(min=SMALLEST_PEAK)
         if self.fbgemm:
             sums = _by_fbgemm(torch.div(rows, peak), self.packed)
         else:
@@ -172,7 +174,7 @@ class Int4Linear(nn.Module):
         self.n_outputs = N
         groups = F.pad(linear.weight.detach().to_dense(), (0, 0, 0, -N % 16)).unflatten(1, (-1, GROUP))  # (N, K / G, G)
         least, most = groups.amin(2), groups.amax(2)
-        scale = ((most - least) / 15).clamp(min=TINY).bfloat16()
+        scale = ((most - least) / 15).clamp(min=SMALLEST_PEAK).bfloat16()
         middle = (least + 8 * scale).bfloat16()  # the kernel takes the offset of level 8
         level = ((groups - middle[:, :, None]) / scale[:, :, None]).round() + 8
         packed = torch._convert_weight_to_int4pack_for_cpu(level.clamp(0, 15).int().flatten(1), 2)
@@ -202,7 +204,7 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
     if not on_cpu and weights != "float32":
         raise InputError(f"{weights} weights are for a CPU", fix="take float32")
     for module in model.modules():
-        _unsettle(module)
+        _forget_attributes(module)
     if on_cpu and (weights != "float32" or torch.backends.mkldnn.is_available()):
         for block in (module for module in model.modules() if isinstance(module, Block) and fixed):
             _join(block.self_attention, weights)
@@ -213,29 +215,76 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
                 if isinstance(child, nn.Linear):
                     setattr(module, name, _swapped(child, weights, fixed, tied=uses[id(child.weight)] > 1))
     if fixed:
-        _settle(model)
+        _cache_attributes(model)
     return model
 
 
+class _Joint:
+    """Query, key and value of the same input by one product: that spares a short step two of three.
+
+    Attention asks for the key first, which computes all three; the query, asked for last, lets go of them.
+    """
+
+    def __init__(self, linear: nn.Module, sizes: Sequence[int]) -> None:
+        self.linear, self.sizes = linear, list(sizes)
+        self._computed: tuple[Tensor, tuple[Tensor, ...]] | None = None
+
+    def key(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        return self._of(x, anew=True)[1]
+
+    def value(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        return self._of(x)[2]
+
+    def query(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        query = self._of(x)[0]
+        self._computed = None
+        return query
+
+    def _of(self, x: Tensor, *, anew: bool = False) -> tuple[Tensor, ...]:
+        computed = self._computed  # read once: another thread may use the model too
+        if anew or computed is None or computed[0] is not x:
+            self._computed = computed = x, self.linear(x).split(self.sizes, -1)
+        return computed[1]
+
+
+class JointPart(nn.Module):
+    """The query, the key or the value of a `_Joint`, in the place of a map of its own. In float32 its parameters are
+    parts of the joint map's; in fewer bits there are none."""
+
+    def __init__(self, joint: _Joint, name: str, linear: nn.Linear | None) -> None:
+        super().__init__()
+        self.joint, self._part = joint, getattr(joint, name)
+        if linear is not None:
+            self.weight, self.bias = linear.weight, linear.bias
+
+    def __call__(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        """Past the hooks of a module, for which a short step has no time."""
+        return self._part(x)
+
+
 def _join(attention: Attention, weights: str) -> None:
-    """Query, key and value by one product: that spares a short step two of three. In float32 those of small maps alone,
-    which wait for being called more than for their weights; they become a part of the joint map's, and stay parameters.
-    In fewer bits the three are gone."""
-    if isinstance(attention.position, Added) or isinstance(attention.joint, Int8Linear | Int4Linear):
-        return
-    maps = (attention.query, attention.key, attention.value)
-    if weights != "float32":
-        attention.joint = attention.joint or _side_by_side(maps)
-        del attention.query, attention.key, attention.value
-    elif attention.joint is None and sum(part.weight.numel() for part in maps) < TWICE:
-        attention.joint = joint = _side_by_side(maps)
-        sizes = [part.out_features for part in maps]
-        for part, weight in zip(maps, joint.weight.split(sizes), strict=True):
-            part.weight.data = weight
-        if joint.bias is not None:
-            for part, bias in zip(maps, joint.bias.split(sizes), strict=True):
-                part.bias.data = bias
-        attention.query, attention.key, attention.value = map(Float32Linear, maps)
+    """Puts one map in the place of query, key and value: in float32 where they are small, and so wait for being called
+    more than for their weights; in fewer bits anyway."""
+    whole = weights == "float32"
+    maps = [attention.query, attention.key, attention.value]
+    if isinstance(attention.query, JointPart):
+        joined, sizes = attention.query.joint.linear, attention.query.joint.sizes
+        if whole or not isinstance(joined, nn.Linear):
+            return
+    else:
+        large = sum(part.weight.numel() for part in maps) >= MOST_WEIGHTS_KEPT_TWICE
+        if isinstance(attention.position, Added) or (whole and large):
+            return
+        joined, sizes = _side_by_side(maps), [part.out_features for part in maps]
+        if whole:
+            for part, weight in zip(maps, joined.weight.split(sizes), strict=True):
+                part.weight.data = weight
+            if joined.bias is not None:
+                for part, bias in zip(maps, joined.bias.split(sizes), strict=True):
+                    part.bias.data = bias
+    joint = _Joint(_swapped(joined, weights, fixed=True, tied=False), sizes)
+    for name, part in zip(("query", "key", "value"), maps, strict=True):
+        setattr(attention, name, JointPart(joint, name, part if whole else None))
 
 
 def _side_by_side(maps: Sequence[nn.Linear]) -> nn.Linear:
@@ -255,22 +304,24 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
         return Int4Linear(linear)
     if isinstance(linear, Float32Linear):
         return linear
-    if fixed and linear.weight.numel() >= PACKED and onednn_knows(linear.weight.dtype):
+    if fixed and linear.weight.numel() >= FEWEST_WEIGHTS_PACKED and onednn_knows(linear.weight.dtype):
         return PackedLinear(linear, tied=tied)
     if fixed and not tied and linear.weight.dtype == torch.float32:
         _by_inputs(linear)
     return Float32Linear(linear)
 
 
-def _settle(model: nn.Module) -> None:
+def _cache_attributes(model: nn.Module) -> None:
     """Every part of a module as a plain attribute too, and what hands back what it gets as a function. torch looks for
     parts only where no attribute is found: 0.6 us each, and as much again for calling a module."""
-    for module in model.modules():
+    modules = list(model.modules())
+    joints = {id(part.joint): part.joint.linear for part in modules if isinstance(part, JointPart)}
+    for module in (*modules, *joints.values()):
         for name, part in (*module._modules.items(), *module._parameters.items(), *module._buffers.items()):
             module.__dict__[name] = _same if isinstance(part, nn.Identity | Dropout) else part
 
 
-def _unsettle(module: nn.Module) -> None:
+def _forget_attributes(module: nn.Module) -> None:
     for name in (*module._modules, *module._parameters, *module._buffers):
         module.__dict__.pop(name, None)
 
@@ -279,8 +330,8 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-def quick_copy(model: Model, weights: str) -> Model:
-    """The model once more, its linear maps in fewer bits, sharing all else with it: for guessing what it will say.
+def draft_model(model: Model, weights: str) -> Model:
+    """The model once more, its linear maps in fewer bits, sharing all else with it: for drafting what it will say.
     Raises as `for_inference` does."""
     return for_inference(_apart(model), weights)
 
@@ -288,6 +339,6 @@ def quick_copy(model: Model, weights: str) -> Model:
 def _apart(module: Model) -> Model:
     """Another tree of modules, of the same parameters."""
     made = copy.copy(module)
-    _unsettle(made)
+    _forget_attributes(made)
     made._modules = {name: None if child is None else _apart(child) for name, child in module._modules.items()}
     return made

@@ -2,14 +2,27 @@
 together, and swapped everywhere but in embeddings."""
 
 import copy
+import itertools
 import platform
+import weakref
 
 import pytest
 import torch
 from torch import nn
 
 from heedful.apply import inference
-from heedful.apply.inference import MANY, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference, quick_copy
+from heedful.apply.inference import (
+    FEWEST_ROWS_FOR_MKL,
+    Float32Linear,
+    Int4Linear,
+    Int8Linear,
+    JointPart,
+    PackedLinear,
+    draft_model,
+    for_inference,
+)
+from heedful.core.attention import Attention, AttentionConfig
+from heedful.core.block import Block, BlockConfig
 from heedful.core.kernels import onednn_knows
 from heedful.errors import InputError
 from heedful.look.record import record
@@ -19,9 +32,9 @@ from heedful.models.presets import LMSize, lm_config
 from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.folder import parameters
 
-GPT = LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
-LLAMA = LMSize(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
-WIDE = LMSize(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
+GPT = LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24)
+LLAMA = LMSize(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context_length=24)
+WIDE = LMSize(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context_length=24)
 
 
 def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
@@ -97,7 +110,7 @@ def test_the_kernel_of_thirty_two_bits_is_another(fixed: bool, rows: int, size: 
 
 @pytest.mark.parametrize("avx2", [False, True])
 @pytest.mark.parametrize("size", [600, 2200])
-@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+@pytest.mark.parametrize("rows", [FEWEST_ROWS_FOR_MKL - 1, FEWEST_ROWS_FOR_MKL])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_many_rows_are_for_mkl_without_avx512(
     fixed: bool, rows: int, size: int, avx2: bool, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +122,7 @@ def test_many_rows_are_for_mkl_without_avx512(
     with torch.profiler.profile() as seen, torch.no_grad():
         torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-4)
     names = {event.key for event in seen.key_averages()}
-    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == MANY)
+    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == FEWEST_ROWS_FOR_MKL)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -194,17 +207,20 @@ def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
         nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=std)
     made = for_inference(for_inference(copy.deepcopy(full)), weights)  # as what was loaded is swapped again
     made = for_inference(made, weights)
-    assert hasattr(made.stack.blocks[0].self_attention, "query") == (weights == "float32"), "not twice in fewer bits"
+    attention = made.stack.blocks[0].self_attention
+    assert isinstance(attention.query, JointPart)
+    assert bool(list(attention.query.parameters())) == (weights == "float32"), "not twice in fewer bits"
     assert not any(type(module) is nn.Linear for module in made.modules())
     if weights == "float32":
         assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
         assert all(torch.equal(value, full.get_parameter(name)) for name, value in parameters(made).items())
         packed = [name for name, module in made.named_modules() if isinstance(module, PackedLinear)]
-        assert len(packed) == (9 if row is WIDE else 0)
-        attention = made.stack.blocks[0].self_attention
-        joint, query = attention.joint, attention.query
-        assert joint.out_features == query.out_features + attention.key.out_features + attention.value.out_features
-        assert joint.weight.untyped_storage().data_ptr() == query.weight.untyped_storage().data_ptr(), "once, not twice"
+        assert len(packed) == (7 if row is WIDE else 0)
+        joint, parts = attention.query.joint.linear, (attention.query, attention.key, attention.value)
+        assert isinstance(joint, PackedLinear) == (row is WIDE)
+        assert joint.out_features == sum(len(part.weight) for part in parts)
+        same = {part.weight.untyped_storage().data_ptr() for part in parts}
+        assert same == {joint.weight.untyped_storage().data_ptr()}, "once, not twice"
         if row is not WIDE:
             assert (made.head.weight is made.embed.tokens.weight) == row.tied
     assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
@@ -219,31 +235,52 @@ def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
             assert (logits - whole).abs().max() < 0.05 * whole.abs().max()
 
 
-def test_what_was_joined_and_settled_can_be_watched_and_copied() -> None:
+def test_what_was_joined_can_be_watched_and_copied() -> None:
     model = LM(lm_config(GPT)).eval()
     tokens = torch.randint(0, GPT.vocab_size, (1, 9))
     expected = model(tokens)
     for_inference(model)
-    assert model.stack.blocks[0].self_attention.joint is not None
+    assert isinstance(model.stack.blocks[0].self_attention.query, JointPart)
     with record(model) as seen:
         assert torch.allclose(model(tokens), expected, atol=1e-5)
     assert [seen.weights(name).shape for name in seen.names] == [(1, 4, 9, 9)] * 2
-    guesser = quick_copy(model, "int8")
-    assert not torch.equal(guesser(tokens), expected)
-    assert torch.allclose(guesser(tokens), expected, atol=0.1)
+    draft = draft_model(model, "int8")
+    assert not torch.equal(draft(tokens), expected)
+    assert torch.allclose(draft(tokens), expected, atol=0.1)
     assert torch.allclose(model(tokens), expected, atol=1e-5)
 
 
-def test_places_that_only_keys_and_queries_see_are_not_joined() -> None:
-    model = DETR(detr_config(next(iter(DETECTORS.values())), n_classes=3))
-    assert all(block.self_attention.joint is None for block in for_inference(model).encoder.blocks)
+def test_joined_maps_are_asked_in_any_order() -> None:
+    attention = Attention(16, AttentionConfig(n_heads=2))
+    expected = {name: getattr(attention, name) for name in ("query", "key", "value")}
+    x, y = torch.randn(2, 3, 16), torch.randn(2, 3, 16)
+    want = {(name, id(z)): linear(z).detach() for name, linear in expected.items() for z in (x, y)}
+    block = Block(16, BlockConfig(d_ff=16, attention=AttentionConfig(n_heads=2)))
+    block.self_attention = attention
+    for_inference(block)
+    for order in itertools.permutations([(name, z) for name in expected for z in (x, y)]):
+        for name, z in order:
+            assert torch.allclose(getattr(attention, name)(z), want[name, id(z)], atol=1e-6), order
+    z = x.clone()
+    attention.key(z)
+    z += 1
+    assert torch.allclose(attention.key(z), want["key", id(x)] + attention.key.weight.sum(1), atol=1e-5)
+    kept = weakref.ref(z)
+    attention.query(z)
+    del z
+    assert kept() is None, "the input is let go"
+
+
+def test_where_positions_are_added_to_keys_and_queries_maps_are_not_joined() -> None:
+    model = for_inference(DETR(detr_config(next(iter(DETECTORS.values())), n_classes=3)))
+    assert not any(isinstance(module, JointPart) for module in model.modules())
 
 
 def test_what_cannot_be() -> None:
     with pytest.raises(InputError, match="no weights 'int2'"):
         for_inference(LM(lm_config(GPT)), "int2")
     with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
-        for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
+        for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context_length=8))), "int4")
     with torch.device("meta"):
         elsewhere = LM(lm_config(GPT))
     with pytest.raises(InputError, match="int8 weights are for a CPU"):

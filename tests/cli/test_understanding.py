@@ -8,7 +8,7 @@ import pytest
 from heedful import cli
 
 SMALL = [f"--set=model.{key}={value}" for key, value in {"d_model": 16, "n_heads": 2, "n_layers": 1}.items()]
-SMALL += ["--set=model.context=48", "--set=train.steps=1", "--set=data.tokenizer=chars"]
+SMALL += ["--set=model.context_length=48", "--set=train.steps=1", "--set=data.tokenizer=chars"]
 CONTEXTS = [f"ada{n} lives in rome{n}." for n in range(12)]
 
 

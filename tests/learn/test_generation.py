@@ -7,7 +7,7 @@ from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 from made import backwards
 
-GPT = {"d_model": 64, "n_heads": 4, "n_layers": 3, "context": 64}
+GPT = {"d_model": 64, "n_heads": 4, "n_layers": 3, "context_length": 64}
 
 
 def test_it_learns(tmp_path):

@@ -14,7 +14,7 @@ from heedful.verbs.train import train
 WORDS = {"red blue green pink": ("hue", "tint", "shade"), "dog cat cow fox": ("beast", "animal", "creature")}
 NAMES = tuple(name for names in WORDS.values() for name in names)
 HELD_OUT = [("hue", "beast"), ("tint", "animal")]
-GPT = {"d_model": 64, "n_heads": 4, "n_layers": 2, "context": 64}
+GPT = {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 64}
 
 
 def episodes(count: int) -> list[str]:

@@ -28,7 +28,7 @@ def test_it_learns(tmp_path):
     recipe = build(
         {
             "task": "tag",
-            "model": {"n_layers": 2, "d_model": 64, "n_heads": 4, "context": 48, "dropout": 0.0, "order": "pre"},
+            "model": {"n_layers": 2, "d_model": 64, "n_heads": 4, "context_length": 48, "dropout": 0.0, "order": "pre"},
             "data": {"vocab_size": 400},
             "train": {"steps": 120, "tokens": 512, "lr": 2e-3, "warmup": 20, "average": 0.9, "precision": "fp32"},
         },

@@ -23,7 +23,7 @@ ROW = ClipSize(
     text_heads=3,
     size=8,
     vocab_size=20,
-    context=9,
+    context_length=9,
 )
 
 

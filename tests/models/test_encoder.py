@@ -10,7 +10,7 @@ from heedful.models import config_of, make_model, model_from
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.presets import ENCODERS, EncoderSize, encoder_config
 
-ROW = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12)
+ROW = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context_length=12)
 
 
 def test_every_token_sees_all_of_its_own_text_and_nothing_else() -> None:

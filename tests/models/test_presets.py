@@ -251,7 +251,7 @@ def test_every_field_of_a_later_row_changes_the_model(name: str) -> None:
     row = TRANSLATORS[name]
     assert isinstance(row, Seq2SeqSize)
     other = {"d_model": 96, "n_heads": 4, "head_dim": 5, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 2}
-    other |= {"dropout": 0.7, **({"context": 7} if row.style == "bart" else {"style": "t5-v1.1"})}
+    other |= {"dropout": 0.7, **({"context_length": 7} if row.style == "bart" else {"style": "t5-v1.1"})}
     rows = [row, *(dataclasses.replace(row, **{key: value}) for key, value in other.items())]
     configs = {translator_config(each, source_vocab=9, target_vocab=9, joint=True) for each in rows}
     assert len(configs) == 1 + len(other)
@@ -260,7 +260,7 @@ def test_every_field_of_a_later_row_changes_the_model(name: str) -> None:
 def test_only_learned_places_have_a_last_one() -> None:
     for name, context in (("t5-small", 7), ("marian", 7), ("bart-base", None)):
         with pytest.raises(InputError, match=f"context = {context} in the style of"):
-            dataclasses.replace(TRANSLATORS[name], context=context)
+            dataclasses.replace(TRANSLATORS[name], context_length=context)
 
 
 ROW = TRANSLATORS["decoder-base"]
@@ -387,7 +387,7 @@ def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None
 
 def test_what_a_row_of_an_encoder_says_arrives() -> None:
     row = dataclasses.replace(ENCODERS["bert-base"], order="pre", d_ff=7, dropout=0.3, n_heads=3)
-    config = encoder_config(row, vocab_size=11, context=13)
+    config = encoder_config(row, vocab_size=11, context_length=13)
     block = config.stack.block
     assert (block.order, block.d_ff, block.dropout, config.stack.final_norm) == ("pre", 7, 0.3, True)
     assert (block.attention.n_heads, block.attention.dropout, config.embed.dropout) == (3, 0.3, 0.3)

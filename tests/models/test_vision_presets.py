@@ -129,7 +129,7 @@ def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
     row = PAIRS["clip-b32"]
     changed = [dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)}) for f in dataclasses.fields(ClipSize)]
     assert len({clip_config(row), *map(clip_config, changed)}) == 1 + len(changed)
-    config = clip_config(row, vocab_size=30, end=7, context=9, size=(64, 32))
+    config = clip_config(row, vocab_size=30, end=7, context_length=9, size=(64, 32))
     assert (config.text.embed.vocab_size, config.text.end, config.text.embed.context_length) == (30, 7, 9)
     assert config.image.patches.size == (64, 32)
     assert clip_config(row, vocab_size=30).text.end == 29

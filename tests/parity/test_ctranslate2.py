@@ -46,7 +46,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "GELU": ("transformer-base", {"activation": "gelu"}),
     "tanh GELU": ("transformer-base", {"activation": "gelu_tanh"}),
     "Marian": ("marian", {}),
-    "BART": ("bart-base", {"context": 60}),
+    "BART": ("bart-base", {"context_length": 60}),
     "T5": ("t5-small", {"head_dim": 6}),
     "T5 1.1": ("t5-v1.1-small", {"head_dim": 6}),
 }
@@ -229,7 +229,7 @@ def test_language_models(name: str, tokenizer: Tokenizer, tmp_path: Path) -> Non
     import ctranslate2
 
     key, changes = LANGUAGES[name]
-    row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context=40, vocab_size=tokenizer.size)
+    row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context_length=40, vocab_size=tokenizer.size)
     run = made_run(tmp_path / "run", lm_config(replace(row, **changes)), tokenizer, task="generate")
     made = export_model(run, tmp_path / "out", to="ctranslate2")
     assert made.loads.startswith("ctranslate2.Generator(")

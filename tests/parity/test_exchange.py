@@ -455,9 +455,9 @@ def test_translators_that_cannot_be_read_are_refused(
 
 KINDS: tuple[Kind, ...] = ("bpe", "unigram", "chars", "bytes")
 DECODERS = {
-    "gpt2": LMSize(n_layers=2, d_model=16, n_heads=4, context=40),
-    "gpt2, untied": LMSize(n_layers=2, d_model=16, n_heads=4, context=40, tied=False, d_ff=24),
-    "llama": LMSize(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context=40),
+    "gpt2": LMSize(n_layers=2, d_model=16, n_heads=4, context_length=40),
+    "gpt2, untied": LMSize(n_layers=2, d_model=16, n_heads=4, context_length=40, tied=False, d_ff=24),
+    "llama": LMSize(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context_length=40),
 }
 OTHERS = sorted(DECODERS.keys() - {"gpt2"})
 

@@ -248,7 +248,7 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
 
 # What was made here
 
-ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context=40)
+ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context_length=40)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "chars"])

@@ -45,7 +45,7 @@ PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "ma
 SENTENCES = [Sentence((*t.split(),), (*("B-X" if word == "de" else "O" for word in t.split()),)) for t in TEXTS]
 QUESTIONS = [Question(f"{t[:2]}?", f"{t[:2]} is {t[3:5]}.", (Span(t[3:5], 6),), t) for t in TEXTS]
 TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
-TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24, "dropout": 0.0}
+TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24, "dropout": 0.0}
 BOTH = {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 STACK = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_layers": 1, "dropout": 0.0}
 SCENES = shapes.scenes("train", 6)
@@ -162,7 +162,7 @@ CASES = {
     "gpt": Case("generate", "gpt-nano", TINY, DOCUMENTS, said, CHARS),
     "llama": Case("generate", "llama-nano", TINY | {"d_ff": 32}, DOCUMENTS, said, CHARS | {"across": False}),
     "spans": Case("denoise", "t5-small", BOTH | {"head_dim": 8}, DOCUMENTS, denoised, BPE | {"objective": "spans"}),
-    "infill": Case("denoise", "bart-base", BOTH | {"context": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}),
+    "infill": Case("denoise", "bart-base", BOTH | {"context_length": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}),
     "fill": Case("fill", "modern-tiny", TINY, DOCUMENTS, embedded, BPE),
     "pairs": Case("fill", "encoder-tiny", TINY, DOCUMENTS, embedded, BPE | {"pairs": "next"}),
     "label": Case("classify", "gpt-nano", TINY, labelled("label"), named, CHARS),
@@ -220,7 +220,7 @@ CASES = {
     "match": Case(
         "match",
         "clip-nano32",
-        CLIP | {"d_common": 8, "text_heads": 2, "context": 16},
+        CLIP | {"d_common": 8, "text_heads": 2, "context_length": 16},
         captioned(),
         matched,
         CHARS,

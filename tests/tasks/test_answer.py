@@ -30,7 +30,7 @@ QUESTIONS = [question(a, b, c) for a in WORDS for b in WORDS for c in WORDS if l
 NONE = [one._replace(answers=()) for one in QUESTIONS[:6]]
 CORPUS = Parts(QUESTIONS, QUESTIONS[::6], {"test": QUESTIONS[:8] + NONE}, "made")
 TOKENIZER = train_tokenizer([one.context + one.question for one in QUESTIONS], kind="chars", size=300)
-SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24}
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24}
 
 
 def recipe(**changes):

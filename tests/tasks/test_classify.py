@@ -29,7 +29,7 @@ EXAMPLES = {
     "score": [Example(text, TEXTS[0], score=float(text.count("a"))) for text in TEXTS],
     "choice": [Example(text, "which", choices=(text[:2], "no"), choice=0) for text in TEXTS],
 }
-SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24}
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24}
 
 
 def corpus(answer):
@@ -120,7 +120,7 @@ def test_layouts_of_gpt_1():
     delimiter, extract = tokenizer.size, tokenizer.size + 1
 
     def body(context):
-        return lm_config(LMSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context))
+        return lm_config(LMSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=context))
 
     def sequences(one, about=about):
         return [own.tokens for own in ClassifyLayout(tokenizer, about, body(24)).encode([one])[0].sequences]
@@ -147,7 +147,7 @@ def test_layouts_of_gpt_1():
 def test_layouts_of_bert():
     """[CLS] text [SEP] pair [SEP], of types 0 and 1; RoBERTa parts the texts by two separators."""
     tokenizer = train_tokenizer(TEXTS, kind="chars", size=300)
-    body = encoder_config(EncoderSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=12))
+    body = encoder_config(EncoderSize(n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=12))
     ba, de, gi = tokenizer.encode(["ba", "de", "gi"])
 
     def sequences(one, about, tokenizer=tokenizer):

@@ -30,7 +30,7 @@ from made import SYLLABLES, backwards, made_corpus, made_recipe
 
 ROWS = {
     "spans": {"preset": "t5-small", "model": {"d_model": 32, "n_heads": 2, "head_dim": 8, "d_ff": 48}},
-    "infill": {"preset": "bart-base", "model": {"d_model": 32, "n_heads": 2, "d_ff": 48, "context": 40}},
+    "infill": {"preset": "bart-base", "model": {"d_model": 32, "n_heads": 2, "d_ff": 48, "context_length": 40}},
 }
 
 
@@ -222,7 +222,7 @@ def test_a_denoiser_may_start_from_a_denoiser(run, tmp_path):
 
 def test_only_a_translator_is_a_start_for_one(tmp_path):
     text = Documents(TEXTS[:20], TEXTS[20:30], {}, "made", (), ())
-    plan = {"task": "generate", "model": {"d_model": 16, "n_layers": 1, "context": 16}, "data": {"tokenizer": "chars"}}
+    plan = {"task": "generate", "model": {"d_model": 16, "n_layers": 1, "context_length": 16}, "data": {"tokenizer": "chars"}}
     gpt = build(plan | {"train": {"steps": 1, "tokens": 64}}, where="test")
     for _ in train(gpt, tmp_path / "gpt", corpus=text):
         pass
@@ -243,7 +243,7 @@ def test_text_without_words_is_not_infilled(tmp_path):
 def test_learned_places_have_an_end(tmp_path):
     """Longer pairs are left out, what is said ends there, and a longer text to be measured on is refused."""
     pairs = backwards(100, 1)
-    row = {"d_model": 32, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "context": 12}
+    row = {"d_model": 32, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "context_length": 12}
     plan = build({"preset": "bart-base", "model": row, "data": {"tokenizer": "chars"}}, where="test")
     plan = override(plan, ["train.steps=2", "train.tokens=256"])
     short = pairs.rows(i for i, source in enumerate(pairs.source) if len(source) < 11)

@@ -17,9 +17,9 @@ from saved import save_run
 TEXTS = ["ba", "ba de gi ko lu", "de gi", "lu lu lu lu"]
 TOKENIZER = train_tokenizer(TEXTS, kind="chars", size=300)
 SIZE: dict[str, int] = {"n_layers": 2, "d_model": 16, "n_heads": 2}
-ROW = EncoderSize(**SIZE, context=24)
+ROW = EncoderSize(**SIZE, context_length=24)
 BODY = encoder_config(ROW, vocab_size=TOKENIZER.size, words=False)
-TEXT = lm_config(LMSize(**SIZE, context=24), vocab_size=TOKENIZER.size)
+TEXT = lm_config(LMSize(**SIZE, context_length=24), vocab_size=TOKENIZER.size)
 PAIRS = translator_config(
     TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=1),
     source_vocab=TOKENIZER.size,

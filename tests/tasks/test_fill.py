@@ -32,7 +32,7 @@ CORPUS = Documents(TEXTS[:130], TEXTS[130:], {"test": TEXTS[:10]}, "made", (), (
 TOKENIZER = train_tokenizer(TEXTS, kind="bpe", size=300, mask=True)
 MASK = TOKENIZER.mask
 FIRST = len(SPECIALS)
-SMALL = {"d_model": 32, "n_heads": 2, "n_layers": 2, "context": 48}
+SMALL = {"d_model": 32, "n_heads": 2, "n_layers": 2, "context_length": 48}
 
 
 def recipe(**changes: object) -> Recipe:

@@ -29,8 +29,8 @@ PAIRS = made_corpus(150).train
 TEXTS = [f"{source} > {target}\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
 CORPUS = Documents(TEXTS[:130], TEXTS[130:], {"test": TEXTS[:10]}, "made", (), ())
 MODELS = {
-    "gpt": {"preset": "gpt-nano", "model": {"d_model": 32, "n_heads": 2, "n_layers": 2, "context": 24}},
-    "llama": {"preset": "llama-nano", "model": {"d_model": 32, "n_heads": 4, "n_layers": 2, "context": 24, "d_ff": 64}},
+    "gpt": {"preset": "gpt-nano", "model": {"d_model": 32, "n_heads": 2, "n_layers": 2, "context_length": 24}},
+    "llama": {"preset": "llama-nano", "model": {"d_model": 32, "n_heads": 4, "n_layers": 2, "context_length": 24, "d_ff": 64}},
 }
 
 
@@ -63,7 +63,7 @@ def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path,
     """What it says, its loss, its parameters, what it is exported as, and the laws that it keeps."""
     small = heedful.load(run[0])
     export_model(run[0], tmp_path / "small")
-    monkeypatch.setattr(inference, "PACKED", 1)
+    monkeypatch.setattr(inference, "FEWEST_WEIGHTS_PACKED", 1)
     large = heedful.load(run[0])
     assert isinstance(large.model.head, PackedLinear)
     assert not isinstance(small.model.head, PackedLinear)

@@ -37,7 +37,7 @@ class Remembering(LanguageModel):
 def loud(name: str = "gpt-nano", kind: Any = "bpe", context: int = 64) -> Remembering:
     """Random weights, N(0, 0.4), whose every answer depends on all that they read."""
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=300)
-    row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context=context)
+    row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context_length=context)
     model = LM(lm_config(row, vocab_size=tokenizer.size))
     for weight_name, weight in model.named_parameters():
         nn.init.normal_(weight, mean=1.0 if "norm" in weight_name and "weight" in weight_name else 0.0, std=0.4)

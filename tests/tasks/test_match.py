@@ -25,7 +25,7 @@ N = 20
 PIXELS = torch.randint(0, 256, (N, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 TEXTS = [[f"Picture {i}", f"{'abcde'[i % 5]} seen again"] for i in range(N)]
 SMALL = {"d_common": 8, "image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 8}
-SMALL |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context": 16}
+SMALL |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context_length": 16}
 
 
 def part(count):

@@ -82,7 +82,7 @@ def test_the_laws_hold(run):
 
 def test_a_sentence_without_places_is_refused(data):
     bart = {"style": "bart", "d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}
-    recipe = build({"task": "parse", "preset": "bart-base", "model": bart | {"context": 20}}, where="test")
+    recipe = build({"task": "parse", "preset": "bart-base", "model": bart | {"context_length": 20}}, where="test")
     recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"path": str(data), "vocab_size": 300})})
     job = ParseJob(recipe)
     parser = Parser(make_model(job.config), job.tokenizer, job.spec())

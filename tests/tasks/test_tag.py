@@ -23,7 +23,7 @@ TEXTS = [(a, b, c) for a in WORDS for b in WORDS for c in WORDS]
 SENTENCES = [Sentence(words, tuple("B-X" if len(word) > 2 else "O" for word in words)) for words in TEXTS]
 CORPUS = Parts(SENTENCES, SENTENCES[::5], {"test": SENTENCES[:10]}, "made")
 TOKENIZER = train_tokenizer([one.text for one in SENTENCES], kind="chars", size=300)
-SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context": 24}
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24}
 
 
 def recipe(**changes):

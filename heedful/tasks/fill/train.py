@@ -35,7 +35,7 @@ class FillTask:
         self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, masker: Masker, sampler: PairSampler
     ) -> None:
         if context < LEAST:
-            raise InputError(f"{context} tokens are too few to read", fix=f"give model.context at least {LEAST}")
+            raise InputError(f"{context} tokens are too few to read", fix=f"give model.context_length at least {LEAST}")
         if not any(documents):
             raise InputError("no text to learn from", fix="give training text")
         self.documents, self.plan, self.context = documents, plan, context

@@ -76,7 +76,7 @@ def _shape(width: int) -> dict[str, Any]:
     """Fields of the preset's row."""
     heads, hidden = width // 32, 16 * round(width / 6)
     sizes = {"n_layers": 2 + width // 64, "d_model": width, "n_heads": heads, "kv_heads": heads, "d_ff": hidden}
-    return sizes | {"context": CONTEXT}
+    return sizes | {"context_length": CONTEXT}
 
 
 def _trial(shape: dict[str, Any], vocabulary: int, device: torch.device, dtype: torch.dtype) -> tuple[int, float]:

@@ -41,7 +41,7 @@ class GenerateTask:
         self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
-            raise InputError(what, fix="give more text, or --set model.context=32")
+            raise InputError(what, fix="give more text, or --set model.context_length=32")
 
     def batches(self, epoch: int, model: object) -> list[TextBatch]:
         room = (len(self.stream) - 1) % self.context
