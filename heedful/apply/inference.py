@@ -222,23 +222,23 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
 class _Joint:
     """Query, key and value of the same input by one product: that spares a short step two of three.
 
-    Attention asks for the key first, which computes all three; the query, asked for last, lets go of them.
+    Attention asks for the query first, which computes all three; the value, asked for last, lets go of them.
     """
 
     def __init__(self, linear: nn.Module, sizes: Sequence[int]) -> None:
         self.linear, self.sizes = linear, list(sizes)
         self._computed: tuple[Tensor, tuple[Tensor, ...]] | None = None
 
+    def query(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
+        return self._of(x, anew=True)[0]
+
     def key(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        return self._of(x, anew=True)[1]
+        return self._of(x)[1]
 
     def value(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        return self._of(x)[2]
-
-    def query(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        query = self._of(x)[0]
+        value = self._of(x)[2]
         self._computed = None
-        return query
+        return value
 
     def _of(self, x: Tensor, *, anew: bool = False) -> tuple[Tensor, ...]:
         computed = self._computed  # read once: another thread may use the model too

@@ -91,6 +91,24 @@ def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Te
     return kv if groups == 1 else kv.repeat_interleave(groups, dim=1)
 
 
+class Queries(NamedTuple):
+    """What looks, and where each query stands (None where nobody asks); `gate` is how much of each channel that it finds
+    is let through (None: all)."""
+
+    query: Float[Tensor, "R H T D"]
+    positions: Int[Tensor, "r T"] | None = None
+    gate: Float[Tensor, "R T HE"] | None = None
+
+    def shared(self, rows: int) -> "Queries":
+        """Rows that lie side by side as more queries of one row, so that there are `rows`."""
+        query, positions, gate = self
+        if positions is not None:
+            positions = positions.expand(len(query), -1).reshape(rows, -1)
+        if gate is not None:
+            gate = gate.reshape(rows, -1, gate.shape[2])
+        return Queries(query.unflatten(0, (rows, -1)).transpose(1, 2).flatten(2, 3), positions, gate)
+
+
 class KV(NamedTuple):
     """What queries can look at: keys and values, and where each key stands (None where nobody asks)."""
 
@@ -186,6 +204,17 @@ class Attention(nn.Module):
         self.heads = Heads(scale, config.dropout)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
+    def queries(
+        self,
+        x: Float[Tensor, "R T C"],
+        positions: Int[Tensor, "#R T"] | None = None,
+        position_embeddings: Float[Tensor, "#R T C"] | None = None,
+    ) -> Queries:
+        """Projects what looks."""
+        query = self._split(self.query(self.position.enter(x, position_embeddings)))
+        gate = None if self.gate is None else self.gate(x).sigmoid()
+        return Queries(self.position.rotate(query, positions), positions, gate)
+
     def keys_values(
         self,
         memory: Float[Tensor, "B S C"],
@@ -197,36 +226,23 @@ class Attention(nn.Module):
         return KV(self.position.rotate(key, positions), self._split(self.value(memory)), positions)
 
     def forward(
-        self,
-        x: Float[Tensor, "R T C"],
-        kv: KV,
-        *,
-        mask: Mask,
-        positions: Int[Tensor, "#R T"] | None = None,
-        position_embeddings: Float[Tensor, "#R T C"] | None = None,
-        bias: Float[Tensor, "#B #H T S"] | None = None,
+        self, queries: Queries, kv: KV, *, mask: Mask, bias: Float[Tensor, "#B #H T S"] | None = None
     ) -> Float[Tensor, "R T C"]:
-        """What the queries made from `x` gather from `kv`.
+        """What each query finds in `kv`.
 
-        Rows of `x` that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where the
-        mask tells no query from another and there is no bias.
+        Rows of queries that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where
+        the mask tells no query from another and there is no bias.
         """
-        if len(x) > len(kv.key):
-            positions, position_embeddings = (
-                None if told is None else told.expand(len(x), *told.shape[1:]).reshape(len(kv.key), -1, *told.shape[2:])
-                for told in (positions, position_embeddings)
-            )
-            asked = x.reshape(len(kv.key), -1, x.shape[2])
-            out = self(asked, kv, mask=mask, positions=positions, position_embeddings=position_embeddings, bias=bias)
-            return out.view_as(x)
-        q = self.position.rotate(self._split(self.query(self.position.enter(x, position_embeddings))), positions)
-        own = self.position.bias(q, positions, kv.positions)
+        R, _, T, _ = queries.query.shape
+        if R > len(kv.key):
+            queries = queries.shared(len(kv.key))
+        own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own
-        heads = self.heads(q, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*D)
-        if self.gate is not None:
-            heads = heads * self.gate(x).sigmoid()
-        return self.out(heads)
+        found = self.heads(queries.query, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
+        if queries.gate is not None:
+            found = found * queries.gate
+        return self.out(found).view(R, T, -1)
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)

@@ -137,22 +137,20 @@ class Block(nn.Module):
 
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
+            queries = self.self_attention.queries(h, positions, embeddings)
             kv = self.self_attention.keys_values(h, positions, embeddings)
             if cache is not None:
                 cache = cache.append(kv)
                 kv = cache.past.kv()
-            return self.self_attention(
-                h, kv, mask=context.mask, positions=positions, position_embeddings=embeddings, bias=context.bias
-            )
+            return self.self_attention(queries, kv, mask=context.mask, bias=context.bias)
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(context) if cache is None else cache.memory
             assert self.cross_attention is not None
             if kv is None or context.memory_mask is None:
                 raise ValueError("cross-attention needs a memory and its mask")
-            return self.cross_attention(
-                h, kv, mask=context.memory_mask, positions=positions, position_embeddings=embeddings
-            )
+            queries = self.cross_attention.queries(h, positions, embeddings)
+            return self.cross_attention(queries, kv, mask=context.memory_mask)
 
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:

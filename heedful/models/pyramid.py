@@ -111,7 +111,7 @@ class MixBlock(nn.Module):
     def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> Float[Tensor, "B P C"]:
         def look(h: Tensor) -> Tensor:
             kv = self.self_attention.keys_values(h if self.shorten is None else self.shorten(h, grid))
-            return self.drop_path(self.self_attention(h, kv, mask=EVERYONE))
+            return self.drop_path(self.self_attention(self.self_attention.queries(h), kv, mask=EVERYONE))
 
         x = self.self_residual(x, look)
         return self.mlp_residual(x, lambda h: self.drop_path(self.mlp(h, grid)))

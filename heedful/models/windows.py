@@ -63,7 +63,8 @@ class WindowBlock(nn.Module):
         def look(h: Tensor) -> Tensor:
             windows = fold(h.unflatten(1, grid).roll((-self.shift, -self.shift), (1, 2)), self.side)
             kv = self.self_attention.keys_values(windows)
-            windows = self.self_attention(windows, kv, mask=self._mask(grid, len(x), x.device), bias=self._bias())
+            queries = self.self_attention.queries(windows)
+            windows = self.self_attention(queries, kv, mask=self._mask(grid, len(x), x.device), bias=self._bias())
             return unfold(windows, self.side, grid).roll(back, (1, 2)).flatten(1, 2)
 
         x = self.self_residual(x, look)

@@ -262,11 +262,11 @@ def test_joined_maps_are_asked_in_any_order() -> None:
         for name, z in order:
             assert torch.allclose(getattr(attention, name)(z), want[name, id(z)], atol=1e-6), order
     z = x.clone()
-    attention.key(z)
-    z += 1
-    assert torch.allclose(attention.key(z), want["key", id(x)] + attention.key.weight.sum(1), atol=1e-5)
-    kept = weakref.ref(z)
     attention.query(z)
+    z += 1
+    assert torch.allclose(attention.query(z), want["query", id(x)] + attention.query.weight.sum(1), atol=1e-5)
+    kept = weakref.ref(z)
+    attention.value(z)
     del z
     assert kept() is None, "the input is let go"
 
