@@ -26,11 +26,11 @@ def _flat_positions(data: Any) -> Any:
         return [_flat_positions(item) for item in data]
     if not isinstance(data, dict):
         return data
-    new: dict[str, Any] = {}
+    new: dict[Any, Any] = {}
     for key, value in data.items():
         if key == "places" and isinstance(value, dict):
             keys = {"kind": "position_embeddings", "size": "context_length", "halves": "sines_first"}
-            new |= {keys.get(name, name): item for name, item in value.items()}
+            new |= {keys[name]: item for name, item in value.items()}
         elif key == "kind" and value == "transducer":
             new[key] = "decoder_only_translator"
         else:

@@ -18,7 +18,6 @@ import heedful
 from heedful import cli
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import StackConfig
-from heedful.core.embed import PlacesConfig
 from heedful.core.position import PositionConfig
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, MissingError, StorageError
@@ -50,7 +49,6 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "T5": ("t5-small", {"head_dim": 6}),
     "T5 1.1": ("t5-v1.1-small", {"head_dim": 6}),
 }
-NOWHERE = PlacesConfig(kind="none")
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +74,9 @@ def attending(config: Any, **changes: Any) -> Any:
     return replace(config, encoder=changed(config.encoder), decoder=changed(config.decoder))
 
 
-def elsewhere(config: Any, places: PlacesConfig) -> Any:
-    return replace(config, source=replace(config.source, places=places), target=replace(config.target, places=places))
+def without_positions(config: Any) -> Any:
+    sides = {side: replace(getattr(config, side), position_embeddings="none") for side in ("source", "target")}
+    return replace(config, **sides)
 
 
 def variant(name: str, vocab: int) -> Any:
@@ -88,9 +87,9 @@ def variant(name: str, vocab: int) -> Any:
         case "one key head, scale":
             return attending(pre, kv_heads=1, head_dim=6, scale=0.3)
         case "rotary":
-            return attending(elsewhere(pre, NOWHERE), position=PositionConfig(kind="rotary", theta=100.0))
-        case "no places":
-            return elsewhere(pre, NOWHERE)
+            return attending(without_positions(pre), position=PositionConfig(kind="rotary", theta=100.0))
+        case "no positions":
+            return without_positions(pre)
         case "untied, epsilon, unscaled":
             wide = [
                 replace(stack, block=replace(stack.block, norm_eps=0.3, activation="quick_gelu"))
@@ -108,7 +107,7 @@ VARIANTS = [
     "grouped heads, biases",
     "one key head, scale",
     "rotary",
-    "no places",
+    "no positions",
     "untied, epsilon, unscaled",
 ]
 

@@ -19,7 +19,6 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 import heedful
 from heedful import cli
-from heedful.core.embed import PlacesConfig
 from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import packed
@@ -508,14 +507,13 @@ ROW = TransformerSize(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_
 def like_marian(size: int) -> Any:
     """A translator of ours in the words that Marian has."""
     config = translator_config(ROW, source_vocab=size, target_vocab=size, joint=True)
-    places = PlacesConfig(kind="sinusoidal", halves=True, size=64)
 
     def stack(own: Any) -> Any:
         attention = replace(own.block.attention, bias=True)
         cross = None if own.block.cross is None else attention
         return replace(own, block=replace(own.block, attention=attention, cross=cross))
 
-    embed = replace(config.source, places=places)
+    embed = replace(config.source, sines_first=True, context_length=64)
     stacks = {"encoder": stack(config.encoder), "decoder": stack(config.decoder)}
     return make_model(replace(config, source=embed, target=embed, output_bias=True, **stacks))
 

@@ -199,7 +199,7 @@ def test_it_begins_with_another_model(run, tmp_path):
     job.begin(model)
     own = dict(model.named_parameters())
     for name, tensor in before.named_parameters():
-        if name == "places.table.weight":
+        if name == "position_embeddings.table.weight":
             between = interpolated_positions(tensor, before.position_embeddings.grid, (12, 12), first=1)
             assert torch.equal(own[name], between)
             assert len(between) == 145

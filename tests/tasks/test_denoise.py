@@ -256,7 +256,7 @@ def test_learned_places_have_an_end(tmp_path):
     assert kept == sum(len(source) < 11 for source in pairs.source)
     found = model.hypotheses(model.source.encode(["ba de gi"]), model.decoding(beam=1, shortest=11))
     assert len(found[0][0].tokens) <= 12
-    with pytest.raises(InputError, match="but the model has 12 places"):
+    with pytest.raises(InputError, match="but the model has 12 positions"):
         next(
             train(
                 plan,

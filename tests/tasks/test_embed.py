@@ -18,7 +18,7 @@ TEXTS = ["ba", "ba de gi ko lu", "de gi", "lu lu lu lu"]
 TOKENIZER = train_tokenizer(TEXTS, kind="chars", size=300)
 SIZE: dict[str, int] = {"n_layers": 2, "d_model": 16, "n_heads": 2}
 ROW = EncoderSize(**SIZE, context_length=24)
-BODY = encoder_config(ROW, vocab_size=TOKENIZER.size, words=False)
+BODY = encoder_config(ROW, vocab_size=TOKENIZER.size, mlm_head=False)
 TEXT = lm_config(LMSize(**SIZE, context_length=24), vocab_size=TOKENIZER.size)
 PAIRS = translator_config(
     TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=1),
