@@ -8,12 +8,12 @@ from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
 
-BODY = lm_config(LMSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12))
+BODY = lm_config(LMSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context_length=12))
 
 
 def encoder_body(pooler):
-    row = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context=12)
-    return encoder_config(row, words=False, pooler=pooler)
+    row = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context_length=12)
+    return encoder_config(row, mlm_head=False, pooler=pooler)
 
 
 def classifier(answers, **body):

@@ -28,13 +28,13 @@ from heedful.models.vision_presets import (
     PAIRS,
     SEGMENTERS,
     VISION_TRANSFORMERS,
+    ClipSize,
     DetrSize,
     SegformerSize,
-    ClipSize,
     ViTSize,
+    clip_config,
     detr_config,
     segformer_config,
-    clip_config,
     vit_config,
 )
 
@@ -95,7 +95,8 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         channels=1,
         n_classes=9,
         readout="mean",
-        places="sinusoidal",
+        position_embeddings="sinusoidal",
+        window=4,
         stem=(8,),
         teacher=True,
         dropout=0.2,
@@ -129,7 +130,7 @@ def test_every_field_of_a_row_of_towers_changes_the_model() -> None:
     row = PAIRS["clip-b32"]
     changed = [dataclasses.replace(row, **{f.name: 2 * getattr(row, f.name)}) for f in dataclasses.fields(ClipSize)]
     assert len({clip_config(row), *map(clip_config, changed)}) == 1 + len(changed)
-    config = clip_config(row, vocab_size=30, end=7, context=9, size=(64, 32))
+    config = clip_config(row, vocab_size=30, end=7, context_length=9, size=(64, 32))
     assert (config.text.embed.vocab_size, config.text.end, config.text.embed.context_length) == (30, 7, 9)
     assert config.image.patches.size == (64, 32)
     assert clip_config(row, vocab_size=30).text.end == 29

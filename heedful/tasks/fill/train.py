@@ -64,7 +64,7 @@ class FillTask:
         named, smoothing = model.transform(hidden[chosen]), self.plan.smoothing or 0.0
         total = linear_cross_entropy(named, head.weight, head.bias, words[chosen], smoothing=smoothing)
         if self.sampler.kind != "none":
-            logits = model.follows(hidden[pairs >= 0]).float()
+            logits = model.next_sentence(hidden[pairs >= 0]).float()
             total = total + self.weight * F.cross_entropy(logits, pairs[pairs >= 0], reduction="sum")
         return Loss(total, int(batch.chosen.sum()))
 
@@ -81,9 +81,9 @@ class FillJob(TextJob[FillRecipe]):
         self.config = (
             self.started(EncoderConfig)
             if row is None
-            else encoder_config(row, vocab_size=self.tokenizer.size, pooler=pairs, pairs=pairs)
+            else encoder_config(row, vocab_size=self.tokenizer.size, pooler=pairs, nsp_head=pairs)
         )
-        if pairs and (not self.config.pairs or self.config.embed.types < 2):
+        if pairs and (not self.config.nsp_head or self.config.embed.types < 2):
             what = f"the model {recipe.start_from or recipe.preset} does not tell pairs of texts apart"
             raise InputError(what, fix="leave out data.pairs")
 

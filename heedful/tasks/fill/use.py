@@ -144,7 +144,7 @@ class Filler(TextModel):
         device, right, count = self.model.embed.tokens.weight.device, 0, 0
         for tokens, segments, types, _, _, pairs in self._rows(texts, PairSampler(self.tokenizer, self.pairs)):
             hidden = self.model.hidden(tokens.to(device), segments.to(device), types.to(device))
-            told = self.model.follows(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
+            told = self.model.next_sentence(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
             right, count = right + int((told == pairs[pairs >= 0]).sum()), count + len(told)
         return right / max(1, count)
 
@@ -162,7 +162,7 @@ class Filler(TextModel):
         """The log-probability (nats) of every token at every chosen place; control tokens have no chance."""
         device, texts = self.model.embed.tokens.weight.device, self.masker.texts
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
-        logits = self.model.words(hidden).float().cpu()
+        logits = self.model.predict_tokens(hidden).float().cpu()
         refuse_nan(logits)
         return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
 

@@ -64,11 +64,11 @@ class PaintJob(PictureJob[PaintRecipe, Part]):
             survey(part.images)
         if self.start is None:
             row = row_of(PAINTERS, recipe)
-            size = plan.size or isqrt(row.context)
+            size = plan.size or isqrt(row.context_length)
             preparation = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size))
             palette = _palette(recipe, corpus, preparation) if begun is None else _known(begun)
             self.answers = PaintSpec(palette=palette, preparation=preparation)
-            self.config = lm_config(row, vocab_size=len(palette) + 1, context=self.answers.pixels)
+            self.config = lm_config(row, vocab_size=len(palette) + 1, context_length=self.answers.pixels)
         elif plan.size or plan.colours:
             what = f"images.size and images.colours cannot be chosen: they are those of {recipe.start_from}"
             raise InputError(what, fix="leave them out, or start_from")
