@@ -163,8 +163,7 @@ class Heads(nn.Module):
         heads: Sequence[int] | None = None,
         queries: Sequence[int] | None = None,
     ) -> Float[Tensor, "B h t S"]:
-        """What `forward` weighs values by, before dropout: of some heads and some queries alone where they are given.
-        """
+        """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given."""
         k = kv.key
         if heads is not None:
             shared = q.shape[1] // k.shape[1]  # query heads for each key head

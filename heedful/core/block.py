@@ -132,7 +132,6 @@ class Block(nn.Module):
         self, x: Float[Tensor, "B T C"], context: Context, cache: BlockCache | None = None
     ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
         """The block's output, and the cache with these tokens in it where one was given."""
-
         positions, embeddings = context.positions, context.position_embeddings
 
         def look_at_self(h: Tensor) -> Tensor:
@@ -222,33 +221,34 @@ class Stack(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
         """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
         caches = []
-        for x, kept in self._layers(x, context, cache):
+        for i, (block, own) in enumerate(self._told(context, cache)):
+            x, kept = block(x, own, None if cache is None else cache[i])
             caches.append(kept)
-        return self._out(x), None if cache is None else tuple(caches)  # type: ignore[arg-type]
+        return self._out(x), None if cache is None else tuple(caches)
 
     def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
         """What the stack's output would be if it ended at each of its layers in turn."""
-        return (self._out(x) for x, _ in self._layers(x, context, None))
+        for block, own in self._told(context, None):
+            x, _ = block(x, own)
+            yield self._out(x)
 
     def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches that have looked at the memory already, with room for `size` tokens a row (None: for any)."""
         past = Past(size)
         return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]
 
-    def _layers(
-        self, x: Tensor, context: Context, cache: tuple[BlockCache, ...] | None
-    ) -> Iterator[tuple[Tensor, BlockCache | None]]:
+    def _told(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
+        """Each block, and the context with the bias that all share and with the block's own window."""
         keys = context.positions
         if cache is not None and keys is not None and (self.shares_position or any(self.windows)):
             keys = cache[0].past.positions_with(keys)
         if self.shares_position:
             context = replace(context, bias=self.position.bias(None, context.positions, keys))
         contexts: dict[int | None, Context] = {None: context}  # by the window
-        for i, (block, window) in enumerate(zip(self.blocks, self.windows, strict=True)):
+        for window in self.windows:
             if window is not None and window not in contexts:
                 contexts[window] = replace(context, mask=context.mask.within(window, context.positions, keys))
-            x, kept = block(x, contexts[window], None if cache is None else cache[i])
-            yield x, kept
+        return [(block, contexts[window]) for block, window in zip(self.blocks, self.windows, strict=True)]
 
     def _out(self, x: Tensor) -> Tensor:
         return self.dropout(self.norm(x))

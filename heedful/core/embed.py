@@ -121,8 +121,8 @@ def _vectors(kind: str, size: int, d_model: int, sines_first: bool, device: torc
 
 
 class Embed(nn.Module):
-    """Token vectors plus position vectors, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4); with vectors of
-    types in the sum, and a norm over it, where the configuration asks (Devlin et al. 2019, figure 2, and their code).
+    """Token vectors plus position vectors, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4); with vectors
+    of types in the sum, and a norm over it, where the configuration asks (Devlin et al. 2019, figure 2 and their code).
     """
 
     def __init__(self, d_model: int, config: EmbedConfig, tokens: nn.Embedding | None = None) -> None:

@@ -84,9 +84,7 @@ def record(
     pattern that no layer matches and for a head that a layer does not have.
     """
     layers = {
-        name.removesuffix(".heads"): module
-        for name, module in model.named_modules()
-        if isinstance(module, Watched)
+        name.removesuffix(".heads"): module for name, module in model.named_modules() if isinstance(module, Watched)
     }
     chosen: dict[str, nn.Module] = {}
     for one in [pattern] if isinstance(pattern, str) else pattern:

@@ -6,6 +6,7 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
+from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
@@ -13,7 +14,6 @@ from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.vit import ViT, ViTConfig
 
 # Models that read a source and write a target.

@@ -83,7 +83,7 @@ class GridPositionEmbeddings(nn.Module):
         self.table = Table(first + rows * columns, d_model) if config.position_embeddings == "learned" else None
 
     def forward(self, x: Float[Tensor, "B T C"], grid: tuple[int, int]) -> Float[Tensor, "B T C"]:
-        """`x` with the vectors of its positions added, where `grid` says how many rows and columns of patches it has."""
+        """`x` with the vectors of its positions added; `grid` says how many rows and columns of patches it has."""
         if self.table is None:
             axes = (_centres(own, other, x.device) for own, other in zip(self.grid, grid, strict=True))
             rows, columns = torch.meshgrid(*axes, indexing="ij")

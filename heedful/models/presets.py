@@ -12,18 +12,19 @@ from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
-
 
 # How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
 # `heedful.core.position`.
 Embedded = Literal["none", "sinusoidal", "learned", "binary"]
 Positions = Embedded | Literal["rotary", "alibi", "buckets", "shaw"]
 EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
+
+Style = Literal["marian", "bart", "t5", "t5-v1.1"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class DecoderOnlySize(_Layers):
 class Seq2SeqSize:
     """An encoder and a decoder of a later family: all but its size is its style's."""
 
-    style: Literal["marian", "bart", "t5", "t5-v1.1"]
+    style: Style
     d_model: int
     n_heads: int
     head_dim: int | None = None  # None: d_model / n_heads
@@ -94,7 +95,7 @@ class RNNSize:
 
 @dataclass(frozen=True, kw_only=True)
 class LMSize:
-    """A language model's size. `vocab_size` and `context_length` are the published ones; data and recipe replace them."""
+    """A language model's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["gpt1", "gpt2", "llama"] = "gpt2"
     n_layers: int
@@ -113,7 +114,7 @@ class LMSize:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSize:
-    """An encoder's size. `vocab_size` and `context_length` are the published ones; data and recipe replace them."""
+    """An encoder's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["bert", "roberta", "modern"] = "bert"
     n_layers: int
@@ -131,36 +132,24 @@ class EncoderSize:
 TranslatorSize = TransformerSize | Seq2SeqSize | DecoderOnlySize | RNNSize
 
 
-def bart_size(d_model: int, n_heads: int, d_ff: int, layers: int) -> Seq2SeqSize:
-    """A size of Lewis et al. 2020."""
-    return Seq2SeqSize(
-        style="bart",
-        d_model=d_model,
-        n_heads=n_heads,
-        d_ff=d_ff,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        context_length=1024,
-    )
-
-
-def t5_size(
-    d_model: int, n_heads: int, d_ff: int, layers: int, *, style: Literal["t5", "t5-v1.1"] = "t5"
-) -> Seq2SeqSize:
-    """A size of Raffel et al. 2020."""
+def seq2seq_size(style: Style, d_model: int, n_heads: int, d_ff: int, layers: int) -> Seq2SeqSize:
+    """A published size: both sides are equally deep, all heads of T5 have a width of 64, BART has 1024 positions."""
     return Seq2SeqSize(
         style=style,
         d_model=d_model,
         n_heads=n_heads,
-        head_dim=64,
+        head_dim=64 if style in ("t5", "t5-v1.1") else None,
         d_ff=d_ff,
         encoder_layers=layers,
         decoder_layers=layers,
+        context_length=1024 if style == "bart" else None,
     )
 
 
 TRANSLATORS: dict[str, TranslatorSize] = {
-    "transformer-tiny": TransformerSize(d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"),
+    "transformer-tiny": TransformerSize(
+        d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"
+    ),
     "transformer-small": TransformerSize(
         d_model=256, n_heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3, order="pre"
     ),
@@ -181,17 +170,15 @@ TRANSLATORS: dict[str, TranslatorSize] = {
     "decoder-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
     "decoder-small": DecoderOnlySize(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
     "decoder-base": DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
-    "marian": Seq2SeqSize(  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
-        style="marian", d_model=512, n_heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6
-    ),
-    "bart-base": bart_size(768, 12, 3072, 6),
-    "bart-large": bart_size(1024, 16, 4096, 12),
-    "t5-small": t5_size(512, 8, 2048, 6),
-    "t5-base": t5_size(768, 12, 3072, 12),
-    "t5-large": t5_size(1024, 16, 4096, 24),
-    "t5-v1.1-small": t5_size(512, 6, 1024, 8, style="t5-v1.1"),
-    "t5-v1.1-base": t5_size(768, 12, 2048, 12, style="t5-v1.1"),
-    "t5-v1.1-large": t5_size(1024, 16, 2816, 24, style="t5-v1.1"),
+    "marian": seq2seq_size("marian", 512, 8, 2048, 6),  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
+    "bart-base": seq2seq_size("bart", 768, 12, 3072, 6),  # Lewis et al. 2020
+    "bart-large": seq2seq_size("bart", 1024, 16, 4096, 12),
+    "t5-small": seq2seq_size("t5", 512, 8, 2048, 6),  # Raffel et al. 2020
+    "t5-base": seq2seq_size("t5", 768, 12, 3072, 12),
+    "t5-large": seq2seq_size("t5", 1024, 16, 4096, 24),
+    "t5-v1.1-small": seq2seq_size("t5-v1.1", 512, 6, 1024, 8),
+    "t5-v1.1-base": seq2seq_size("t5-v1.1", 768, 12, 2048, 12),
+    "t5-v1.1-large": seq2seq_size("t5-v1.1", 1024, 16, 2816, 24),
     "rnn-small": RNNSize(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
     "rnn-bahdanau": RNNSize(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
 }
@@ -226,19 +213,21 @@ def translator_config(
 
 def transformer_config(row: TransformerSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
     """Scaled embeddings that are also the output matrix, no biases in attention."""
+    block = _block(row)
     return Seq2SeqConfig(
         d_model=row.d_model,
         source=_embed(row, source_vocab),
         target=_embed(row, target_vocab),
-        encoder=_stack(row, row.encoder_layers),
-        decoder=_stack(row, row.decoder_layers, causal=True, cross=True),
+        encoder=_stack(block, row.encoder_layers, row.position),
+        decoder=_stack(replace(block, cross=block.attention), row.decoder_layers, row.position, causal=True),
         tied="all" if joint else "output",
     )
 
 
 def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnlyTranslatorConfig:
     """The same without an encoder."""
-    lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=_stack(row, row.n_layers, causal=not row.prefix))
+    stack = _stack(_block(row), row.n_layers, row.position, causal=not row.prefix)
+    lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=stack)
     return DecoderOnlyTranslatorConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
 
 
@@ -251,11 +240,9 @@ def _embed(row: _Layers, vocab_size: int) -> EmbedConfig:
     )
 
 
-def _stack(row: _Layers, n_layers: int, *, causal: bool = False, cross: bool = False) -> StackConfig:
-    attention = AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout)
-    block = BlockConfig(
-        attention=attention,
-        cross=attention if cross else None,
+def _block(row: _Layers) -> BlockConfig:
+    return BlockConfig(
+        attention=AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout),
         window=row.window,
         d_ff=row.d_ff,
         order=row.order,
@@ -264,29 +251,28 @@ def _stack(row: _Layers, n_layers: int, *, causal: bool = False, cross: bool = F
         gated=row.gated,
         dropout=row.dropout,
     )
-    return _told(StackConfig(n_layers=n_layers, block=block, final_norm=row.order != "post"), row.position, causal=causal)
 
 
 def _embedded(position: Positions) -> Embedded:
     return next((kind for kind in EMBEDDED if kind == position), "none")
 
 
-def _told(stack: StackConfig, position: Positions, *, causal: bool) -> StackConfig:
-    """The stack whose attention to itself is told positions by this scheme: by a bias that all blocks share where the
-    scheme can do that."""
+def _stack(block: BlockConfig, n_layers: int, position: Positions, *, causal: bool = False) -> StackConfig:
+    """Such blocks, whose attention to themselves is told positions by this scheme: by a bias that all blocks share
+    where the scheme can do that. What post-norm blocks give out is normed already."""
+    stack = StackConfig(n_layers=n_layers, block=block, final_norm=block.order != "post")
     match position:
         case "alibi" | "buckets":
             return replace(stack, shared_position=PositionConfig(kind=position, two_sided=not causal))
         case "rotary" | "shaw":
-            attention = replace(stack.block.attention, position=PositionConfig(kind=position))
-            return replace(stack, block=replace(stack.block, attention=attention))
+            attention = replace(block.attention, position=PositionConfig(kind=position))
+            return replace(stack, block=replace(block, attention=attention))
         case _:
             return stack
 
 
 def bart_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
-    """Post-norm, with biases in attention and on the logits. "bart": learned positions, a norm of the embeddings,
-    GELU
+    """Post-norm, with biases in attention and on the logits. "bart": learned positions, a norm of the embeddings, GELU
     (Lewis et al. 2020); "marian": scaled embeddings and sinusoidal positions, sines first, SiLU (Junczys-Dowmunt et al.
     2018)."""
     bart = row.style == "bart"
@@ -338,26 +324,15 @@ def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: 
         mlp_dropout=row.dropout,
         dropout=row.dropout,
     )
-    encoder = StackConfig(
-        n_layers=row.encoder_layers,
-        block=block,
-        final_norm=True,
-        shared_position=PositionConfig(kind="buckets"),
-        dropout=row.dropout,
-    )
-    decoder = replace(
-        encoder,
-        n_layers=row.decoder_layers,
-        block=replace(block, cross=attention),
-        shared_position=PositionConfig(kind="buckets", two_sided=False),
-    )
+    encoder = _stack(block, row.encoder_layers, "buckets")
+    decoder = _stack(replace(block, cross=attention), row.decoder_layers, "buckets", causal=True)
     embed = EmbedConfig(vocab_size=source_vocab, scaled=False, position_embeddings="none", dropout=row.dropout)
     return Seq2SeqConfig(
         d_model=row.d_model,
         source=embed,
         target=replace(embed, vocab_size=target_vocab),
-        encoder=encoder,
-        decoder=decoder,
+        encoder=replace(encoder, dropout=row.dropout),
+        decoder=replace(decoder, dropout=row.dropout),
         tied=("inputs" if joint else "none") if newer else ("all" if joint else "output"),
         scaled_output=not newer,
         init="t5",
@@ -381,7 +356,9 @@ LANGUAGE_MODELS: dict[str, LMSize] = {
     "llama-nano": LMSize(
         style="llama", n_layers=4, d_model=128, n_heads=4, kv_heads=2, d_ff=352, vocab_size=256, context_length=64
     ),
-    "gpt-1": LMSize(style="gpt1", n_layers=12, d_model=768, n_heads=12, vocab_size=40478, context_length=512, dropout=0.1),
+    "gpt-1": LMSize(
+        style="gpt1", n_layers=12, d_model=768, n_heads=12, vocab_size=40478, context_length=512, dropout=0.1
+    ),
     "gpt2": LMSize(n_layers=12, d_model=768, n_heads=12, dropout=0.1),
     "gpt2-medium": LMSize(n_layers=24, d_model=1024, n_heads=16, dropout=0.1),
     "gpt2-large": LMSize(n_layers=36, d_model=1280, n_heads=20, dropout=0.1),
@@ -447,8 +424,8 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
         context_length=context_length or row.context_length,
         dropout=dropout,
     )
-    stack = StackConfig(n_layers=row.n_layers, block=block, final_norm=row.style != "gpt1")
-    return LMConfig(d_model=row.d_model, embed=embed, stack=_told(stack, position, causal=True), tied=row.tied)
+    stack = _stack(block, row.n_layers, position, causal=True)
+    return LMConfig(d_model=row.d_model, embed=embed, stack=stack, tied=row.tied)
 
 
 def modern_size(n_layers: int, d_model: int, n_heads: int, d_ff: int) -> EncoderSize:
@@ -469,7 +446,9 @@ ENCODERS: dict[str, EncoderSize] = {
 
 # What texts are classified by; and what reads and writes with a vocabulary each.
 READERS: dict[str, LMSize | EncoderSize] = {**LANGUAGE_MODELS, **ENCODERS}
-PARSERS: dict[str, TranslatorSize] = {name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnlySize)}
+PARSERS: dict[str, TranslatorSize] = {
+    name: row for name, row in TRANSLATORS.items() if not isinstance(row, DecoderOnlySize)
+}
 
 
 def encoder_config(
@@ -484,8 +463,8 @@ def encoder_config(
     """The configuration of an encoder of this size, with these heads.
 
     "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are no
-    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary positions, a
-    gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much sooner.
+    pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary positions,
+    a gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much sooner.
     """
     modern = row.style == "modern"
     eps = 1e-12 if row.style == "bert" else 1e-5
@@ -510,8 +489,7 @@ def encoder_config(
         norm_eps=eps,
         dropout=row.dropout,
     )
-    stack = StackConfig(n_layers=row.n_layers, block=block, final_norm=row.order != "post")
-    stack = _told(stack, position, causal=False)
+    stack = _stack(block, row.n_layers, position)
     return EncoderConfig(
         d_model=row.d_model, embed=embed, stack=stack, mlm_head=mlm_head, pooler=pooler, nsp_head=nsp_head
     )

@@ -67,7 +67,9 @@ class Shorten(nn.Module):
 
     def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> Float[Tensor, "B S C"]:
         if min(grid) < self.ratio:
-            raise InputError(f"{grid[0]} x {grid[1]} positions in squares of {self.ratio}", fix="make the picture larger")
+            raise InputError(
+                f"{grid[0]} x {grid[1]} positions in squares of {self.ratio}", fix="make the picture larger"
+            )
         return self.norm(as_row(self.map(as_map(x, grid))))
 
 

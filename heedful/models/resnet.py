@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.models.patches import group_norm
 from heedful.core.init import he
 from heedful.errors import InputError
+from heedful.models.patches import group_norm
 
 
 @dataclass(frozen=True, kw_only=True)

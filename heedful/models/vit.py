@@ -65,8 +65,8 @@ class ViT(nn.Module):
         return torch.stack([head(read[:, i]) for i, head in enumerate(heads)], dim=1) if heads else read
 
     def hidden(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B T C"]:
-        """What the stack makes of all tokens. Pictures of any size: positions are interpolated. Raises InputError for one
-        that is smaller than a patch."""
+        """What the stack makes of all tokens. Pictures of any size: positions are interpolated. Raises InputError for
+        one that is smaller than a patch."""
         x, grid = self.patches(pixels)
         first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
         x = self.dropout(self.position_embeddings(torch.cat([*first, x], dim=1), grid))

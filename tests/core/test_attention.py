@@ -252,8 +252,9 @@ def test_rows_are_picked() -> None:
     assert kv._replace(positions=None).pick(rows).positions is None
 
 
-def test_positions_that_are_places_stay_with_the_keys() -> None:
-    places = torch.arange(S)[None]
-    assert layer().keys_values(torch.randn(B, S, 12), places).positions is places
+def test_positions_stay_with_the_keys() -> None:
+    positions = torch.arange(S)[None]
+    memory, embeddings = torch.randn(B, S, 12), torch.randn(1, S, 12)
+    assert layer().keys_values(memory, positions).positions is positions
     added = layer(position=PositionConfig(kind="added"))
-    assert added.keys_values(torch.randn(B, S, 12), torch.randn(1, S, 12)).positions is None
+    assert added.keys_values(memory, position_embeddings=embeddings).positions is None

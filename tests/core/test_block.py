@@ -103,7 +103,7 @@ def test_the_mlp_by_hand(activation: str) -> None:
 
 def test_a_stack_is_its_blocks_and_a_final_norm() -> None:
     layers, x = stack(), torch.randn(B, T, C)
-    context = Context(mask=Mask(causal=True))
+    context = Context(mask=Mask(causal=True), memory_mask=None)
     y = x
     for block in layers.blocks:
         y, _ = block(y, context)
@@ -120,7 +120,7 @@ def test_a_shared_position_bias_is_given_to_every_block() -> None:
     weights = shared.state_dict()
     table = weights.pop("position.table.weight")
     own.load_state_dict(weights | {f"blocks.{i}.self_attention.position.table.weight": table for i in range(2)})
-    context = Context(mask=EVERYONE, positions=places)
+    context = Context(mask=EVERYONE, memory_mask=None, positions=places)
     torch.testing.assert_close(shared(x, context)[0], own(x, context)[0])
 
 
@@ -133,7 +133,7 @@ def test_only_a_bias_can_be_shared(kind: str) -> None:
 def test_a_shared_position_needs_positions() -> None:
     layers = Stack(C, StackConfig(n_layers=1, block=config(), shared_position=PositionConfig(kind="alibi")))
     with pytest.raises(ValueError, match="needs the positions"):
-        layers(torch.randn(B, T, C), Context(mask=EVERYONE))
+        layers(torch.randn(B, T, C), Context(mask=EVERYONE, memory_mask=None))
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -163,7 +163,9 @@ def test_padding_never_changes_what_is_valid(order: str, position: str) -> None:
 def test_nothing_comes_from_the_future(order: str, position: str) -> None:
     """The gradient of output i by input j is exactly 0 where j > i, and is not 0 elsewhere."""
     layers, x = stack(order, position, cross=True), torch.randn(1, T, C, requires_grad=True)
-    context = Context(mask=Mask(causal=True), positions=torch.arange(T)[None], memory=torch.randn(1, S, C))
+    context = Context(
+        mask=Mask(causal=True), memory_mask=EVERYONE, positions=torch.arange(T)[None], memory=torch.randn(1, S, C)
+    )
     out, _ = layers(x, context)
     pull = torch.randn(C)
     for i in range(T):
@@ -176,24 +178,26 @@ def test_segments_in_one_row_are_as_if_alone() -> None:
     layers, x = stack("post", "rotary"), torch.randn(1, T, C)
     segments = torch.tensor([[1, 1, 2, 2, 2, 0]])
     at = torch.tensor([[0, 1, 0, 1, 2, 0]])
-    packed, _ = layers(x, Context(mask=Mask(causal=True, segments=(segments, segments)), positions=at))
+    packed, _ = layers(
+        x, Context(mask=Mask(causal=True, segments=(segments, segments)), memory_mask=None, positions=at)
+    )
     for places in (slice(0, 2), slice(2, 5)):
-        alone, _ = layers(x[:, places], Context(mask=Mask(causal=True), positions=at[:, places]))
+        alone, _ = layers(x[:, places], Context(mask=Mask(causal=True), memory_mask=None, positions=at[:, places]))
         torch.testing.assert_close(packed[:, places], alone, rtol=1e-5, atol=1e-5)
 
 
 def test_a_row_of_padding_stays_finite() -> None:
     layers, x = stack("post"), torch.randn(2, T, C, requires_grad=True)
-    out, _ = layers(x, Context(mask=Mask(valid=torch.tensor([[True], [False]]).expand(2, T))))
+    out, _ = layers(x, Context(mask=Mask(valid=torch.tensor([[True], [False]]).expand(2, T)), memory_mask=None))
     assert out.isfinite().all()
     assert torch.autograd.grad(out.sum(), x)[0].isfinite().all()
 
 
 def test_rows_of_a_batch_do_not_meet() -> None:
     layers, x, memory = stack(cross=True), torch.randn(B, T, C), torch.randn(B, S, C)
-    together, _ = layers(x, Context(mask=Mask(causal=True), memory=memory))
+    together, _ = layers(x, Context(mask=Mask(causal=True), memory_mask=EVERYONE, memory=memory))
     for b in range(B):
-        alone, _ = layers(x[b : b + 1], Context(mask=Mask(causal=True), memory=memory[b : b + 1]))
+        alone, _ = layers(x[b : b + 1], Context(mask=Mask(causal=True), memory_mask=EVERYONE, memory=memory[b : b + 1]))
         torch.testing.assert_close(together[b : b + 1], alone, rtol=1e-5, atol=1e-5)
 
 
@@ -205,7 +209,13 @@ def test_positions_of_the_memory_reach_its_keys() -> None:
 
     def run(first: int, memory_first: int) -> Tensor:
         places, memory_places = torch.arange(T)[None] + first, torch.arange(S)[None] + memory_first
-        context = Context(mask=EVERYONE, positions=places, memory=memory, memory_positions=memory_places)
+        context = Context(
+            mask=EVERYONE,
+            memory_mask=EVERYONE,
+            positions=places,
+            memory=memory,
+            memory_positions=memory_places,
+        )
         return layers(x, context)[0]
 
     torch.testing.assert_close(run(3, 3), run(0, 0), rtol=1e-4, atol=1e-4)
@@ -234,7 +244,7 @@ def test_dropout_inside_the_mlp_is_before_its_last_map(gated: bool) -> None:
 
 def test_dropout_of_a_stack_is_after_its_norm() -> None:
     layers = loud(Stack(C, StackConfig(n_layers=1, block=config(), final_norm=True, dropout=0.5)))
-    x, context = torch.randn(B, T, C), Context(mask=EVERYONE)
+    x, context = torch.randn(B, T, C), Context(mask=EVERYONE, memory_mask=None)
     plain, dropped = layers.eval()(x, context)[0], layers.train()(x, context)[0]
     assert 0.2 < (dropped == 0).float().mean() < 0.8
     torch.testing.assert_close(dropped, torch.where(dropped == 0, dropped, 2 * plain))

@@ -10,11 +10,7 @@ from heedful.core.config import from_json, to_json
 from heedful.core.embed import (
     Embed,
     EmbedConfig,
-    GridPositionEmbeddings,
-    Patches,
-    PatchesConfig,
-    Places,
-    PlacesConfig,
+    PositionEmbeddings,
     Table,
     binary,
     positions_in_segments,
@@ -22,6 +18,7 @@ from heedful.core.embed import (
     sinusoidal_2d,
 )
 from heedful.errors import InputError
+from heedful.models.patches import GridPositionEmbeddings, Patches, PatchesConfig
 
 B, T, C, V = 2, 5, 8, 11
 
@@ -55,16 +52,16 @@ def test_sinusoidal_products_depend_on_distance_alone() -> None:
     assert products[0, 25] < products[0, 5] < products[0, 1]
 
 
-def test_halves_are_the_same_numbers_in_another_order() -> None:
+def test_sines_first_are_the_same_numbers_in_another_order() -> None:
     at = torch.randint(0, 99, (B, T))
-    turns, halves = sinusoidal(at, C), sinusoidal(at, C, halves=True)
-    assert torch.equal(halves, torch.cat([turns[..., 0::2], turns[..., 1::2]], -1))
+    turns, first = sinusoidal(at, C), sinusoidal(at, C, sines_first=True)
+    assert torch.equal(first, torch.cat([turns[..., 0::2], turns[..., 1::2]], -1))
 
 
-@pytest.mark.parametrize("halves", [False, True])
-def test_sinusoidal_of_odd_width(halves: bool) -> None:
-    table = sinusoidal(torch.arange(3), 5, halves=halves)
-    order = [0, 2, 4, 1, 3] if halves else range(5)
+@pytest.mark.parametrize("sines_first", [False, True])
+def test_sinusoidal_of_odd_width(sines_first: bool) -> None:
+    table = sinusoidal(torch.arange(3), 5, sines_first=sines_first)
+    order = [0, 2, 4, 1, 3] if sines_first else range(5)
     waves = [math.sin if i % 2 == 0 else math.cos for i in range(5)]
     expected = [[waves[i](t / 10_000 ** (i // 2 * 2 / 5)) for i in order] for t in range(3)]
     torch.testing.assert_close(table, torch.tensor(expected))
@@ -86,7 +83,7 @@ def test_binary_places_are_their_bits() -> None:
 @pytest.mark.parametrize("kind", ["none", "sinusoidal", "learned", "binary"])
 def test_places_are_looked_up_wherever_they_stand(kind: str) -> None:
     """Rows of any order: the vector depends on the place alone, not on its neighbours."""
-    places = Places(C, PlacesConfig(kind=kind, size=20))
+    places = PositionEmbeddings(C, EmbedConfig(vocab_size=V, position_embeddings=kind, context_length=20))
     table = places(torch.arange(20)[None])[0]
     at = torch.tensor([[3, 0, 19, 3, 7], [0, 1, 0, 1, 2]])
     assert torch.equal(places(at), table[at])
@@ -95,16 +92,16 @@ def test_places_are_looked_up_wherever_they_stand(kind: str) -> None:
     assert (kind == "none") == bool((table == 0).all())
 
 
-def test_halves_reach_the_places() -> None:
+def test_sines_first_reach_the_embeddings() -> None:
     at = torch.arange(T)[None]
-    halves = Places(C, PlacesConfig(kind="sinusoidal", halves=True))
-    assert torch.equal(halves(at), sinusoidal(at, C, halves=True))
+    embeddings = PositionEmbeddings(C, EmbedConfig(vocab_size=V, sines_first=True))
+    assert torch.equal(embeddings(at), sinusoidal(at, C, sines_first=True))
 
 
 def test_a_learned_table_ends() -> None:
-    places = Places(C, PlacesConfig(kind="learned", size=4))
+    places = PositionEmbeddings(C, EmbedConfig(vocab_size=V, position_embeddings="learned", context_length=4))
     assert places(torch.tensor([[3]])).shape == (1, 1, C)
-    with pytest.raises(InputError, match="5 tokens, but the model has 4 places"):
+    with pytest.raises(InputError, match="5 tokens, but the model has 4 positions"):
         places(torch.tensor([[0, 4]]))
 
 
@@ -228,7 +225,7 @@ def test_rows_and_columns_each_have_half_of_the_features() -> None:
 @pytest.mark.parametrize("first", [0, 2])
 def test_places_of_a_grid(kind: str, first: int) -> None:
     """The grid that they were made for has them as they are, another those between; what stands before has its own."""
-    places = GridPositionEmbeddings(C, PatchesConfig(size=(8, 12), patch=4, places=kind), first=first)
+    places = GridPositionEmbeddings(C, PatchesConfig(size=(8, 12), patch=4, position_embeddings=kind), first=first)
     own = places(torch.zeros(B, first + 6, C), (2, 3))
     assert torch.equal(own[0], own[1])
     if kind == "learned":

@@ -155,7 +155,8 @@ def test_added_enters_queries_and_keys_but_no_values() -> None:
     x, memory, x_at, memory_at = (torch.randn(B, n, 12) for n in (T, S, T, S))
     kv = plain.keys_values(memory + memory_at)._replace(value=plain.keys_values(memory).value)
     expected = plain(x + x_at, kv, mask=EVERYONE)
-    out = added(x, added.keys_values(memory, memory_at), mask=EVERYONE, positions=x_at)
+    kv = added.keys_values(memory, position_embeddings=memory_at)
+    out = added(x, kv, mask=EVERYONE, position_embeddings=x_at)
     torch.testing.assert_close(out, expected)
 
 

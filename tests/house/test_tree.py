@@ -17,13 +17,15 @@ RUNS_CODE = {"eval", "exec", "compile", "torch.load", "torch.hub.load", "numpy.l
 WRITES = {"json.dump", "np.save", "np.savez", "numpy.save", "numpy.savez", "os.rename", "os.replace", "os.write"}
 WRITES |= {"shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move", "torch.save"}
 WRITES_METHODS = {"save_file", "write_bytes", "write_text"}
+DEVICES = ("cpu", "cuda", "mps", "xpu", "xla")
 WRITE_FLAGS = {"O_APPEND", "O_CREAT", "O_RDWR", "O_TRUNC", "O_WRONLY"}
 
 
 def files(root: Path) -> Iterator[Path]:
     """Every text file of the project; what its users put beside them (data, runs, environments) is theirs."""
     found = [*root.iterdir(), *(file for part in PARTS for file in sorted((root / part).rglob("*")))]
-    yield from (file for file in found if file.is_file() and file.suffix in TEXT)
+    # Of a worktree, `.git` is a file, and git's own.
+    yield from (file for file in found if file.is_file() and file.suffix in TEXT and file.name != ".git")
 
 
 def local_paths(text: str) -> list[int]:
@@ -60,6 +62,21 @@ def breaches(path: str, source: str) -> list[str]:
                 found.append(f"{path}:{node.lineno}: prints; only cli/ and the tasks' cli.py talk to the terminal")
             if path != "heedful/store/files.py" and writes(node, buffers):
                 found.append(f"{path}:{node.lineno}: {name} writes a file; only store/files.py does")
+    return found
+
+
+def device_branches(path: str, source: str) -> list[str]:
+    """Where the module at `path` asks what kind of device it runs on: one line each."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        kind = isinstance(node, ast.Constant) and re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", str(node.value))
+        asks = isinstance(node, ast.Attribute) and (
+            (node.attr == "type" and ast.unparse(node.value).endswith("device"))
+            or node.attr in {*DEVICES, *(f"is_{device}" for device in DEVICES)} - {"cpu"}  # x.cpu() is no question
+            or ast.unparse(node) in ("torch.cpu", "torch.backends", "torch.accelerator")
+        )
+        if kind or asks:
+            found.append(f"{path}:{node.lineno}: {ast.unparse(node)}: ask core/kernels.py")  # type: ignore[attr-defined]
     return found
 
 
@@ -100,6 +117,40 @@ def test_modules_keep_the_rules(root: Path) -> None:
         for line in breaches(file.relative_to(root).as_posix(), file.read_text("utf-8"))
     ]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_only_one_module_of_the_models_asks_for_the_device(root: Path) -> None:
+    files_ = [file for part in ("core", "models", "decode") for file in sorted((root / "heedful" / part).rglob("*.py"))]
+    found = {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in files_}
+    assert device_branches("kernels.py", found.pop("heedful/core/kernels.py")), "else this test sees nothing"
+    assert len(found) > 30
+    lines = [line for path, source in found.items() for line in device_branches(path, source)]
+    assert not lines, "\n" + "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fast = x.device.type == kind",
+        "if device.type != kind: pass",
+        "if x.is_cpu: pass",
+        "if x.is_cuda: pass",
+        "torch.cuda.synchronize()",
+        "torch.backends.mkldnn.is_available()",
+        "x = x.to('cuda:1')",
+        "torch.zeros(3, device='cpu')",
+    ],
+)
+def test_a_question_for_the_device_is_found(line: str) -> None:
+    (found,) = device_branches("heedful/core/mask.py", f"\n{line}")
+    assert found.startswith("heedful/core/mask.py:2: ")
+
+
+@pytest.mark.parametrize(
+    "line", ["x.to(y.device)", "lengths.cpu()", "kind = node.type", '"""Of a CPU: cpu and cuda."""']
+)
+def test_what_runs_on_any_device_is_free(line: str) -> None:
+    assert device_branches("heedful/core/mask.py", line) == []
 
 
 def test_a_folder_of_one_machine_is_found() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import heedful.look.record
+import heedful.core.attention
 from heedful.core.attention import Attention, AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
@@ -143,10 +143,10 @@ def test_only_what_is_chosen_is_computed(monkeypatch: pytest.MonkeyPatch) -> Non
         sizes.append((*q.shape[1:3], k.shape[1]))
         return compute(q, k, **more)
 
-    compute = heedful.look.record.attention_weights
-    monkeypatch.setattr(heedful.look.record, "attention_weights", spy)
+    compute = heedful.core.attention.attention_weights
+    monkeypatch.setattr(heedful.core.attention, "attention_weights", spy)
     model = seq2seq()
-    with record(model, CROSS, heads=[2], queries=[3]):
+    with torch.no_grad(), record(model, CROSS, heads=[2], queries=[3]):  # where the model itself uses the fused kernel
         model(*batch())
     assert sizes == [(1, 1, 1)]
 
@@ -179,8 +179,8 @@ def test_the_recurrent_models_alignment_is_recorded_step_by_step() -> None:
     assert not weights[2, :, :, 2:].any()
     with torch.no_grad():  # the first step by hand
         state = model.start(source, segments)
-        _, first = model.attention(state.hidden, state.keys)
-    torch.testing.assert_close(weights[:, 0, 0], first)
+        first = model.attention.weights(state.hidden, state.keys)
+    torch.testing.assert_close(weights[:, :, :1], first)
     with record(model, queries=[2, 4]) as part:
         model(source, target, segments, ones)
     torch.testing.assert_close(part.weights("attention"), weights[:, :, [2, 4]])

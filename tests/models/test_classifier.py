@@ -13,7 +13,7 @@ BODY = lm_config(LMSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, contex
 
 def encoder_body(pooler):
     row = EncoderSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context_length=12)
-    return encoder_config(row, words=False, pooler=pooler)
+    return encoder_config(row, mlm_head=False, pooler=pooler)
 
 
 def classifier(answers, **body):

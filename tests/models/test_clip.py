@@ -50,7 +50,7 @@ def test_a_text_without_an_end_is_refused(model: CLIP) -> None:
 
 
 def test_a_text_with_more_tokens_than_places_is_refused(model: CLIP) -> None:
-    with pytest.raises(InputError, match="10 tokens, but the model has 9 places"):
+    with pytest.raises(InputError, match="10 tokens, but the model has 9 positions"):
         model.encode_text(torch.full((1, 10), END))
 
 

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.config import from_json, to_json
-from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.data.batches import bucket_rows, pack_rows
 from heedful.errors import InputError
 from heedful.models import config_of, make_model, model_from
-from heedful.models.lm import LM, LMConfig
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
+from heedful.models.lm import LM, LMConfig
 from heedful.tasks.translate.losses import cross_entropy, whole_cross_entropy
 from rows import V, packed, padded, sentences
 
@@ -26,17 +26,21 @@ PREFIX = {"input_loss": 0.0, "prefix": True}
 STYLES = [("post", "sinusoidal", "none"), ("pre", "learned", "none"), ("sandwich", "none", "rotary")]
 
 
-def config(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> DecoderOnlyTranslatorConfig:
+def config(
+    order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object
+) -> DecoderOnlyTranslatorConfig:
     attention = AttentionConfig(n_heads=4, kv_heads=2, position=PositionConfig(kind=position, furthest=20))
     block = BlockConfig(attention=attention, d_ff=24, order=order)
-    embed = EmbedConfig(vocab_size=V, places=PlacesConfig(kind=places, size=11))
+    embed = EmbedConfig(vocab_size=V, position_embeddings=places, context_length=11)
     return DecoderOnlyTranslatorConfig(
         lm=LMConfig(d_model=C, embed=embed, stack=StackConfig(n_layers=2, block=block, final_norm=order != "post")),
         **more,
     )
 
 
-def loud(order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object) -> DecoderOnlyTranslator:
+def loud(
+    order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object
+) -> DecoderOnlyTranslator:
     model = DecoderOnlyTranslator(config(order, places, position, **more)).eval()
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.4)
@@ -135,7 +139,7 @@ def test_segments_come_for_both_sides() -> None:
 def test_more_places_than_it_has() -> None:
     model = loud(places="learned")
     assert model(torch.full((1, 6), 5), torch.full((1, 5), 5)).shape == (1, 5, V)
-    with pytest.raises(InputError, match="12 tokens, but the model has 11 places"):
+    with pytest.raises(InputError, match="12 tokens, but the model has 11 positions"):
         model(torch.full((1, 6), 5), torch.full((1, 6), 5))
 
 
@@ -189,7 +193,7 @@ def test_weights_begin_as_the_transformers() -> None:
 
 def test_its_configuration_there_and_back() -> None:
     model = make_model(config(**PREFIX))
-    assert config_of(model)["kind"] == "transducer"
+    assert config_of(model)["kind"] == "decoder_only_translator"
     assert model_from(config_of(model)).config == model.config
     assert from_json(DecoderOnlyTranslatorConfig, to_json(model.config)) == model.config
 

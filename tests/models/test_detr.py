@@ -12,7 +12,7 @@ from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, model_from
-from heedful.models.detr import DETR, places
+from heedful.models.detr import DETR, grid_embeddings
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vision_presets import DetrSize, detr_config
 
@@ -72,7 +72,7 @@ def test_nobody_looks_at_padding(model: DETR) -> None:
 def test_places_end_at_a_full_turn_whatever_the_picture_s_size() -> None:
     valid = torch.zeros(2, 4, 6, dtype=torch.bool)
     valid[0], valid[1, :3, :2] = True, True
-    at = places(valid, 8).reshape(2, 4, 6, 8)
+    at = grid_embeddings(valid, 8).reshape(2, 4, 6, 8)
     turn = torch.tensor([2 * math.pi], dtype=torch.float64)
     last = sinusoidal_2d(turn, turn, 8)[0]
     for own in (at[0, 3, 5], at[1, 2, 1]):
@@ -121,7 +121,7 @@ def test_places_must_be_added(part: str) -> None:
     stack = getattr(config, side)
     attention = replace(stack.block.attention, position=replace(stack.block.attention.position, kind="none"))
     block = replace(stack.block, **{"cross" if part == "cross" else "attention": attention})
-    with pytest.raises(InputError, match=f"{part}: a query is told from others by added places alone"):
+    with pytest.raises(InputError, match=f"{part}: a query is told from others by added positions alone"):
         DETR(replace(config, **{side: replace(stack, block=block)}))
     with pytest.raises(InputError, match="cross: a query is told"):
         DETR(replace(config, decoder=replace(config.decoder, block=replace(config.decoder.block, cross=None))))

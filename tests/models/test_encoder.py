@@ -35,25 +35,29 @@ def test_recording_shows_whom_each_place_looks_at() -> None:
     assert (weights > 0).all()
 
 
-@pytest.mark.parametrize("words", [True, False])
-def test_a_config_comes_back_and_heads_are_what_it_says(words: bool) -> None:
-    config = encoder_config(ROW, words=words, pooler=True)
+@pytest.mark.parametrize("mlm_head", [True, False])
+def test_a_config_comes_back_and_heads_are_what_it_says(mlm_head: bool) -> None:
+    config = encoder_config(ROW, mlm_head=mlm_head, pooler=True)
     assert from_json(EncoderConfig, to_json(config)) == config
     model = make_model(config)
     assert config_of(model_from(config_of(model))) == {"kind": "encoder", "model": to_json(config)}
-    assert ((model.head is not None), (model.pooler is not None), (model.pairs is not None)) == (words, True, False)
-    if words:
+    assert ((model.head is not None), (model.pooler is not None), (model.nsp_head is not None)) == (
+        mlm_head,
+        True,
+        False,
+    )
+    if mlm_head:
         assert model.head.weight is model.embed.tokens.weight
     else:
         with pytest.raises(InputError, match="no head over the vocabulary"):
             model(torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match="no head for pairs"):
-        model.follows(torch.zeros(1, 16))
+        model.next_sentence(torch.zeros(1, 16))
 
 
 def test_heads_that_need_each_other() -> None:
     with pytest.raises(InputError, match="by what its pooler sums up"):
-        Encoder(encoder_config(ROW, pairs=True))
+        Encoder(encoder_config(ROW, nsp_head=True))
     with pytest.raises(InputError, match="no pooler"):
         Encoder(encoder_config(ROW)).pool(torch.zeros(1, 16))
 
@@ -61,5 +65,5 @@ def test_heads_that_need_each_other() -> None:
 def test_places_end() -> None:
     with torch.device("meta"):
         assert Encoder(encoder_config(ENCODERS["bert-base"])).embed.position_embeddings.table.num_embeddings == 512
-    with pytest.raises(InputError, match="13 tokens, but the model has 12 places"):
+    with pytest.raises(InputError, match="13 tokens, but the model has 12 positions"):
         Encoder(encoder_config(ROW))(torch.zeros(1, 13, dtype=torch.int64))

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.models.lm import LM, LMConfig, LMState
 
@@ -15,17 +15,19 @@ V, SIZE = 37, 16
 SCHEMES = ["learned", "none", "rotary", "alibi", "buckets", "shaw", "shared alibi", "shared buckets"]
 
 
-def loud(scheme: str, *, context: int = SIZE, n_layers: int = 2) -> LM:
+def loud(scheme: str, *, context_length: int = SIZE, n_layers: int = 2) -> LM:
     kind = scheme.removeprefix("shared ").replace("learned", "none")
     position = PositionConfig(kind=kind, buckets=8, furthest=6, two_sided=False)
     shared, own = (position, PositionConfig()) if "shared" in scheme else (PositionConfig(), position)
     attention = AttentionConfig(n_heads=4, kv_heads=2, position=own)
     block = BlockConfig(attention=attention, d_ff=24, order="pre")
-    places = PlacesConfig(kind="learned" if scheme == "learned" else "none", size=context)
+    embeddings = "learned" if scheme == "learned" else "none"
     model = LM(
         LMConfig(
             d_model=16,
-            embed=EmbedConfig(vocab_size=V, scaled=False, places=places),
+            embed=EmbedConfig(
+                vocab_size=V, scaled=False, position_embeddings=embeddings, context_length=context_length
+            ),
             stack=StackConfig(n_layers=n_layers, block=block, final_norm=True, shared_position=shared),
         )
     )
@@ -171,7 +173,9 @@ def test_two_thousand_tokens_step_by_step() -> None:
 
 
 def test_a_growing_cache_would_be_found_out() -> None:
-    kv = loud("learned", context_length=600, n_layers=1).start(torch.ones(1, 500, dtype=torch.int64)).caches[0].past.kv()
+    kv = (
+        loud("learned", context_length=600, n_layers=1).start(torch.ones(1, 500, dtype=torch.int64)).caches[0].past.kv()
+    )
     with Largest() as seen:
         torch.cat([kv.key, kv.key[:, :, :1]], dim=2)
     assert seen.bytes == 501 * 2 * 4 * 4

@@ -24,8 +24,8 @@ from heedful.models.presets import (
     PAINTERS,
     TRANSLATORS,
     DecoderOnlySize,
-    Seq2SeqSize,
     RNNSize,
+    Seq2SeqSize,
     TransformerSize,
     encoder_config,
     lm_config,
@@ -259,7 +259,7 @@ def test_every_field_of_a_later_row_changes_the_model(name: str) -> None:
 
 def test_only_learned_places_have_a_last_one() -> None:
     for name, context in (("t5-small", 7), ("marian", 7), ("bart-base", None)):
-        with pytest.raises(InputError, match=f"context = {context} in the style of"):
+        with pytest.raises(InputError, match=f"context_length = {context} in the style of"):
             dataclasses.replace(TRANSLATORS[name], context_length=context)
 
 
@@ -275,6 +275,9 @@ OTHER = {
     "norm": "rms",
     "activation": "silu",
     "gated": True,
+    "position": "shaw",
+    "context_length": 7,
+    "window": 3,
 }
 
 
@@ -285,7 +288,9 @@ OTHER = {
         (dataclasses.replace(ROW, input_loss=0.0), OTHER | {"n_layers": 1, "input_loss": 0.5, "prefix": True}),
     ],
 )
-def test_every_field_of_a_row_changes_the_model(row: TransformerSize | DecoderOnlySize, other: dict[str, object]) -> None:
+def test_every_field_of_a_row_changes_the_model(
+    row: TransformerSize | DecoderOnlySize, other: dict[str, object]
+) -> None:
     """A field that is not passed on is an option that is silently ignored."""
     assert set(other) == {field.name for field in dataclasses.fields(row)}
     configs = {translator_config(row, source_vocab=9, target_vocab=9, joint=True)}
@@ -343,7 +348,7 @@ def of_encoder(*, d: int, layers: int, vocabulary: int, places: int, types: int)
     """Devlin et al. 2019: biases everywhere, learned places, norms behind each sum; and what each head adds."""
     attention, mlp, norm, square = 4 * (d * d + d), 8 * d * d + 5 * d, 2 * d, d * d + d
     trunk = (vocabulary + places + types) * d + norm + layers * (attention + mlp + 2 * norm)
-    return {"trunk": trunk, "words": square + norm + vocabulary, "pooler": square, "pairs": 2 * d + 2}
+    return {"trunk": trunk, "mlm_head": square + norm + vocabulary, "pooler": square, "nsp_head": 2 * d + 2}
 
 
 BERT = {  # width, layers, vocabulary, places, types; parameters with the head for words, and with the pooler alone
@@ -361,12 +366,12 @@ def test_encoders(name: str) -> None:
     d, layers, vocabulary, places, types, wordy, pooled = BERT[name]
     parts = of_encoder(d=d, layers=layers, vocabulary=vocabulary, places=places, types=types)
     for heads, expected in (
-        ({"words"}, wordy),
+        ({"mlm_head"}, wordy),
         ({"pooler"}, pooled),
-        ({"words", "pooler", "pairs"}, sum(parts.values())),
+        ({"mlm_head", "pooler", "nsp_head"}, sum(parts.values())),
     ):
         with torch.device("meta"):
-            flags = {head: head in heads for head in ("words", "pooler", "pairs")}
+            flags = {head: head in heads for head in ("mlm_head", "pooler", "nsp_head")}
             model = make_model(encoder_config(ENCODERS[name], **flags))
         assert sum(weight.numel() for weight in model.parameters()) == expected
         assert parts["trunk"] + sum(parts[head] for head in heads) == expected
@@ -379,7 +384,7 @@ def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None
     """No biases but those of norms and heads, no table of places; and no other encoder is without a test."""
     assert ENCODERS.keys() == BERT.keys() | {"modern-tiny", "modern-small"}
     with torch.device("meta"):
-        model = make_model(encoder_config(ENCODERS[name], words=False))
+        model = make_model(encoder_config(ENCODERS[name], mlm_head=False))
     layer = 4 * width**2 + 3 * width * inner + 4 * width
     expected = (8000 + 2) * width + 2 * width + layers * layer + 2 * width
     assert sum(weight.numel() for weight in model.parameters()) == expected

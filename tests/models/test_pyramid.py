@@ -75,7 +75,7 @@ def test_a_square_of_one_shortens_nothing() -> None:
 
 
 def test_a_small_picture_is_refused() -> None:
-    with pytest.raises(InputError, match="3 x 8 places in squares of 4"):
+    with pytest.raises(InputError, match="3 x 8 positions in squares of 4"):
         loud(CONFIG)(torch.randn(1, 3, 12, 32))
 
 

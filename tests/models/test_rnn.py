@@ -70,9 +70,9 @@ def test_alignment_comes_before_the_word_is_read() -> None:
     queries: list[Tensor] = []
     weights: list[Tensor] = []
 
-    def watch(module: nn.Module, inputs: tuple[Tensor, Keys], out: tuple[Tensor, Tensor]) -> None:
+    def watch(module: AdditiveAttention, inputs: tuple[Tensor, Keys], out: Tensor) -> None:
         queries.append(inputs[0])
-        weights.append(out[1])
+        weights.append(module.weights(*inputs))
 
     model.attention.register_forward_hook(watch)
 
@@ -117,7 +117,8 @@ def test_additive_attention_by_loops() -> None:
     attention = AdditiveAttention(N, E, A)
     query, states = torch.randn(B, N), torch.randn(B, S, E)
     valid = torch.arange(S) < torch.tensor([[6], [4], [1]])
-    context, weights = attention(query, attention.keys(states, valid))
+    keys = attention.keys(states, valid)
+    context, weights = attention(query, keys), attention.weights(query, keys)[:, 0, 0]
     for b in range(B):
         scores = torch.stack(
             [

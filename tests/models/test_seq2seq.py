@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.core.mask import Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
@@ -23,7 +23,7 @@ BOS = 2
 def config(order: str = "post", places: str = "sinusoidal", **more: object) -> Seq2SeqConfig:
     attention = AttentionConfig(n_heads=4, kv_heads=2)
     block = BlockConfig(attention=attention, d_ff=24, order=order)
-    embed = EmbedConfig(vocab_size=V, places=PlacesConfig(kind=places, size=12))
+    embed = EmbedConfig(vocab_size=V, position_embeddings=places, context_length=12)
     return Seq2SeqConfig(
         d_model=C,
         source=embed,
@@ -88,7 +88,7 @@ def test_padding_may_be_longer_than_there_are_places() -> None:
     model, source, target = loud("pre", "learned"), sentences(12), sentences(12)
     (x, x_segments), (y, y_segments) = packed(source, 30), packed(target, 40)
     close(model(x, y, x_segments, y_segments)[0, :12], model(source[0][None], target[0][None])[0])
-    with pytest.raises(InputError, match="13 tokens, but the model has 12 places"):
+    with pytest.raises(InputError, match="13 tokens, but the model has 12 positions"):
         model.encode(sentences(13)[0][None])
 
 

@@ -65,7 +65,9 @@ def test_without_places_the_order_of_patches_says_nothing(model: ViT) -> None:
     pixels = torch.randn(2, 3, 12, 12)
     turned = pixels.roll(4, dims=-1)  # every row of patches starts one later
     assert not torch.allclose(model(pixels), model(turned), atol=1e-3)
-    if model.position_embeddings.table is not None and not len(model.patches.stem):  # convolutions see beyond their patch
+    if model.position_embeddings.table is not None and not len(
+        model.patches.stem
+    ):  # convolutions see beyond their patch
         nn.init.zeros_(model.position_embeddings.table.weight[-9:].detach())
         close(model(pixels), model(turned))
 

@@ -1,5 +1,7 @@
 """Attention in windows: its laws, and Hugging Face's layer."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,10 +19,14 @@ C, H = 12, 3
 CONFIG = BlockConfig(attention=AttentionConfig(n_heads=H), d_ff=20, order="pre", activation="gelu")
 
 
-def block(side: int, shift: int = 0) -> WindowBlock:
-    made = WindowBlock(C, CONFIG, side=side, shift=shift).eval()
+def block(side: int, kind: str = "windows") -> WindowBlock:
+    made = WindowBlock(C, replace(CONFIG, kind=kind, window=side)).eval()
     loud(made)
     return made
+
+
+def on(grid: tuple[int, int]) -> Context:
+    return Context(mask=EVERYONE, memory_mask=None, grid=grid)
 
 
 def test_a_window_that_is_the_whole_picture_is_full_attention() -> None:
@@ -28,7 +34,7 @@ def test_a_window_that_is_the_whole_picture_is_full_attention() -> None:
     nn.init.zeros_(windows.offsets.weight)
     plain.load_state_dict({key: value for key, value in windows.state_dict().items() if key != "offsets.weight"})
     x = torch.randn(2, 16, C)
-    close(windows(x, (4, 4)), plain(x, Context(mask=EVERYONE))[0])
+    close(windows(x, on((4, 4)))[0], plain(x, on((4, 4)))[0])
 
 
 def test_folding_is_undone() -> None:
@@ -43,7 +49,7 @@ def test_folding_is_undone() -> None:
 def seen(windows: WindowBlock, row: int, column: int) -> Tensor:
     """Which places of a grid of 6 x 9 the output at one place depends on."""
     x = torch.randn(1, 54, C, requires_grad=True)
-    windows(x, (6, 9))[0, row * 9 + column].sum().backward()
+    windows(x, on((6, 9)))[0][0, row * 9 + column].sum().backward()
     return x.grad[0].abs().sum(-1).reshape(6, 9) > 0
 
 
@@ -59,7 +65,7 @@ def test_a_place_sees_its_window_and_no_further() -> None:
 
 
 def test_a_shift_passes_on_but_not_over_the_edge() -> None:
-    windows = block(3, shift=1)
+    windows = block(3, "shifted_windows")
     assert torch.equal(seen(windows, 3, 3), rectangle(1, 1, 4, 4))
     assert torch.equal(seen(windows, 5, 8), rectangle(4, 7, 6, 9))
     assert torch.equal(seen(windows, 0, 0), rectangle(0, 0, 1, 1))
@@ -67,18 +73,16 @@ def test_a_shift_passes_on_but_not_over_the_edge() -> None:
 
 
 def test_a_batch_is_its_pictures() -> None:
-    windows, x = block(3, shift=2), torch.randn(3, 54, C)
-    close(windows(x, (6, 9)), torch.cat([windows(one[None], (6, 9)) for one in x]))
+    windows, x = block(3, "shifted_windows"), torch.randn(3, 54, C)
+    close(windows(x, on((6, 9)))[0], torch.cat([windows(one[None], on((6, 9)))[0] for one in x]))
 
 
-@pytest.mark.parametrize("shift", [0, 2])
-def test_hugging_face_s_layer(shift: int) -> None:
+@pytest.mark.parametrize(("kind", "shift"), [("windows", 0), ("shifted_windows", 2)])
+def test_hugging_face_s_layer(kind: str, shift: int) -> None:
     config = SwinConfig(window_size=4, mlp_ratio=2.0, hidden_act="gelu")
     theirs = SwinLayer(config, C, (8, 12), H, drop_path_rate=0.0, shift_size=shift).eval()
     loud(theirs)
-    ours = WindowBlock(
-        C, BlockConfig(attention=CONFIG.attention, d_ff=24, order="pre", activation="gelu"), side=4, shift=shift
-    ).eval()
+    ours = WindowBlock(C, replace(CONFIG, kind=kind, window=4, d_ff=24)).eval()
     names = {
         "attention.q_proj": "self_attention.query",
         "attention.k_proj": "self_attention.key",
@@ -97,11 +101,12 @@ def test_hugging_face_s_layer(shift: int) -> None:
     ours.load_state_dict(weights)
     x = torch.randn(2, 96, C)
     out = theirs(x, (8, 12))
-    close(ours(x, (8, 12)), out[0] if isinstance(out, tuple) else out)
+    close(ours(x, on((8, 12)))[0], out[0] if isinstance(out, tuple) else out)
 
 
 def test_what_windows_cannot_be() -> None:
-    with pytest.raises(InputError, match="windows of 3 shifted by 3"):
-        WindowBlock(C, CONFIG, side=3, shift=3)
-    with pytest.raises(InputError, match="6 x 8 places in windows of 3"):
-        block(3)(torch.randn(1, 48, C), (6, 8))
+    for window in (None, 0):
+        with pytest.raises(InputError, match="a block of shifted_windows without its size"):
+            WindowBlock(C, replace(CONFIG, kind="shifted_windows", window=window))
+    with pytest.raises(InputError, match="6 x 8 patches in windows of 3"):
+        block(3)(torch.randn(1, 48, C), on((6, 8)))
