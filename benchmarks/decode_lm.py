@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
-from heedful.apply.inference import WEIGHTS, for_inference, draft_model
+from heedful.apply.inference import WEIGHTS, draft_model, for_inference
 from heedful.decode.continuous import Batch
 from heedful.exchange.hf import gpt2
 from heedful.exchange.hf.rules import to_ours

@@ -92,8 +92,8 @@ def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Te
 
 
 class Queries(NamedTuple):
-    """What looks, and where each query stands (None where nobody asks); `gate` is how much of each channel that it finds
-    is let through (None: all)."""
+    """What looks, and where each query stands (None where nobody asks). `gate` is how much of each channel of what is
+    found is let through (None: all)."""
 
     query: Float[Tensor, "R H T D"]
     positions: Int[Tensor, "r T"] | None = None
@@ -233,7 +233,7 @@ class Attention(nn.Module):
         the mask tells no query from another and there is no bias.
         """
         R, _, T, _ = queries.query.shape
-        if R > len(kv.key):
+        if len(kv.key) < R:
             queries = queries.shared(len(kv.key))
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:

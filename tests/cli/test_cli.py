@@ -161,7 +161,12 @@ def test_a_decoder_alone_by_the_same_commands(data, tmp_path, capsys):
 @pytest.fixture(scope="module")
 def text(data):
     (data / "book.txt").write_text("".join(f"{a} {b} {c}.\n" for a in WORDS for b in WORDS for c in WORDS))
-    small = ["--set=model.d_model=16", "--set=model.n_layers=1", "--set=model.context_length=32", "--set=data.tokenizer=chars"]
+    small = [
+        "--set=model.d_model=16",
+        "--set=model.n_layers=1",
+        "--set=model.context_length=32",
+        "--set=data.tokenizer=chars",
+    ]
     words = ["train", "generate", "--data", data / "book.txt", "--out", data / "text", *small, "--set=train.steps=2"]
     assert heed(*words) == 0
     return data / "text"
@@ -240,7 +245,13 @@ def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
 def filler(data):
     rows = [json.dumps({"text": f"{a} {b} {c} ."}) + "\n" for a in WORDS for b in WORDS for c in WORDS]
     (data / "rows.jsonl").write_text("".join(rows))
-    size = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1, "model.context_length": 32, "data.vocab_size": 300}
+    size = {
+        "model.d_model": 16,
+        "model.n_heads": 2,
+        "model.n_layers": 1,
+        "model.context_length": 32,
+        "data.vocab_size": 300,
+    }
     small = [f"--set={key}={value}" for key, value in size.items()]
     words = ["train", "fill", "--data", data / "rows.jsonl", "--out", data / "fill", *small, "--set=train.steps=2"]
     assert heed(*words) == 0

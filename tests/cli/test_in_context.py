@@ -33,7 +33,12 @@ def data(tmp_path_factory):
 def run(data):
     text = data / "book.txt"
     text.write_text("".join(f"{row['input']} {row['answer']}\n" for row in ROWS * 4))
-    small = ["--set=model.d_model=16", "--set=model.n_layers=1", "--set=model.context_length=64", "--set=data.tokenizer=chars"]
+    small = [
+        "--set=model.d_model=16",
+        "--set=model.n_layers=1",
+        "--set=model.context_length=64",
+        "--set=data.tokenizer=chars",
+    ]
     assert heed("train", "generate", "--data", text, "--out", data / "run", *small, "--set=train.steps=2") == 0
     return data / "run"
 

@@ -180,15 +180,15 @@ def test_the_order_of_key_value_pairs_does_not_matter() -> None:
     attention, x, memory = layer(kv_heads=2), torch.randn(B, T, 12), torch.randn(B, S, 12)
     order = torch.randperm(S)
     close(
-        attention(x, attention.keys_values(memory), mask=EVERYONE),
-        attention(x, attention.keys_values(memory[:, order]), mask=EVERYONE),
+        attention(attention.queries(x), attention.keys_values(memory), mask=EVERYONE),
+        attention(attention.queries(x), attention.keys_values(memory[:, order]), mask=EVERYONE),
     )
 
 
 def test_self_attention_is_permutation_equivariant() -> None:
     attention, x, order = layer(), torch.randn(B, T, 12), torch.randperm(T)
-    out = attention(x, attention.keys_values(x), mask=EVERYONE)
-    shuffled = attention(x[:, order], attention.keys_values(x[:, order]), mask=EVERYONE)
+    out = attention(attention.queries(x), attention.keys_values(x), mask=EVERYONE)
+    shuffled = attention(attention.queries(x[:, order]), attention.keys_values(x[:, order]), mask=EVERYONE)
     close(shuffled, out[:, order])
 
 
@@ -213,7 +213,7 @@ def test_the_layer_head_by_head(options: dict) -> None:
     joined = torch.cat(heads, -1)
     if attention.gate is not None:
         joined = joined / (1 + (-attention.gate(x)).exp())
-    close(attention(x, attention.keys_values(memory), mask=EVERYONE), attention.out(joined))
+    close(attention(attention.queries(x), attention.keys_values(memory), mask=EVERYONE), attention.out(joined))
     assert (attention.query.bias is None) == (options.get("bias") is False)
 
 
@@ -223,15 +223,22 @@ def test_the_mask_and_the_bias_reach_the_heads() -> None:
     mask = make_mask("several", T, T)
     q = attention.query(x).view(B, T, H, 3).transpose(1, 2)
     heads = attend(q, kv.key, kv.value, mask=mask, bias=bias, scale=3**-0.5)
-    close(attention(x, kv, mask=mask, bias=bias), attention.out(heads.transpose(1, 2).reshape(B, T, 12)))
+    close(
+        attention(attention.queries(x), kv, mask=mask, bias=bias),
+        attention.out(heads.transpose(1, 2).reshape(B, T, 12)),
+    )
 
 
 def test_weights_are_dropped_in_training_only() -> None:
     attention, x = layer(dropout=0.5), torch.randn(B, T, 12)
     kv = attention.keys_values(x)
-    assert torch.equal(attention(x, kv, mask=EVERYONE), attention(x, kv, mask=EVERYONE))
+    assert torch.equal(
+        attention(attention.queries(x), kv, mask=EVERYONE), attention(attention.queries(x), kv, mask=EVERYONE)
+    )
     attention.train()
-    assert not torch.equal(attention(x, kv, mask=EVERYONE), attention(x, kv, mask=EVERYONE))
+    assert not torch.equal(
+        attention(attention.queries(x), kv, mask=EVERYONE), attention(attention.queries(x), kv, mask=EVERYONE)
+    )
 
 
 def test_widths_that_do_not_divide_are_refused() -> None:

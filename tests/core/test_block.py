@@ -72,10 +72,12 @@ def test_a_block_is_attention_then_memory_then_mlp(cross: bool) -> None:
     block, x, memory = loud(Block(C, config("post", cross=cross))), torch.randn(B, T, C), torch.randn(B, S, C)
     mask, memory_mask = Mask(causal=True), Mask(valid=torch.arange(S) < torch.tensor([[5], [2], [3]]))
     out, cache = block(x, Context(mask=mask, memory=memory, memory_mask=memory_mask))
-    y = x + block.self_attention(x, block.self_attention.keys_values(x), mask=mask)
+    y = x + block.self_attention(block.self_attention.queries(x), block.self_attention.keys_values(x), mask=mask)
     y = normed(block.self_residual.out_norm, y)
     if cross:
-        y = y + block.cross_attention(y, block.cross_attention.keys_values(memory), mask=memory_mask)
+        y = y + block.cross_attention(
+            block.cross_attention.queries(y), block.cross_attention.keys_values(memory), mask=memory_mask
+        )
         y = normed(block.cross_residual.out_norm, y)
     y = normed(block.mlp_residual.out_norm, y + block.mlp(y))
     torch.testing.assert_close(out, y, rtol=1e-5, atol=1e-5)

@@ -7,7 +7,7 @@ from torch import Tensor
 from heedful.core.attention import KV, AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.cache import BlockCache, Past
-from heedful.core.mask import Mask
+from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 
 B, T, S, C, H = 3, 7, 5, 16, 4
@@ -56,7 +56,7 @@ def test_cached_is_full(scheme: str, per_row: bool) -> None:
         assert nothing is None
         for chunks in CHUNKS:
             for size in (None, T + 4):
-                caches, out, start = stack.start(Context(mask=Mask(), memory=memory), size), [], 0
+                caches, out, start = stack.start(Context(mask=Mask(), memory=memory, memory_mask=None), size), [], 0
                 for chunk in chunks:
                     end = start + chunk
                     context = Context(
@@ -76,15 +76,21 @@ def test_pick_commutes_with_step(scheme: str, size: int | None) -> None:
     for per_row, chosen in ((False, [2, 0, 0, 1]), (True, [1]), (True, [2, 1, 0, 2])):
         positions, rows = positions_for(scheme, per_row), torch.tensor(chosen)
         with torch.no_grad():
-            caches = stack.start(Context(mask=Mask(), memory=memory), size)
-            _, caches = stack(x[:, :3], Context(mask=Mask(causal=True), positions=part(positions, 0, 3)), caches)
+            caches = stack.start(Context(mask=Mask(), memory=memory, memory_mask=EVERYONE), size)
+            _, caches = stack(
+                x[:, :3], Context(mask=Mask(causal=True), memory_mask=EVERYONE, positions=part(positions, 0, 3)), caches
+            )
             picked = tuple(cache.pick(rows, rows) for cache in caches)
             for t in range(3, T, 2):
                 now = slice(t, t + 2)
                 at = part(positions, t, t + 2)
                 at_rows = at[rows] if at is not None and len(at) == B else at
-                all_rows, caches = stack(x[:, now], Context(mask=Mask(causal=True), positions=at), caches)
-                these, picked = stack(x[rows, now], Context(mask=Mask(causal=True), positions=at_rows), picked)
+                all_rows, caches = stack(
+                    x[:, now], Context(mask=Mask(causal=True), memory_mask=EVERYONE, positions=at), caches
+                )
+                these, picked = stack(
+                    x[rows, now], Context(mask=Mask(causal=True), memory_mask=EVERYONE, positions=at_rows), picked
+                )
                 torch.testing.assert_close(these, all_rows[rows], rtol=1e-5, atol=1e-5)
 
 

@@ -69,7 +69,7 @@ def test_rotary_turns_keys_and_queries_but_no_values() -> None:
     torch.testing.assert_close(kv.value, v)
     heads = (rotary.rotate(q, at) @ kv.key.mT / 6**0.5).softmax(-1) @ v
     expected = attention.out(heads.transpose(1, 2).reshape(B, T, 12))
-    torch.testing.assert_close(attention(x, kv, mask=EVERYONE, positions=at), expected)
+    torch.testing.assert_close(attention(attention.queries(x, at), kv, mask=EVERYONE), expected)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_shaw_adds_a_key_of_the_distance() -> None:
     far = attention.position.table.weight[at[0][None, :] - at[0][:, None] + 3]  # (T, S, D)
     scores = torch.einsum("bhtd,bhtsd->bhts", q, k[:, :, None] + far) * 0.7
     expected = attention.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, 12))
-    torch.testing.assert_close(attention(x, attention.keys_values(x, at), mask=EVERYONE, positions=at), expected)
+    torch.testing.assert_close(
+        attention(attention.queries(x, at), attention.keys_values(x, at), mask=EVERYONE), expected
+    )
 
 
 def test_added_enters_queries_and_keys_but_no_values() -> None:
@@ -154,9 +156,9 @@ def test_added_enters_queries_and_keys_but_no_values() -> None:
     added.load_state_dict(plain.state_dict())
     x, memory, x_at, memory_at = (torch.randn(B, n, 12) for n in (T, S, T, S))
     kv = plain.keys_values(memory + memory_at)._replace(value=plain.keys_values(memory).value)
-    expected = plain(x + x_at, kv, mask=EVERYONE)
+    expected = plain(plain.queries(x + x_at), kv, mask=EVERYONE)
     kv = added.keys_values(memory, position_embeddings=memory_at)
-    out = added(x, kv, mask=EVERYONE, position_embeddings=x_at)
+    out = added(added.queries(x, position_embeddings=x_at), kv, mask=EVERYONE)
     torch.testing.assert_close(out, expected)
 
 
@@ -165,9 +167,9 @@ def test_a_bias_of_the_layer_joins_one_from_outside() -> None:
     plain = Attention(12, AttentionConfig(n_heads=2))
     plain.load_state_dict(attention.state_dict())
     x, at, bias = torch.randn(B, T, 12), places([0, 1, 2, 3]), torch.randn(B, 1, T, T)
-    out = attention(x, attention.keys_values(x, at), mask=EVERYONE, positions=at, bias=bias)
+    out = attention(attention.queries(x, at), attention.keys_values(x, at), mask=EVERYONE, bias=bias)
     both = bias + Alibi(2).bias(None, at, at)
-    torch.testing.assert_close(out, plain(x, plain.keys_values(x), mask=EVERYONE, bias=both))
+    torch.testing.assert_close(out, plain(plain.queries(x), plain.keys_values(x), mask=EVERYONE, bias=both))
 
 
 @pytest.mark.parametrize("kind", ["none", "added", "rotary", "alibi", "buckets", "shaw"])
@@ -188,7 +190,7 @@ def test_a_scheme_that_is_told_nothing_says_so(kind: str) -> None:
     attention = Attention(12, AttentionConfig(n_heads=2, position=PositionConfig(kind=kind)))
     x = torch.randn(B, T, 12)
     with pytest.raises(ValueError, match=r"needs (the )?positions"):
-        attention(x, attention.keys_values(x), mask=EVERYONE)
+        attention(attention.queries(x), attention.keys_values(x), mask=EVERYONE)
 
 
 def test_what_depends_on_queries_cannot_be_shared() -> None:

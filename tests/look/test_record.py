@@ -90,7 +90,7 @@ def layer(position: str, mask: Mask) -> tuple[nn.Module, Callable[[], Tensor]]:
         nn.init.normal_(weight, std=0.4)
     x, places = torch.randn(B, S, 16), torch.arange(S)[None]
     attention = model["one"]
-    return model, lambda: attention(x, attention.keys_values(x, places), mask=mask, positions=places)
+    return model, lambda: attention(attention.queries(x, places), attention.keys_values(x, places), mask=mask)
 
 
 BLIND = torch.ones(S, S, dtype=torch.bool).index_fill(0, torch.tensor([2]), False)  # query 2 sees nobody

@@ -254,7 +254,7 @@ def sandwich(config: Any) -> Any:
         (lambda config: attending(config, gate=True), "gated attention"),
         (lambda config: attending(config, position=PositionConfig(kind="rotary")), "several position schemes at once"),
         (
-            lambda config: attending(elsewhere(config, NOWHERE), position=PositionConfig(kind="shaw")),
+            lambda config: attending(without_positions(config), position=PositionConfig(kind="shaw")),
             "the position scheme 'shaw'",
         ),
         (lambda config: replace(config, source=replace(config.source, types=2)), "types of tokens"),

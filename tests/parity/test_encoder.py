@@ -299,7 +299,9 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
     with pytest.raises(InputError, match="type_vocab_size is 0"):
         bert.config_from_hf(BERT.to_dict() | {"type_vocab_size": 0}, ())
     with pytest.raises(InputError, match=r"RoBERTa has no words for model\.nsp_head = True"):
-        roberta.config_to_hf(encoder_config(ENCODERS["roberta-base"], pooler=True, nsp_head=True), pad=1, start=0, end=2)
+        roberta.config_to_hf(
+            encoder_config(ENCODERS["roberta-base"], pooler=True, nsp_head=True), pad=1, start=0, end=2
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])
@@ -309,9 +311,9 @@ def test_presets_have_as_many_numbers_there(name: str) -> None:
     family = roberta if row.style == "roberta" else bert
     numbers = {"pad": 1, "start": 0, "end": 2} if family is roberta else {"pad": 0}
     wordy, pooled = (RobertaForMaskedLM, RobertaModel) if family is roberta else (BertForMaskedLM, BertModel)
-    kinds = {wordy: {}, pooled: {"words": False, "pooler": True}}
+    kinds = {wordy: {}, pooled: {"mlm_head": False, "pooler": True}}
     if family is bert:
-        kinds[BertForPreTraining] = {"pooler": True, "pairs": True}
+        kinds[BertForPreTraining] = {"pooler": True, "nsp_head": True}
     for kind, heads in kinds.items():
         config = encoder_config(row, **heads)
         with torch.device("meta"):

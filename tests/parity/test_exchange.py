@@ -501,7 +501,9 @@ def test_language_models_of_ours_load_there(tmp_path: Path, kind: Kind, style: s
         assert again.generate([text], tokens=12, temperature=0.0)[0][0][:3] == made[:3]
 
 
-ROW = TransformerSize(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu")
+ROW = TransformerSize(
+    d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu"
+)
 
 
 def like_marian(size: int) -> Any:

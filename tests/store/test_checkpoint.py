@@ -642,7 +642,9 @@ def test_every_damage_to_a_model_folder_is_seen(
 
 def test_an_older_format_is_brought_up_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_model(tmp_path, CONFIG | {"format": 5}, weights(1), SMALL)
-    with pytest.raises(InputError, match=f"written in format 5, this heedful reads up to {migrations.FORMAT}") as caught:
+    with pytest.raises(
+        InputError, match=f"written in format 5, this heedful reads up to {migrations.FORMAT}"
+    ) as caught:
         read_model(tmp_path)
     assert caught.value.fix == "pip install -U heedful"
     renames = migrations.Migration(lambda config: config, {"embed": "table"})

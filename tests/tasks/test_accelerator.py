@@ -162,7 +162,9 @@ CASES = {
     "gpt": Case("generate", "gpt-nano", TINY, DOCUMENTS, said, CHARS),
     "llama": Case("generate", "llama-nano", TINY | {"d_ff": 32}, DOCUMENTS, said, CHARS | {"across": False}),
     "spans": Case("denoise", "t5-small", BOTH | {"head_dim": 8}, DOCUMENTS, denoised, BPE | {"objective": "spans"}),
-    "infill": Case("denoise", "bart-base", BOTH | {"context_length": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}),
+    "infill": Case(
+        "denoise", "bart-base", BOTH | {"context_length": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}
+    ),
     "fill": Case("fill", "modern-tiny", TINY, DOCUMENTS, embedded, BPE),
     "pairs": Case("fill", "encoder-tiny", TINY, DOCUMENTS, embedded, BPE | {"pairs": "next"}),
     "label": Case("classify", "gpt-nano", TINY, labelled("label"), named, CHARS),

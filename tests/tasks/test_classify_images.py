@@ -9,13 +9,13 @@ from PIL import Image
 
 import heedful
 from heedful import cli
-from heedful.models.patches import interpolated_positions
 from heedful.data.images.augment import Augment
 from heedful.data.images.files import Preparation, read_image
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import make_model
+from heedful.models.patches import interpolated_positions
 from heedful.run.recipe import override
 from heedful.run.train import Finished, Trained
 from heedful.tasks.classify_images.look import draw_picture, look_at_picture

@@ -222,7 +222,11 @@ def test_a_denoiser_may_start_from_a_denoiser(run, tmp_path):
 
 def test_only_a_translator_is_a_start_for_one(tmp_path):
     text = Documents(TEXTS[:20], TEXTS[20:30], {}, "made", (), ())
-    plan = {"task": "generate", "model": {"d_model": 16, "n_layers": 1, "context_length": 16}, "data": {"tokenizer": "chars"}}
+    plan = {
+        "task": "generate",
+        "model": {"d_model": 16, "n_layers": 1, "context_length": 16},
+        "data": {"tokenizer": "chars"},
+    }
     gpt = build(plan | {"train": {"steps": 1, "tokens": 64}}, where="test")
     for _ in train(gpt, tmp_path / "gpt", corpus=text):
         pass

@@ -30,7 +30,10 @@ TEXTS = [f"{source} > {target}\n" for source, target in zip(PAIRS.source, PAIRS.
 CORPUS = Documents(TEXTS[:130], TEXTS[130:], {"test": TEXTS[:10]}, "made", (), ())
 MODELS = {
     "gpt": {"preset": "gpt-nano", "model": {"d_model": 32, "n_heads": 2, "n_layers": 2, "context_length": 24}},
-    "llama": {"preset": "llama-nano", "model": {"d_model": 32, "n_heads": 4, "n_layers": 2, "context_length": 24, "d_ff": 64}},
+    "llama": {
+        "preset": "llama-nano",
+        "model": {"d_model": 32, "n_heads": 4, "n_layers": 2, "context_length": 24, "d_ff": 64},
+    },
 }
 
 

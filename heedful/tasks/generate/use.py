@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.apply.inference import for_inference, draft_model
+from heedful.apply.inference import draft_model, for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.frame import Frame

@@ -52,7 +52,11 @@ class BodyJob(Job[R, E]):
             config = make(row, vocab_size=self.tokenizer.size)
         self.fingerprint = fingerprint(map(repr, self.corpus.train))
         self.tokenizer_hash = self.tokenizer.fingerprint
-        return replace(config, mlm_head=False, nsp_head=False, pooler=pooler) if isinstance(config, EncoderConfig) else config
+        return (
+            replace(config, mlm_head=False, nsp_head=False, pooler=pooler)
+            if isinstance(config, EncoderConfig)
+            else config
+        )
 
     def read_encoder(self, texts: Iterable[str]) -> EncoderConfig:
         """The same of a task whose presets and starts are encoders."""
