@@ -208,17 +208,15 @@ class Attention(nn.Module):
         """What the queries made from `x` gather from `kv`.
 
         Rows of `x` that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where the
-        mask tells no query from another and there is no bias. Raises ValueError where they cannot.
+        mask tells no query from another and there is no bias.
         """
         if len(x) > len(kv.key):
-            if len(x) % len(kv.key) or bias is not None or mask.tells_queries_apart:
-                raise ValueError(f"{len(x)} rows cannot share {len(kv.key)} rows of keys")
             positions, position_embeddings = (
                 None if told is None else told.expand(len(x), *told.shape[1:]).reshape(len(kv.key), -1, *told.shape[2:])
                 for told in (positions, position_embeddings)
             )
             asked = x.reshape(len(kv.key), -1, x.shape[2])
-            out = self(asked, kv, mask=mask, positions=positions, position_embeddings=position_embeddings)
+            out = self(asked, kv, mask=mask, positions=positions, position_embeddings=position_embeddings, bias=bias)
             return out.view_as(x)
         q = self.position.rotate(self._split(self.query(self.position.enter(x, position_embeddings))), positions)
         own = self.position.bias(q, positions, kv.positions)

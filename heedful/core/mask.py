@@ -57,11 +57,6 @@ class Mask:
         positions = None if queries is None or keys is None else (queries, keys)
         return replace(self, window=window, positions=positions)
 
-    @property
-    def tells_queries_apart(self) -> bool:
-        """Whether the queries of a row may differ in what they see."""
-        return self.causal or any(other is not None for other in (self.window, self.segments, self.allowed))
-
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
         square scores qualify."""

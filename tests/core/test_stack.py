@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.core.attention import Attention, AttentionConfig
+from heedful.core.attention import AttentionConfig
 from heedful.core.block import BLOCKS, Block, BlockConfig, Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.config import from_json, to_json
@@ -178,36 +178,28 @@ def test_blocks_leave_losses_where_they_are_asked_for() -> None:
 @pytest.mark.parametrize("T", [1, 3])
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("kind", SCHEMES)
-def test_rows_that_share_keys_are_as_if_each_had_them(kind: str, each: bool, T: int) -> None:
+def test_rows_that_share_a_memory_are_as_if_each_had_its_own(kind: str, each: bool, T: int) -> None:
     """As the hypotheses of a beam share a source."""
     beams = 4
-    position = PositionConfig(kind=kind, buckets=8, furthest=6)  # type: ignore[arg-type]
-    attention = loud(Attention(C, AttentionConfig(n_heads=H, kv_heads=2, gate=True, position=position)))
+    cross = AttentionConfig(n_heads=H, kv_heads=2, gate=True, position=config(kind).attention.position)
+    block = loud(Block(C, config(cross=cross)))
     x, memory, rows = torch.randn(beams * B, T, C), torch.randn(B, S, C), beams * B if each else 1
-    mask = Mask(valid=torch.arange(S) < torch.tensor([[5], [3], [1]]))
-    assert mask.valid is not None
-    repeated = Mask(valid=mask.valid.repeat_interleave(beams, 0))
-    positions = torch.randint(0, 9, (rows, T))
-    embeddings = torch.randn(rows, T, C) if kind == "added" else None
-    where = torch.randn(1, S, C) if kind == "added" else None
-    kv = attention.keys_values(memory, torch.arange(S)[None], where)
-    own = attention.keys_values(memory.repeat_interleave(beams, 0), torch.arange(S)[None], where)
-    close(
-        attention(x, kv, mask=mask, positions=positions, position_embeddings=embeddings),
-        attention(x, own, mask=repeated, positions=positions, position_embeddings=embeddings),
+    valid = torch.arange(S) < torch.tensor([[5], [3], [1]])
+    shared = Context(
+        mask=EVERYONE,
+        memory_mask=Mask(valid=valid),
+        positions=torch.randint(0, 9, (rows, T)),
+        position_embeddings=torch.randn(rows, T, C) if kind == "added" else None,
+        memory=memory,
+        memory_positions=torch.arange(S)[None],
+        memory_position_embeddings=torch.randn(1, S, C) if kind == "added" else None,
     )
-
-
-def test_rows_that_cannot_share_keys() -> None:
-    attention, memory = Attention(C, AttentionConfig(n_heads=H)), torch.randn(2, S, C)
-    kv = attention.keys_values(memory)
-    with pytest.raises(ValueError, match="5 rows cannot share 2 rows of keys"):
-        attention(torch.randn(5, 2, C), kv, mask=EVERYONE)
-    for mask in (Mask(causal=True), Mask(window=2), Mask(allowed=torch.ones(2, S, dtype=torch.bool))):
-        with pytest.raises(ValueError, match="4 rows cannot share 2 rows of keys"):
-            attention(torch.randn(4, 2, C), kv, mask=mask)
-    with pytest.raises(ValueError, match="4 rows cannot share 2 rows of keys"):
-        attention(torch.randn(4, 1, C), kv, mask=EVERYONE, bias=torch.randn(1, H, 1, S))
+    own = replace(
+        shared,
+        memory_mask=Mask(valid=valid.repeat_interleave(beams, 0)),
+        memory=memory.repeat_interleave(beams, 0),
+    )
+    close(block(x, shared)[0], block(x, own)[0])
 
 
 def test_a_memory_comes_with_its_mask() -> None:
