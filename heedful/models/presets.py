@@ -21,7 +21,7 @@ from heedful.models.seq2seq import Seq2SeqConfig
 # How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
 # `heedful.core.position`.
 Embedded = Literal["none", "sinusoidal", "learned", "binary"]
-Positions = Embedded | Literal["rotary", "alibi", "buckets", "shaw"]
+Positions = Literal[Embedded, "rotary", "alibi", "buckets", "shaw"]
 EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
 
 Style = Literal["marian", "bart", "t5", "t5-v1.1"]
