@@ -10,7 +10,7 @@ from heedful.tasks.shared.sections import TokenizedData, TokenTrain
 
 
 class AnswerSection(Section):
-    longest: int = Field(30, ge=1, description="tokens of an answer")
+    longest: int = Field(30, ge=1, description="at most so many tokens in an answer")
 
 
 class AnswerRecipe(Recipe):
@@ -18,7 +18,7 @@ class AnswerRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["answer"] = "answer"
-    preset: str = Field("encoder-small", description="the size of the model")
+    preset: str = "encoder-small"
     data: TokenizedData = TokenizedData()
     train: TokenTrain = TokenTrain()
     answer: AnswerSection = AnswerSection()

@@ -10,12 +10,12 @@ from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
 
 
 class ClassifySection(Section):
-    symmetric: bool = Field(False, description="pairs have no order, and are read in both")
+    symmetric: bool = Field(False, description="the texts of a pair have no order, and are read in both")
     auxiliary: float | None = Field(
         None,
         ge=0,
-        description="weight of predicting the texts too, beside their answers; null: 0.5 of a language model, and none "
-        "of an encoder, which cannot",
+        description="weight of the loss of predicting the texts too; null: 0.5 for a language model, none for an "
+        "encoder, which cannot",
     )
 
 
@@ -24,7 +24,7 @@ class ClassifyRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
 
     task: Literal["classify"] = "classify"
-    preset: str = Field("gpt-mini", description="the size of the model")
+    preset: str = "gpt-mini"
     data: TokenizedData = TokenizedData()
     train: SmoothedTrain = SmoothedTrain()
     classify: ClassifySection = ClassifySection()

@@ -10,8 +10,10 @@ from heedful.tasks.shared.sections import ImagesSection
 
 
 class LabelledImagesSection(ImagesSection):
-    mixup: float = Field(0.0, ge=0, description="pictures are sums of two, their shares drawn from Beta(mixup, mixup)")
-    mirrored: bool = Field(False, description="to say what one shows, also look at its mirror image")
+    mixup: float = Field(
+        0.0, ge=0, description="mix pictures in pairs, with shares drawn from Beta(mixup, mixup); 0: do not"
+    )
+    mirrored: bool = Field(False, description="in use, average over a picture and its mirror image")
 
 
 class ImageLabelTrain(TrainSection):
@@ -23,6 +25,6 @@ class ClassifyImagesRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
 
     task: Literal["classify-images"] = "classify-images"
-    preset: str = Field("vit-nano28", description="the size of the model")
+    preset: str = "vit-nano28"
     train: ImageLabelTrain = ImageLabelTrain()
     images: LabelledImagesSection = LabelledImagesSection()

@@ -12,11 +12,11 @@ from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedD
 class NoisedData(TokenizedData):
     """Running text, and how it is made worse."""
 
-    longest: int = Field(200, ge=8, description="tokens of a passage; texts are cut into such, between sentences")
+    longest: int = Field(200, ge=8, description="tokens in a passage; texts are cut into passages between sentences")
     objective: Literal["spans", "infill"] = Field(
         "spans",
-        description="spans: hidden behind numbered marks (T5); infill: words behind masks, sentences in another order "
-        "(BART)",
+        description="spans: spans hidden behind numbered marks (T5); infill: spans behind masks, and sentences in "
+        "another order (BART)",
     )
 
 
@@ -24,7 +24,7 @@ class DenoiseRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
 
     task: Literal["denoise"] = "denoise"
-    preset: str = Field("transformer-small", description="the size of the model")
+    preset: str = "transformer-small"
     data: NoisedData = NoisedData()
     train: PackedTrain = PackedTrain()
     decode: DecodeSection = DecodeSection()

@@ -2,8 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from heedful.run.recipe import Presets, Recipe
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import ImagesSection
@@ -14,5 +12,5 @@ class DetectRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:DETECTORS")
 
     task: Literal["detect"] = "detect"
-    preset: str = Field("detr-nano", description="the size of the model")
+    preset: str = "detr-nano"
     images: ImagesSection = ImagesSection()

@@ -10,12 +10,12 @@ from heedful.tasks.shared.sections import ImagesSection
 
 
 class PaletteSection(ImagesSection):
-    colours: int | None = Field(None, ge=2, le=4096, description="that a painter has; null: 16 greys, or 512 colours")
+    colours: int | None = Field(None, ge=2, le=4096, description="size of the palette; null: 16 greys or 512 colours")
 
 
 class PaintTrain(TrainSection):
     smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
-    eval_sentences: int = Field(400, ge=1, description="how many validation pictures are measured on each time")
+    eval_sentences: int = Field(400, ge=1, description="validation pictures used in each measurement")
 
 
 class PaintRecipe(Recipe):
@@ -26,6 +26,6 @@ class PaintRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PAINTERS")
 
     task: Literal["paint"] = "paint"
-    preset: str = Field("image-gpt-nano", description="the size of the model")
+    preset: str = "image-gpt-nano"
     train: PaintTrain = PaintTrain()
     images: PaletteSection = PaletteSection()

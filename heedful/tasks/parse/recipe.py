@@ -12,7 +12,9 @@ from heedful.tasks.shared.sections import BeamSection, PackedTrain, TokenizedDat
 class TreesData(TokenizedData):
     """Where the trees are, and how their words become tokens."""
 
-    longest: int = Field(200, ge=8, description="tokens of a linearised tree; longer ones are left out of training")
+    longest: int = Field(
+        200, ge=8, description="at most so many tokens in a linearised tree; longer ones are left out of training"
+    )
 
 
 class ParseRecipe(Recipe):
@@ -20,7 +22,7 @@ class ParseRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PARSERS")
 
     task: Literal["parse"] = "parse"
-    preset: str = Field("transformer-tiny", description="the size of the model")
+    preset: str = "transformer-tiny"
     data: TreesData = TreesData()
     train: PackedTrain = PackedTrain()
     decode: BeamSection = BeamSection()

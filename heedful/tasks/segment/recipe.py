@@ -2,8 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from heedful.run.recipe import Presets, Recipe
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import ImagesSection
@@ -14,5 +12,5 @@ class SegmentRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:SEGMENTERS")
 
     task: Literal["segment"] = "segment"
-    preset: str = Field("segformer-micro", description="the size of the model")
+    preset: str = "segformer-micro"
     images: ImagesSection = ImagesSection()

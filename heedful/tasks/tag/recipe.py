@@ -2,8 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from heedful.run.recipe import Presets, Recipe
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
@@ -14,6 +12,6 @@ class TagRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["tag"] = "tag"
-    preset: str = Field("encoder-tiny", description="the size of the model")
+    preset: str = "encoder-tiny"
     data: TokenizedData = TokenizedData()
     train: SmoothedTrain = SmoothedTrain()
