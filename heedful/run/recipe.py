@@ -215,6 +215,7 @@ _FORMAT_1 = {
     "images": "size channels batch augment flip colours mixup mirrored",
     "answer": "longest",
 }
+_FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}  # fields of presets, by other names
 # Those that the first version wrote into `train`: who gives fewer has written the file by hand.
 _FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
 
@@ -232,6 +233,8 @@ def from_format_1(kind: type[Recipe], data: Any, text: str) -> Any:
         elif old and isinstance(value, dict):
             read = keys_in(kind, [name])
             kept[name] = {key: item for key, item in value.items() if key in read or key not in old}
+        elif name == "model" and isinstance(value, dict):
+            kept[name] = {_FORMAT_1_MODEL.get(key, key): item for key, item in value.items()}
         else:
             kept[name] = value
     return kept
