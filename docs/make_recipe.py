@@ -1,6 +1,6 @@
 """Writes docs/recipe.md from the classes that read recipes:
 
-python docs/make_recipe.py
+python -m docs.make_recipe
 
 What a key is for is said once, as the description of its field; what a field of `model:` is for, in MODEL below, since
 many sizes have the same ones.

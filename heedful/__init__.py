@@ -7,11 +7,12 @@ model.translate(["The small cat is sleeping."])
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from heedful.run.recipe import Recipe
     from heedful.run.train import Finished
+    from heedful.tasks.recipes import Sections
 
 __version__ = metadata.version("heedful")
 
@@ -28,7 +29,7 @@ def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> 
     return load_model(Path(run), device=device, engine=engine)
 
 
-def recipe(task: str | None = None, **sections: Any) -> "Recipe":
+def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
     5})`. docs/recipe.md lists the sections and keys of each task. Raises InputError."""
     from heedful.tasks.recipes import recipe as made

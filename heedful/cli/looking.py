@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError, MissingError
-from heedful.run.task import NoOptions
+from heedful.run.task import Embedder, NoOptions
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Device, Json, Run, say, tell, texts_given
 
@@ -87,7 +87,7 @@ def embed(
             tell(record, "\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), as_json=as_json)
 
 
-def _vectors(embedder: Any, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
+def _vectors(embedder: Embedder, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
     """From texts to vectors, and a line about each that is too long to be read as a whole."""
     from heedful.tasks.shared.embed import TextEncoder
 

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from torch import nn
+
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
+from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
@@ -13,7 +16,6 @@ from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.vit import ViT, ViTConfig
 
 # Models that read a source and write a target.
@@ -35,12 +37,12 @@ KINDS: dict[str, tuple[type, Any]] = {
 }
 
 
-def class_of_config(config: Any) -> Any:
+def class_of_config(config: object) -> Any:
     """The class of the models with such a configuration."""
     return next(model for kind, model in KINDS.values() if isinstance(config, kind))
 
 
-def make_model(config: Any) -> Any:
+def make_model(config: object) -> Any:
     """The model that a configuration describes, with weights as at the begin of a training."""
     return class_of_config(config)(config)
 
@@ -60,12 +62,12 @@ def model_from(data: dict[str, Any]) -> Any:
     return make_model(config_from(data))
 
 
-def kind_of_config(config: Any) -> str:
+def kind_of_config(config: object) -> str:
     """What `config.json` calls models with such a configuration."""
     return next(name for name, (kind, _) in KINDS.items() if isinstance(config, kind))
 
 
-def config_of(model: Any) -> dict[str, Any]:
+def config_of(model: nn.Module) -> dict[str, Any]:
     """What `model_from` makes this model from."""
     kind = next(name for name, (_, model_kind) in KINDS.items() if isinstance(model, model_kind))
     return {"kind": kind, "model": to_json(model.config)}

@@ -105,7 +105,7 @@ class Recipe(Section):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_defaults(cls, data: Any, handler: Callable[[Any], Any]) -> Any:
+    def _with_defaults(cls, data: object, handler: Callable[[object], "Recipe"]) -> "Recipe":
         if not isinstance(data, dict):
             return handler(data)
         data = {name: value for name, value in data.items() if name != "preset" or value}
@@ -123,7 +123,7 @@ class Recipe(Section):
         return made
 
 
-def validated(kind: type[R], data: Any, *, where: str) -> R:
+def validated(kind: type[R], data: object, *, where: str) -> R:
     """A recipe of a task from plain data, with errors in one line."""
     try:
         recipe = kind.model_validate(data)
@@ -220,10 +220,12 @@ _FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}
 _FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
 
 
-def from_format_1(kind: type[Recipe], data: Any, text: str) -> Any:
+def from_format_1(kind: type[Recipe], data: object, text: str) -> object:
     """The data of a recipe that an older heedful wrote into a run, without the keys that its task never read."""
-    train = data.get("train") if isinstance(data, dict) else None
-    if text.startswith(FORMAT[:26]) or not isinstance(train, dict) or not train.keys() >= _FIRST:
+    if text.startswith(FORMAT[:26]) or not isinstance(data, dict):
+        return data
+    train = data.get("train")
+    if not isinstance(train, dict) or not train.keys() >= _FIRST:
         return data
     kept: dict[str, Any] = {}
     for name, value in data.items():

@@ -91,7 +91,7 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
     return out
 
 
-def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, precision: str, ranks: int) -> None:
+def save(out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
@@ -111,7 +111,7 @@ def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, pre
     save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
 
 
-def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any], out: Path) -> Progress:
+def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:
     """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
     for a preset that has come to mean another model since."""
     facts = checkpoint.json("state.json")

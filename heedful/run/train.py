@@ -16,6 +16,7 @@ import torch
 
 from heedful.apply.compiled import compile_blocks
 from heedful.apply.inference import for_inference
+from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
@@ -88,7 +89,9 @@ class Finished:
 Event = Note | Trained | Measured | Saved | Finished
 
 
-def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
+def train(
+    task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Parts[Any] | None = None
+) -> Iterator[Event]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
@@ -111,7 +114,7 @@ def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus
         yield from _Run(task, recipe, out, corpus, job, ranks, signals).events()
 
 
-def _job(task: Task, recipe: Recipe, corpus: Any, begun: Path | None) -> Job[Any, Any]:
+def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None) -> Job[Any, Any, Any]:
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
     return task.job()(recipe, corpus, begun)
@@ -141,8 +144,8 @@ class _Run:
         task: Task,
         recipe: Recipe,
         out: Path,
-        corpus: Any,
-        job: Job[Any, Any] | None,
+        corpus: Parts[Any] | None,
+        job: Job[Any, Any, Any] | None,
         ranks: Ranks,
         signals: Signals,
     ) -> None:
@@ -339,7 +342,7 @@ class _Run:
             forget_after(self.out, self.state.step, measured=not self.progress.due)
 
 
-def _begin(recipe: Recipe, out: Path, job: Job[Any, Any], machine: dict[str, object]) -> None:
+def _begin(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
     """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
     files.write_text(out / "recipe.yaml", write(recipe))
     files.write_json(out / "environment.json", machine)
@@ -356,7 +359,9 @@ def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) 
     return choose_precision(device)
 
 
-def _state(recipe: Recipe, job: Job[Any, Any], device: torch.device, precision: Precision, *, begins: bool) -> State:
+def _state(
+    recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
+) -> State:
     plan = recipe.train
     torch.manual_seed(plan.seed)
     model = make_model(job.config)
@@ -393,7 +398,7 @@ def _write_measured(out: Path, step: int, found: Result) -> None:
         files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
-def _finish(job: Job[Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
+def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_lines(out / "metrics.jsonl")]

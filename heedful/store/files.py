@@ -121,7 +121,7 @@ def write_text(path: Path, text: str) -> str:
     return write_bytes(path, text.encode())
 
 
-def write_json(path: Path, value: Any) -> str:
+def write_json(path: Path, value: object) -> str:
     """Replace `path` by `value` as JSON (keys sorted, indented), as `write_bytes` does."""
     return write_bytes(path, json_bytes(value, where=path))
 
@@ -246,7 +246,7 @@ def read_lines(path: Path) -> list[str]:
         raise StorageError("not UTF-8: the file is damaged", where=line, fix="remove this line") from error
 
 
-def json_bytes(value: Any, *, where: Path | str) -> bytes:
+def json_bytes(value: object, *, where: Path | str) -> bytes:
     """`value` as JSON text, keys sorted and indented. Raises StorageError for NaN and infinity."""
     try:
         text = json.dumps(value, allow_nan=False, sort_keys=True, indent=2, ensure_ascii=False) + "\n"

@@ -38,7 +38,7 @@ class AnswerTask:
         return Loss(span_loss(model(*read), valid, target), len(batch.tokens))
 
 
-class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
+class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
     unit: ClassVar = "questions"
     kinds: ClassVar = "a .json or .jsonl file, or a folder of such"
     served: ClassVar = Answerer

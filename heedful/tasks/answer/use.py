@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     end: int
 
 
-class Answerer(TextModel):
+class Answerer(TextModel[TokenClassifier]):
     """A trained token classifier, whose two logits say where an answer begins and ends, and its tokenizer."""
 
     task: ClassVar = "answer"

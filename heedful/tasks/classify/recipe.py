@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, Section
+from heedful.run.recipe import Presets, Section
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
 
 class ClassifySection(Section):
@@ -19,12 +19,11 @@ class ClassifySection(Section):
     )
 
 
-class ClassifyRecipe(Recipe):
+class ClassifyRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
 
     task: Literal["classify"] = "classify"
     preset: str = "gpt-mini"
-    data: TokenizedData = TokenizedData()
     train: SmoothedTrain = SmoothedTrain()
     classify: ClassifySection = ClassifySection()

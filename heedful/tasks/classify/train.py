@@ -68,7 +68,7 @@ class ClassifyTask:
         return Loss(total, len(batch.tokens))
 
 
-class ClassifyJob(BodyJob[ClassifyRecipe, list[Example]]):
+class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
     unit: ClassVar = "examples"
     kinds: ClassVar = "a .jsonl, .tsv or .csv file, or a folder of such"
     served: ClassVar = TextClassifier

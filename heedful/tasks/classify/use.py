@@ -23,7 +23,7 @@ from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, spec_of
 READ = 8192  # tokens that are read at a time
 
 
-class TextClassifier(TextModel):
+class TextClassifier(TextModel[Classifier]):
     """A trained classifier and its tokenizer."""
 
     task: ClassVar = "classify"
@@ -36,7 +36,9 @@ class TextClassifier(TextModel):
 
     @property
     def reads(self) -> Reads:
-        return Reads(self.model.lm or self.model.encoder, self.layout.frame, self.tokenizer.encode, "either")
+        body = self.model.lm or self.model.encoder
+        assert body is not None
+        return Reads(body, self.layout.frame, self.tokenizer.encode, "either")
 
     def classify(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()

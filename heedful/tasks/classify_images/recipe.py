@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.recipe import Presets, TrainSection
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 
 
 class LabelledImagesSection(ImagesSection):
@@ -20,7 +20,7 @@ class ImageLabelTrain(TrainSection):
     smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
 
 
-class ClassifyImagesRecipe(Recipe):
+class ClassifyImagesRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
 

@@ -12,12 +12,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.core.config import to_json
-from heedful.models.patches import interpolated_positions
 from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
 from heedful.data.images.files import Preparation, Survey, survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
 from heedful.errors import InputError
+from heedful.models.patches import interpolated_positions
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from heedful.run.card import CardText, Scores
@@ -86,7 +86,7 @@ class ClassifyImagesTask:
         return total
 
 
-class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part]):
+class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     kinds: ClassVar = "a folder with a folder of pictures for each label"
     served: ClassVar = ImageClassifier
     config_kind: ClassVar = ViTConfig

@@ -46,7 +46,7 @@ def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
     return torch.tensor([numbers[label] for label in labels])
 
 
-class ImageClassifier(PictureModel):
+class ImageClassifier(PictureModel[ViT]):
     """A trained classifier of pictures."""
 
     task: ClassVar = "classify-images"
@@ -87,7 +87,7 @@ class ImageClassifier(PictureModel):
 
     @torch.inference_mode()
     def _logits(self, part: Part) -> Float[Tensor, "B K"]:
-        device, found = self.model.head.weight.device, []
+        device, found = next(self.model.parameters()).device, []
         for first in range(0, len(part), READ):
             pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
             pixels = self.spec.preparation(pictures).to(device)

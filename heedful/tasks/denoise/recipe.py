@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedData
+from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe, TokenizedData
 
 
 class NoisedData(TokenizedData):
@@ -20,7 +20,7 @@ class NoisedData(TokenizedData):
     )
 
 
-class DenoiseRecipe(Recipe):
+class DenoiseRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
 
     task: Literal["denoise"] = "denoise"

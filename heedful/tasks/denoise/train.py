@@ -47,7 +47,7 @@ class DenoiseTask:
         return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0)
 
 
-class DenoiseJob(Job[DenoiseRecipe, list[str]]):
+class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = Translator

@@ -49,7 +49,7 @@ class DetectTask:
         return set_loss(found.logits, found.boxes, targets)
 
 
-class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
+class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
     kinds: ClassVar = "a COCO .json file, a folder of such, or shapes"
     served: ClassVar = Detector
     config_kind: ClassVar = DETRConfig

@@ -58,7 +58,7 @@ def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
                 raise InputError(what, where=name, fix=f"its labels are {', '.join(known)}")
 
 
-class Detector(PictureModel):
+class Detector(PictureModel[DETR]):
     """A trained model that finds things."""
 
     task: ClassVar = "detect"

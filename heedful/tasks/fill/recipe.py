@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe, TokenizedData
 
 
 class MaskedData(TokenizedData):
@@ -18,7 +18,7 @@ class MaskedData(TokenizedData):
     )
 
 
-class FillRecipe(Recipe):
+class FillRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 

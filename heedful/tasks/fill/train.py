@@ -69,7 +69,7 @@ class FillTask:
         return Loss(total, int(batch.chosen.sum()))
 
 
-class FillJob(TextJob[FillRecipe]):
+class FillJob(TextJob[FillRecipe, Encoder]):
     served: ClassVar = Filler
     hides: ClassVar = True
     score_names = ("accuracy",)

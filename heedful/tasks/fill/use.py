@@ -65,7 +65,7 @@ class Filled(NamedTuple):
     candidates: list[Candidate]
 
 
-class Filler(TextModel):
+class Filler(TextModel[Encoder]):
     """A trained encoder and its tokenizer."""
 
     task: ClassVar = "fill"

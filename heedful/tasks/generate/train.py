@@ -61,7 +61,7 @@ class GenerateTask:
         return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)
 
 
-class GenerateJob(TextJob[GenerateRecipe]):
+class GenerateJob(TextJob[GenerateRecipe, LM]):
     served: ClassVar = LanguageModel
     score_names = ("bits_per_byte",)
 

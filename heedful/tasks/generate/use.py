@@ -92,7 +92,7 @@ class Added(NamedTuple):
     logprob: float
 
 
-class LanguageModel(TextModel):
+class LanguageModel(TextModel[LM]):
     """A trained language model and its tokenizer."""
 
     task: ClassVar = "generate"

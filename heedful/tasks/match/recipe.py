@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection, TokenizedData
+from heedful.tasks.shared.sections import ImagesRecipe, TokenizedData
 
 
-class MatchRecipe(Recipe):
+class MatchRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {
         "train": {"optimizer": "muon", "warmup": 100},
         "images": {"augment": "strong", "flip": False},
@@ -17,4 +17,3 @@ class MatchRecipe(Recipe):
     task: Literal["match"] = "match"
     preset: str = "clip-nano32"
     data: TokenizedData = TokenizedData()
-    images: ImagesSection = ImagesSection()

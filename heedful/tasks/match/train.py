@@ -97,12 +97,13 @@ class MatchTask:
         return same
 
 
-class MatchJob(PictureJob[MatchRecipe, Captioned]):
+class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
     kinds: ClassVar = "a .csv with the columns image,text, or a folder"
     served: ClassVar = Matcher
     config_kind: ClassVar = CLIPConfig
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
+    answers: MatchSpec
 
     def __init__(self, recipe: MatchRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)

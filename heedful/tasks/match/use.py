@@ -78,7 +78,7 @@ class FoundPicture(NamedTuple):
     score: float
 
 
-class Matcher(TextModel):
+class Matcher(TextModel[CLIP]):
     """A trained pair of towers, one for pictures and one for texts, and the tokenizer."""
 
     task: ClassVar = "match"

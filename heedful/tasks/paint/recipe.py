@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.recipe import Presets, TrainSection
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 
 
 class PaletteSection(ImagesSection):
@@ -18,7 +18,7 @@ class PaintTrain(TrainSection):
     eval_sentences: int = Field(400, ge=1, description="validation pictures used in each measurement")
 
 
-class PaintRecipe(Recipe):
+class PaintRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {
         "train": {"optimizer": "muon", "warmup": 100, "eval_sentences": 100},
         "images": {"batch": 16, "augment": "none"},

@@ -46,7 +46,7 @@ class PaintTask:
         return next_token_loss(model, spec.batch(pictures), across=True, smoothing=self.smoothing)
 
 
-class PaintJob(PictureJob[PaintRecipe, Part]):
+class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     """The data's labels, if any, are not looked at."""
 
     kinds: ClassVar = "a folder of pictures, or an idx file"

@@ -52,7 +52,7 @@ class PaintSpec:
         return TextBatch(tokens, following, torch.ones_like(tokens))
 
 
-class Painter(PictureModel):
+class Painter(PictureModel[LM]):
     """A trained language model of pixels."""
 
     task: ClassVar = "paint"

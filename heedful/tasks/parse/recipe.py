@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import BeamSection, PackedTrain, TokenizedData
+from heedful.tasks.shared.sections import BeamSection, PackedTrain, TextRecipe, TokenizedData
 
 
 class TreesData(TokenizedData):
@@ -17,7 +17,7 @@ class TreesData(TokenizedData):
     )
 
 
-class ParseRecipe(Recipe):
+class ParseRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"data": {"longest": 500}, "train": {"row": 128}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PARSERS")
 

@@ -25,7 +25,7 @@ from heedful.tasks.translate.train import TranslationTask
 SHOWN = 4  # trees of a sample
 
 
-class ParseJob(Job[ParseRecipe, list[Tree]]):
+class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
     unit: ClassVar = "trees"
     kinds: ClassVar = "a file of bracketed trees, or a folder of such"
     served: ClassVar = Parser

@@ -45,7 +45,7 @@ class SegmentTask:
         return pixel_loss(model(pixels.to(weight)), torch.cat(masks).to(weight.device))
 
 
-class SegmentJob(PictureJob[SegmentRecipe, MaskedPart]):
+class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     kinds: ClassVar = "a folder with images/ and masks/, or shapes"
     served: ClassVar = Segmenter
     config_kind: ClassVar = PyramidConfig

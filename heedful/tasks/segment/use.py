@@ -56,7 +56,7 @@ def enlarged(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[T
     return F.interpolate(logits.float(), size=size, mode="bilinear")
 
 
-class Segmenter(PictureModel):
+class Segmenter(PictureModel[Pyramid]):
     """A trained model that says what every pixel belongs to."""
 
     task: ClassVar = "segment"

@@ -5,11 +5,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from heedful.errors import InputError, MissingError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -147,7 +150,7 @@ class Places:
         return place
 
 
-def write_png(place: Path, image: Any) -> None:
+def write_png(place: Path, image: "Image") -> None:
     from heedful.look.sheet import png
     from heedful.store import files
 

@@ -1,10 +1,10 @@
-"""Sections of recipes that several tasks read."""
+"""Sections of recipes that several tasks read, and recipes that have them."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import DataSection, Section, TrainSection
+from heedful.run.recipe import DataSection, Recipe, Section, TrainSection
 
 
 class TokenizedData(DataSection):
@@ -61,3 +61,11 @@ class ImagesSection(Section):
     flip: bool = Field(
         True, description="also mirror them left to right, unless augment is none; not for pictures of writing"
     )
+
+
+class TextRecipe(Recipe):
+    data: TokenizedData = TokenizedData()
+
+
+class ImagesRecipe(Recipe):
+    images: ImagesSection = ImagesSection()

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
 from heedful.core.config import from_json
@@ -20,8 +20,9 @@ from heedful.run.folder import read_run, read_textless_run
 from heedful.run.task import Saved
 
 Spec = TypeVar("Spec")
-T = TypeVar("T", bound="TextModel")
-P = TypeVar("P", bound="PictureModel")
+M = TypeVar("M", bound=nn.Module)
+T = TypeVar("T", bound="TextModel[Any]")
+P = TypeVar("P", bound="PictureModel[Any]")
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class Reader(Protocol):
     def reads(self) -> Reads: ...
 
 
-class TextModel:
+class TextModel(Generic[M]):
     """A finished model of texts, and its tokenizer. `about` is what task.json says."""
 
     task: ClassVar[str]  # in task.json
     purpose: ClassVar[str]  # in words
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(self, model: M, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.tokenizer, self.about = tokenizer, about
 
@@ -64,13 +65,13 @@ class TextModel:
         return cls(for_inference(model.to(device)), tokenizer, about)
 
 
-class PictureModel:
+class PictureModel(Generic[M]):
     """A finished model that reads no text. `about` is what task.json says."""
 
     task: ClassVar[str]
     purpose: ClassVar[str]
 
-    def __init__(self, model: Any, about: dict[str, Any]) -> None:
+    def __init__(self, model: M, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.about = about
 

@@ -2,16 +2,15 @@
 
 from typing import ClassVar, Literal
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
 
-class TagRecipe(Recipe):
+class TagRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["tag"] = "tag"
     preset: str = "encoder-tiny"
-    data: TokenizedData = TokenizedData()
     train: SmoothedTrain = SmoothedTrain()

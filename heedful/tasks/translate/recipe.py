@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedData
+from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe, TokenizedData
 
 
 class PairsData(TokenizedData):
@@ -24,7 +24,7 @@ class PairsData(TokenizedData):
     cut: bool = Field(False, description="cut longer sources, such as documents, at the end, in training and in use")
 
 
-class TranslateRecipe(Recipe):
+class TranslateRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
     PURPOSE: ClassVar = "Translates {source} to {target}."  # these two are for the model card
     EXAMPLE: ClassVar = "A sentence in {source}."

@@ -61,7 +61,7 @@ class TranslationTask:
         return training_loss(model, batch, smoothing=smoothing)
 
 
-class TranslateJob(Job[TranslateRecipe, Pairs]):
+class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     unit: ClassVar = "pairs"
     kinds: ClassVar = "a folder, a .tsv, .csv or .jsonl file"
     served: ClassVar = Translator
