@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from heedful.data.parts import Parts
 from heedful.run.recipe import Recipe, override
 from heedful.run.train import Event
 from heedful.run.train import train as run_training
@@ -65,7 +64,7 @@ def planned(
     return override(made, settings), told
 
 
-def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Parts[Any] | None = None) -> Iterator[Event]:
+def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`."""
     return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus)
 

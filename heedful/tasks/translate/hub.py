@@ -26,7 +26,7 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
 )
-from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_numbers, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
@@ -83,8 +83,9 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     """Raises InputError for two tokenizers that did not come from SentencePiece."""
     source, target, about = translator.source, translator.target, translator.about
     eos, pad, decoding = target.eos, target.pad, translator.decoding()
-    config: Any = translator.model.config
-    places = config.target.context_length
+    model = translator.model
+    assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
+    places = model.config.target.context_length
     if source.numbers is not None:
         made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {
