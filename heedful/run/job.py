@@ -21,7 +21,7 @@ M = TypeVar("M", bound=nn.Module)  # the model
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says, as text
     or a PNG."""
 
@@ -80,7 +80,7 @@ class Job(ABC, Generic[R, E, M]):
         """Batches and a loss."""
 
     @abstractmethod
-    def measure(self, model: M) -> Measured:
+    def measure(self, model: M) -> Measurement:
         """The averaged model, on the validation data."""
 
     @abstractmethod

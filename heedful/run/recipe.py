@@ -170,7 +170,7 @@ def override(recipe: R, settings: Sequence[str]) -> R:
     return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
 
 
-def write(recipe: Recipe) -> str:
+def to_yaml(recipe: Recipe) -> str:
     """The recipe as YAML, every key of it."""
     return FORMAT + yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 

@@ -60,7 +60,7 @@ def recipe_text(out: Path) -> str:
     return files.read_bytes(path, limit=files.JSON_LIMIT).decode(errors="replace")
 
 
-def read_saved(kind: type[R], out: Path) -> R:
+def begun_recipe(kind: type[R], out: Path) -> R:
     """The recipe of the run in `out`, which is of this kind."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)
     return validated(kind, from_format_1(kind, read_yaml(text, where=where), text), where=where)
@@ -70,7 +70,7 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     """Raises InputError where continuing would be another training than the one that was begun."""
     data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
     task = data.get("task") if isinstance(data, dict) else None
-    saved = read_saved(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
+    saved = begun_recipe(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
     old, new = flat(saved), flat(recipe.model_dump(mode="json"))
     free = {f"train.{key}" for key in FREE}
     changed = sorted(key for key in (old.keys() | new.keys()) - free if old.get(key) != new.get(key))
@@ -91,7 +91,9 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
     return out
 
 
-def save(out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int) -> None:
+def save_state(
+    out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
+) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
@@ -148,7 +150,7 @@ def forget_after(out: Path, step: int, *, measured: bool) -> None:
     path = out / "metrics.jsonl"
     if not path.is_file():
         return
-    lines = files.read_lines(path)
+    lines = files.read_whole_lines(path)
     rows = [files.parse_json(line.encode(), where=path) for line in lines]
     kept = [
         line

@@ -235,7 +235,7 @@ def read_json(path: Path, *, limit: int = JSON_LIMIT) -> Any:
     return parse_json(read_bytes(path, limit=limit), where=path)
 
 
-def read_lines(path: Path) -> list[str]:
+def read_whole_lines(path: Path) -> list[str]:
     """The whole lines of `path`, a torn last one left out. Raises MissingError, StorageError."""
     data = read_bytes(path, limit=memory_limit())
     whole = data[: data.rfind(b"\n") + 1]

@@ -44,7 +44,7 @@ def kind_of_recipe(data: object, *, where: str) -> type[Recipe]:
     return row.recipe()
 
 
-def parse(text: str, *, where: str) -> Recipe:
+def from_yaml(text: str, *, where: str) -> Recipe:
     """A recipe from YAML text."""
     data = read_yaml(text, where=where)
     data = {} if data is None else data
@@ -54,7 +54,7 @@ def parse(text: str, *, where: str) -> Recipe:
 
 def saved_recipe(out: Path) -> Recipe:
     """The recipe of the run in `out`."""
-    return parse(recipe_text(out), where=str(out / "recipe.yaml"))
+    return from_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
 
 
 def read_recipe(name: str) -> Recipe:
@@ -71,4 +71,4 @@ def read_recipe(name: str) -> Recipe:
         if not isinstance(found, Recipe):
             raise InputError('defines no `recipe = heedful.recipe("translate", ...)`', where=name)
         return found
-    return parse(path.read_text(encoding="utf-8"), where=name)
+    return from_yaml(path.read_text(encoding="utf-8"), where=name)

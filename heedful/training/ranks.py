@@ -66,7 +66,7 @@ class Ranks:
 
 
 @contextmanager
-def join() -> Iterator[Ranks]:
+def join_ranks() -> Iterator[Ranks]:
     """The ranks that `torchrun` started, this one among them; one alone where it did not."""
     if not dist.is_torchelastic_launched():
         yield Ranks()

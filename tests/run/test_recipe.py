@@ -9,9 +9,9 @@ import yaml
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.models.presets import LANGUAGE_MODELS
-from heedful.run.recipe import Recipe, Section, override, row_of, write
+from heedful.run.recipe import Recipe, Section, override, row_of, to_yaml
 from heedful.tasks import trained
-from heedful.tasks.recipes import build, parse, read_recipe
+from heedful.tasks.recipes import build, from_yaml, read_recipe
 
 RECIPES = {name: row.recipe() for name, row in trained().items() if row.recipe is not None}
 # The keys that each task reads, such as "train.lr".
@@ -34,7 +34,7 @@ def test_yaml_gives_back_every_key():
     assert recipe.data.source == "no"  # Norwegian
     assert recipe.model == {"d_model": 64}
     assert recipe.train.minutes == 2.0
-    assert parse(write(recipe), where="x") == recipe
+    assert from_yaml(to_yaml(recipe), where="x") == recipe
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_no_task_takes_a_key_of_another(task):
         with pytest.raises(InputError, match=unknown) as by_option:
             override(heedful.recipe(task), [f"{name}=1"])
         with pytest.raises(InputError, match=unknown) as by_file:
-            parse(f"task: {task}\n{section}: {{{key}: 1}}\n", where="x")
+            from_yaml(f"task: {task}\n{section}: {{{key}: 1}}\n", where="x")
         for caught in (by_option, by_file):
             told = set(re.findall(r"\w+", caught.value.fix)) - {"did", "you", "mean", "known"}
             assert told
@@ -136,18 +136,18 @@ def test_a_run_of_format_1_keeps_what_its_task_reads(task):
     preset = heedful.recipe(task).preset
     text = FORMAT_1.format(task=task, preset=preset)
     old = yaml.safe_load(text)
-    recipe = parse(text, where="x")
+    recipe = from_yaml(text, where="x")
     read = recipe.model_dump(mode="json")
     assert {f"{section}.{key}" for section, keys in old.items() if isinstance(keys, dict) for key in keys} >= KEYS[task]
     for name in KEYS[task]:
         section, key = name.split(".")
         assert read[section][key] == old[section][key], name
     assert (recipe.task, recipe.preset, recipe.model) == (task, preset, {"dropout": 0.3})
-    assert parse(write(recipe), where="x") == recipe
+    assert from_yaml(to_yaml(recipe), where="x") == recipe
 
 
 def test_fields_of_presets_that_have_other_names_now():
-    recipe = parse(
+    recipe = from_yaml(
         FORMAT_1.format(task="generate", preset="gpt-nano").replace("dropout: 0.3", "context: 48"), where="x"
     )
     assert recipe.model == {"context_length": 48}
@@ -157,21 +157,21 @@ def test_fields_of_presets_that_have_other_names_now():
 def test_a_run_of_format_1_may_not_hold_what_no_task_ever_read():
     text = FORMAT_1.format(task="tag", preset="encoder-tiny")
     with pytest.raises(InputError, match=r"x.train: unknown key 'stepps'"):
-        parse(text.replace("{steps: 7", "{stepps: 3, steps: 7"), where="x")
+        from_yaml(text.replace("{steps: 7", "{stepps: 3, steps: 7"), where="x")
     with pytest.raises(InputError, match="unknown key 'searching'"):
-        parse(text + "searching: {beam: 3}\n", where="x")
+        from_yaml(text + "searching: {beam: 3}\n", where="x")
 
 
 def test_only_a_whole_recipe_of_format_1_is_forgiven():
     """A file that a person wrote names only what matters: there a key of another task is a mistake."""
     text = FORMAT_1.format(task="tag", preset="encoder-tiny").replace("seed: 5, ", "")
     with pytest.raises(InputError, match="unknown key"):
-        parse(text, where="x")
+        from_yaml(text, where="x")
 
 
 def test_the_kept_run_of_format_1():
     text = (Path(__file__).parent / "kept" / "format-1" / "recipe.yaml").read_text()
-    recipe = parse(text, where="x")
+    recipe = from_yaml(text, where="x")
     assert (recipe.task, recipe.preset, recipe.train.row, recipe.decode.beam) == (
         "translate",
         "transformer-tiny",

@@ -21,7 +21,7 @@ from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 
 READ = 128  # pictures that are looked at together
 TOP = 5  # `top5`: whether the right label is among so many
@@ -95,7 +95,7 @@ class ImageClassifier(PictureModel[ViT]):
             if self.spec.mirrored:
                 other = self.model(pixels.flip(-1)).float().cpu()
                 logits = logits.log_softmax(1).logaddexp(other.log_softmax(1)) - math.log(2)
-            refuse_nan(logits)
+            refuse_nan_answers(logits)
             found.append(logits)
         return torch.cat(found)
 

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
 
 READ = 8192  # tokens that are read at a time
 
@@ -163,7 +163,7 @@ class Filler(TextModel[Encoder]):
         device, texts = self.model.embed.tokens.weight.device, self.masker.texts
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.words(hidden).float().cpu()
-        refuse_nan(logits)
+        refuse_nan_answers(logits)
         return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
 
     def _word(self, index: int) -> str:

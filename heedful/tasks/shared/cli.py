@@ -86,7 +86,7 @@ def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool
         print(line, flush=True)
 
 
-def unescaped(text: str) -> str:
+def expand_escapes(text: str) -> str:
     r"""A shell hands \n and \t on as two characters each."""
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
@@ -124,7 +124,7 @@ def _input_lines() -> Iterator[list[str]]:
         yield group
 
 
-class Places:
+class OutputFiles:
     """Where the pictures go that are drawn: one file, or a folder with one for each."""
 
     def __init__(self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False) -> None:

@@ -38,7 +38,7 @@ class Reads:
 
 
 @runtime_checkable
-class Reader(Protocol):
+class TextReader(Protocol):
     """A finished model that reads texts."""
 
     tokenizer: Tokenizer
@@ -94,7 +94,7 @@ def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -
     return from_json(kind, {key: value for key, value in about.items() if key != "task"}, where=where)
 
 
-def refuse_nan(answers: Tensor, what: str = "answers") -> None:
+def refuse_nan_answers(answers: Tensor, what: str = "answers") -> None:
     """Raises NonFiniteError."""
     if answers.isnan().any():
         raise NonFiniteError(f"the model's {what} are not finite", fix="train it with a lower train.lr")
@@ -114,10 +114,10 @@ def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:
     """What `heed info` tells of a run that says labels of pictures."""
     answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
-    return {"task": saved.about["task"], "answers": answers, "pictures": in_words(seen)}
+    return {"task": saved.about["task"], "answers": answers, "pictures": size_in_words(seen)}
 
 
-def in_words(seen: Preparation) -> str:
+def size_in_words(seen: Preparation) -> str:
     """How large pictures are made for a model."""
     size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
     if seen.longest is not None and not seen.crop:

@@ -27,7 +27,7 @@ from heedful.exchange.hub import (
     read_tokenizer,
 )
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.run.folder import NUMBERS, read_numbers, tokenizer_files
+from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
 from heedful.tasks.translate.use import Translator
@@ -42,7 +42,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     """
     apart = (folder / NUMBERS).is_file() and not any((folder / name).is_file() for name in (TOKENIZER, MERGES))
     inner = None if apart else read_tokenizer(folder, framed=True)
-    numbers = read_numbers(folder / NUMBERS) if inner is None else inner.get_vocab()
+    numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     if bos is None or eos is None:
