@@ -59,18 +59,9 @@ def train(
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
-    made, _ = planned(
-        recipe,
-        Path(out),
-        data=data,
-        source=source,
-        target=target,
-        preset=preset,
-        start_from=start_from,
-        minutes=minutes,
-        settings=settings,
-        resume=resume,
-    )
+    given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
+    given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
+    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume)
     for event in events(made, Path(out), resume=resume):
         if isinstance(event, Finished):
             return event

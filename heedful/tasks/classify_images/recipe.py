@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, TrainSection
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection, ImagesTrain
 
 
 class LabelledImagesSection(ImagesSection):
@@ -16,15 +16,11 @@ class LabelledImagesSection(ImagesSection):
     mirrored: bool = Field(False, description="in use, average over a picture and its mirror image")
 
 
-class ImageLabelTrain(TrainSection):
-    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
-
-
 class ClassifyImagesRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
 
     task: Literal["classify-images"] = "classify-images"
     preset: str = "vit-nano28"
-    train: ImageLabelTrain = ImageLabelTrain()
+    train: ImagesTrain = ImagesTrain()
     images: LabelledImagesSection = LabelledImagesSection()

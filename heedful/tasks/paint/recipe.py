@@ -4,17 +4,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, TrainSection
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection, ImagesTrain
 
 
 class PaletteSection(ImagesSection):
     colours: int | None = Field(None, ge=2, le=4096, description="size of the palette; null: 16 greys or 512 colours")
 
 
-class PaintTrain(TrainSection):
-    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
+class PaintTrain(ImagesTrain):
     eval_sentences: int = Field(400, ge=1, description="validation pictures used in each measurement")
 
 

@@ -99,6 +99,13 @@ def texts_given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
         yield [sanitise(line) for line in lines]
 
 
+def texts_in_twos(inputs: Sequence[str] | None) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    """The same, and what follows each on standard input, after a TAB."""
+    for lines in texts_given(inputs):
+        split = [line.partition("\t") if inputs is None else (line, "", "") for line in lines]
+        yield [first for first, _, _ in split], tuple(second for _, _, second in split)
+
+
 def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
     """The words of the command line as one group of lines; without any, those of standard input: one at a time at a
     terminal, many where they come from a file."""

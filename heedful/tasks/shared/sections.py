@@ -29,6 +29,10 @@ class SmoothedTrain(TokenTrain):
     )
 
 
+class ImagesTrain(TrainSection):
+    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
+
+
 class PackedTrain(SmoothedTrain):
     row: int = Field(64, ge=8, description="tokens in a packed row; more where the longest text needs it")
     eval_sentences: int = Field(400, ge=1, description="validation examples used in each measurement")
