@@ -29,7 +29,7 @@ from heedful.data.text.questions import Question, read_questions
 from heedful.data.text.tagged import Sentence, read_tagged
 from heedful.errors import HeedError, MissingError
 from heedful.metrics.labels import accuracy, pearson, spearman
-from heedful.tasks.answer.use import overlap
+from heedful.tasks.answer.use import word_f1
 
 WORD, MARK = r"[\w']+", r"[^\w\s]"
 STRENGTHS = [10 ** (power / 2) for power in range(-2, 5)]  # 0.1 to 100
@@ -209,7 +209,7 @@ def of_questions(known: Sequence[Question], asked: Sequence[Question]) -> Row:
         told = sentences_of(one.context)
         alike = (bags.transform([one.question]) @ bags.transform(told).T).toarray()[0]
         for scores, said in ((first, told[0]), (nearest, told[int(alike.argmax())])):
-            scores.append(max(overlap(said, answer.text) for answer in one.answers))
+            scores.append(max(word_f1(said, answer.text) for answer in one.answers))
     return Row("XQuAD, English", len(asked), "F1", fmean(first), fmean(nearest))
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 from heedful.data.images.boxes import BoxedPart, read_boxed_images, thing_labels
-from heedful.metrics.boxes import Found, average_precision
+from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.run.train import Finished, Measured
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 
 
-def guesses(part: BoxedPart, size: tuple[int, int]) -> list[Found]:
+def guesses(part: BoxedPart, size: tuple[int, int]) -> list[ScoredBox]:
     """What to say of every picture of this many rows and columns, from what is in those to learn from."""
     made, (H, W) = [], size
     for label in thing_labels(part):
@@ -29,7 +29,7 @@ def guesses(part: BoxedPart, size: tuple[int, int]) -> list[Found]:
         for i in range(rows):
             for j in range(columns):
                 left, upper = (W - width) * (j + 0.5) / columns, (H - height) * (i + 0.5) / rows
-                made.append(Found(label, min(1.0, share), (left, upper, left + width, upper + height)))
+                made.append(ScoredBox(label, min(1.0, share), (left, upper, left + width, upper + height)))
     return made
 
 

@@ -30,7 +30,7 @@ from torch import nn
 
 import heedful
 from heedful.data.text.pairs import Corpus, Pairs
-from heedful.run.train import Saved
+from heedful.run.train import Checkpointed
 from heedful.tasks.translate.train import TranslationTask
 from heedful.verbs.train import train
 
@@ -94,7 +94,7 @@ class Ours:
         TranslationTask.loss = loss  # type: ignore[method-assign]
         for event in train(self.recipe, out, corpus=self.corpus):
             made = getattr(getattr(event, "step", None), "step", made)
-            if isinstance(event, Saved) and event.step == leave_at:
+            if isinstance(event, Checkpointed) and event.step == leave_at:
                 os._exit(0)
         last = self.checkpoints(out)[-1]
         (out / FINISHED).write_text(hashlib.sha256((last / "weights.safetensors").read_bytes()).hexdigest())

@@ -7,11 +7,12 @@ model.translate(["The small cat is sleeping."])
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from heedful.run.recipe import Recipe
     from heedful.run.train import Finished
+    from heedful.tasks.recipes import Sections
 
 __version__ = metadata.version("heedful")
 
@@ -28,7 +29,7 @@ def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> 
     return load_model(Path(run), device=device, engine=engine)
 
 
-def recipe(task: str | None = None, **sections: Any) -> "Recipe":
+def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
     5})`. docs/recipe.md lists the sections and keys of each task. Raises InputError."""
     from heedful.tasks.recipes import recipe as made
@@ -58,18 +59,9 @@ def train(
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
-    made, _ = planned(
-        recipe,
-        Path(out),
-        data=data,
-        source=source,
-        target=target,
-        preset=preset,
-        start_from=start_from,
-        minutes=minutes,
-        settings=settings,
-        resume=resume,
-    )
+    given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
+    given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
+    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume)
     for event in events(made, Path(out), resume=resume):
         if isinstance(event, Finished):
             return event

@@ -118,7 +118,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
     from heedful.data.batches import PairBatch
     from heedful.errors import HeedError
     from heedful.run.recipe import override
-    from heedful.run.train import Note, Saved, Trained
+    from heedful.run.train import Checkpointed, Note, Trained
     from heedful.tasks.translate.train import TranslationTask
     from heedful.verbs.train import train as events
     from made import made_corpus, made_recipe
@@ -159,7 +159,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
                 case Trained():
                     made_steps = event.step.step
                     tell("step", made_steps)
-                case Saved():
+                case Checkpointed():
                     tell("saved", event.step)
                 case Note():
                     tell("note", event.text)

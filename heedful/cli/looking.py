@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError, MissingError
-from heedful.run.task import NoOptions
+from heedful.run.task import Embedder, NoOptions
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Device, Json, Run, say, tell, texts_given
 
@@ -73,7 +73,7 @@ def embed(
     from heedful.tasks.shared.embed import nearest
     from heedful.verbs.use import embedder_of
 
-    vectors = _vectors(embedder_of(run, device=chosen_device(device)), pool, run)
+    vectors = _embedding_function(embedder_of(run, device=chosen_device(device)), pool, run)
     others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
     theirs = vectors(others) if others else None
     for lines in texts_given(inputs):
@@ -87,7 +87,7 @@ def embed(
             tell(record, "\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), as_json=as_json)
 
 
-def _vectors(embedder: Any, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
+def _embedding_function(embedder: Embedder, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
     """From texts to vectors, and a line about each that is too long to be read as a whole."""
     from heedful.tasks.shared.embed import TextEncoder
 

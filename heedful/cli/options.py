@@ -37,7 +37,7 @@ def with_options(function: Callable[..., None], options: Mapping[str, inspect.Pa
     positional = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     parameters = [*positional, *options.values()]
 
-    def command(**words: Any) -> None:
+    def command(**words: object) -> None:
         chosen = {name: words.pop(name) for name in options}
         function(**words, options=chosen)
 

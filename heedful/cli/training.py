@@ -41,18 +41,9 @@ def train(
     from heedful.verbs.train import train as run_training
 
     out = out or Path("runs") / Path(task).stem
-    recipe, told = planned(
-        task,
-        out,
-        data=data,
-        source=source,
-        target=target,
-        preset=preset,
-        start_from=start_from,
-        minutes=minutes,
-        settings=settings,
-        resume=resume,
-    )
+    given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
+    given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
+    recipe, told = planned(task, out, given, settings=settings, resume=resume)
     shown = ProgressLine()
     for line in told:
         shown.say(line)

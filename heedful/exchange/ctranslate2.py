@@ -51,7 +51,7 @@ class Convertible(NamedTuple):
 Compare = Callable[[Path, Convertible], tuple[Tensor, Tensor]]
 
 
-def export(run: Path, made: Convertible, compare: Compare, out: Path, *, quantize: str | None = None) -> float:
+def export_verified(run: Path, made: Convertible, compare: Compare, out: Path, *, quantize: str | None = None) -> float:
     """Makes the folder `out` of a run; the largest difference of a log-probability, in nats. Raises InputError,
     MissingError or StorageError."""
     ct2.library()
@@ -95,7 +95,7 @@ def random_rows(size: int, lengths: Sequence[int], draw: torch.Generator) -> lis
     return [torch.randint(size, (n,), generator=draw).tolist() for n in lengths]
 
 
-def log_probabilities(logits: Sequence[Tensor], rows: Sequence[Ids]) -> Tensor:
+def row_log_probabilities(logits: Sequence[Tensor], rows: Sequence[Ids]) -> Tensor:
     """By the model itself: of each row's tokens but its first, one row of logits each."""
     both = zip(logits, rows, strict=True)
     return torch.cat([own[0].log_softmax(-1).gather(1, torch.tensor(row[1:])[:, None])[:, 0] for own, row in both])

@@ -19,7 +19,7 @@ from heedful.data.tokenizer import SENTINEL, SpecialTokens, Tokenizer, read_inne
 from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import read_object
-from heedful.run.folder import NUMBERS, read_numbers
+from heedful.run.folder import NUMBERS, read_piece_ids
 from heedful.run.task import HubFiles
 from heedful.store import files
 
@@ -60,7 +60,7 @@ class HubTokens:
 
     def __init__(self, folder: Path, config: Mapping[str, Any], vocabulary: Mapping[str, int], *, size: int) -> None:
         self.folder, self.vocabulary, self.size = folder, vocabulary, size
-        self.names = names_in(folder)
+        self.names = token_names(folder)
         given = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
         self.values = {**config, **given}
         self.searched = given if (folder / GENERATION).is_file() else dict(config)
@@ -146,7 +146,7 @@ class HubTokens:
         return found | ({"forced_eos": True} if last is not None and "longest" in found else {})
 
 
-def names_in(folder: Path) -> dict[str, Any]:
+def token_names(folder: Path) -> dict[str, Any]:
     """tokenizer_config.json, and before it special_tokens_map.json, which older folders have."""
     return optional(folder / SPECIAL_MAP) | optional(folder / TOKENIZER_CONFIG)
 
@@ -163,7 +163,7 @@ def optional(path: Path) -> dict[str, Any]:
 def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     """Their tokenizer, with the tokens around a text that tokenizer_config.json asks for. A byte-level one that is
     made of bare lists puts "<s>" and "</s>" around a text where it is `framed`."""
-    names = names_in(folder)
+    names = token_names(folder)
     if not (folder / TOKENIZER).is_file():
         return _bare(folder, names, framed=framed)
     inner = read_inner(folder / TOKENIZER)
@@ -194,7 +194,7 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
         return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
     if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
-        numbers = read_numbers(folder / NUMBERS)
+        numbers = read_piece_ids(folder / NUMBERS)
         lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
         pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
         try:

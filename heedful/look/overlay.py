@@ -51,7 +51,7 @@ def enlarged(picture: UInt8[Tensor, "N h w"]) -> int:
     return max(1, EDGE // max(picture.shape[1:]))
 
 
-def overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
+def heat_overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
     """The map over the picture, grey, its largest weight in full colour; small pictures are enlarged."""
     times = enlarged(picture)
     grey = picture.float().mean(0) / 255
@@ -66,7 +66,7 @@ def overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> U
 
 def raised(picture: UInt8[Tensor, "N h w"], map_: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
     """`overlay`, from the map's own least to its own most."""
-    return overlay(picture, map_ - map_.min())
+    return heat_overlay(picture, map_ - map_.min())
 
 
 def sheet(maps: Maps, *, title: str) -> Figure:
@@ -79,11 +79,11 @@ def sheet(maps: Maps, *, title: str) -> Figure:
             axes.set(xticks=[], yticks=[])
             axes.axis("off")
         _show(grid[0, 0], maps.picture.expand(3, -1, -1), "picture")
-        _show(grid[0, 1], overlay(maps.picture, maps.together), "rollout")
+        _show(grid[0, 1], heat_overlay(maps.picture, maps.together), "rollout")
         for row, (name, heads) in zip(grid[1:], maps.layers.items(), strict=True):
-            _show(row[0], overlay(maps.picture, heads.mean(0)), f"{name}\nmean")
+            _show(row[0], heat_overlay(maps.picture, heads.mean(0)), f"{name}\nmean")
             for number, head in enumerate(heads):
-                _show(row[number + 1], overlay(maps.picture, head), f"\nhead {maps.first + number}")
+                _show(row[number + 1], heat_overlay(maps.picture, head), f"\nhead {maps.first + number}")
         figure.suptitle(title, parse_math=False, x=0.01, ha="left")
     return figure
 
@@ -119,13 +119,15 @@ h2 { font-size: 1rem; margin: 1rem 0 .3rem; }
 
 def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> str:
     """All maps as one html file that asks nobody for anything and runs nothing; `said` are labels with chances."""
-    whole = [("picture", maps.picture.expand(3, -1, -1)), ("attention rollout", overlay(maps.picture, maps.together))]
+    together = heat_overlay(maps.picture, maps.together)
+    whole = [("picture", maps.picture.expand(3, -1, -1)), ("attention rollout", together)]
     parts = [f'<div class="large">{"".join(_figure(pixels, name) for name, pixels in whole)}</div>']
     for name, heads in maps.layers.items():
         parts.append(f"<h2>{html.escape(name)}</h2>")
-        parts.append(_figure(overlay(maps.picture, heads.mean(0)), "mean over heads"))
+        parts.append(_figure(heat_overlay(maps.picture, heads.mean(0)), "mean over heads"))
         parts += [
-            _figure(overlay(maps.picture, head), f"head {maps.first + number}") for number, head in enumerate(heads)
+            _figure(heat_overlay(maps.picture, head), f"head {maps.first + number}")
+            for number, head in enumerate(heads)
         ]
     return _page(title, ", ".join(f"{token_label(label)} {chance:.3f}" for label, chance in said), parts)
 

@@ -44,7 +44,7 @@ class Layer(TypedDict):
     labels: list[Label]
 
 
-class View(TypedDict):
+class PageView(TypedDict):
     title: str
     texts: dict[str, list[str]]
     special: list[str]
@@ -59,7 +59,7 @@ def attention_view(
     produced: Sequence[str] | None = None,
     title: str = "",
     special: Sequence[str] = ("<pad>", "<unk>", "<s>", "</s>"),
-) -> View:
+) -> PageView:
     """What `page` shows: one sentence pair, and for each layer's name its weights.
 
     `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these places (it
@@ -84,15 +84,15 @@ def attention_view(
         raise InputError("there are no layers to show", fix="record at least one attention layer")
     if source and any(layer.shape[2] == len(source) + len(target) for layer in weights.values()):
         texts["both"] = [*source, *target]
-    return View(
+    return PageView(
         title=title or "Attention",
         texts={name: [token_label(token) for token in tokens] for name, tokens in texts.items()},
         special=[token_label(token) for token in special],
-        layers=[_layer(name, layer, texts) for name, layer in weights.items()],
+        layers=[_page_layer(name, layer, texts) for name, layer in weights.items()],
     )
 
 
-def _layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Sequence[str]]) -> Layer:
+def _page_layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Sequence[str]]) -> Layer:
     said = "produced" if "produced" in texts else "target"
     if name.startswith("encoder"):
         kind, rows, columns = "encoder", "source", "source"
@@ -129,7 +129,7 @@ def _layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, Seque
     )
 
 
-def page(view: View) -> str:
+def page(view: PageView) -> str:
     """`view` as one html file. Its scripts and styles are named by hash in its Content-Security-Policy, so that
     nothing else in it can run, whatever the tokens say."""
     here = Path(__file__).parent

@@ -9,13 +9,13 @@ from heedful.data.images.boxes import Box, Things
 from heedful.errors import InputError
 
 
-class Found(NamedTuple):
+class ScoredBox(NamedTuple):
     label: str
     score: float
     box: Box
 
 
-def average_precision(found: Sequence[Sequence[Found]], right: Sequence[Things]) -> dict[str, float]:
+def average_precision(found: Sequence[Sequence[ScoredBox]], right: Sequence[Things]) -> dict[str, float]:
     """`map`, the mean over labels, and over overlaps (intersection over union) from 0.5 to 0.95, of the average
     precision of at most 100 boxes a picture; `map50` and `map75` at one overlap; `recall`, the mean of what is found at
     all (Lin et al. 2014, as pycocotools counts). Raises InputError where there is no box to find.

@@ -43,11 +43,11 @@ def bracket_scores(right: Sequence[Tree], found: Sequence[Tree], *, longest: int
     counted = [counts for pair in chosen if (counts := _compare(*pair)) is not None]
     matched, true, said = (sum(each[i] for each in counted) for i in range(3))
     return BracketScores(
-        f1=_share(2 * matched, true + said),
-        precision=_share(matched, said),
-        recall=_share(matched, true),
-        complete=_share(sum(len(set(each)) == 1 for each in counted), len(counted)),
-        valid=_share(len(counted), len(chosen)),
+        f1=_ratio(2 * matched, true + said),
+        precision=_ratio(matched, said),
+        recall=_ratio(matched, true),
+        complete=_ratio(sum(len(set(each)) == 1 for each in counted), len(counted)),
+        valid=_ratio(len(counted), len(chosen)),
     )
 
 
@@ -69,5 +69,5 @@ def _brackets(tree: Tree) -> tuple[list[str], Counter[tuple[str, int, int]]]:
     return words, Counter(span for span in spans if span[1] < span[2] and span[0] not in ROOTS)
 
 
-def _share(part: int, whole: int) -> float:
+def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0

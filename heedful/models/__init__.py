@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch import nn
+
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
@@ -35,12 +37,12 @@ KINDS: dict[str, tuple[type, Any]] = {
 }
 
 
-def class_of_config(config: Any) -> Any:
+def class_of_config(config: object) -> Any:
     """The class of the models with such a configuration."""
     return next(model for kind, model in KINDS.values() if isinstance(config, kind))
 
 
-def make_model(config: Any) -> Any:
+def make_model(config: object) -> Any:
     """The model that a configuration describes, with weights as at the begin of a training."""
     return class_of_config(config)(config)
 
@@ -60,12 +62,12 @@ def model_from(data: dict[str, Any]) -> Any:
     return make_model(config_from(data))
 
 
-def kind_of_config(config: Any) -> str:
+def kind_of_config(config: object) -> str:
     """What `config.json` calls models with such a configuration."""
     return next(name for name, (kind, _) in KINDS.items() if isinstance(config, kind))
 
 
-def config_of(model: Any) -> dict[str, Any]:
+def config_of(model: nn.Module) -> dict[str, Any]:
     """What `model_from` makes this model from."""
     kind = next(name for name, (_, model_kind) in KINDS.items() if isinstance(model, model_kind))
     return {"kind": kind, "model": to_json(model.config)}

@@ -62,7 +62,7 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
     if (folder / SPECIAL_TOKENS).is_file():
         special = from_json(SpecialTokens, read_json(folder / SPECIAL_TOKENS), where=str(folder / SPECIAL_TOKENS))
     if (folder / NUMBERS).is_file():
-        numbers = read_numbers(folder / NUMBERS)
+        numbers = read_piece_ids(folder / NUMBERS)
     if joint.is_file():
         tokenizer = Tokenizer.load(joint, special, numbers)
         return tokenizer, tokenizer
@@ -70,7 +70,7 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
     return source, target
 
 
-def read_numbers(path: Path) -> dict[str, int]:
+def read_piece_ids(path: Path) -> dict[str, int]:
     """The ids of pieces, the lowest first. Raises MissingError or StorageError."""
     found = read_json(path)
     if not isinstance(found, dict) or not all(type(index) is int and index >= 0 for index in found.values()):

@@ -17,10 +17,11 @@ from heedful.training.loop import Trainable
 
 R = TypeVar("R", bound=Recipe)
 E = TypeVar("E")  # the examples of a part
+M = TypeVar("M", bound=nn.Module)  # the model
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says, as text
     or a PNG."""
 
@@ -30,7 +31,7 @@ class Measured:
     sample: str | bytes
 
 
-class Job(ABC, Generic[R, E]):
+class Job(ABC, Generic[R, E, M]):
     """A recipe and its data, read and found right before anything is written.
 
     `corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers and knows what it was started
@@ -75,11 +76,11 @@ class Job(ABC, Generic[R, E]):
         """task.json: what the model is for, and what its answers mean."""
 
     @abstractmethod
-    def task(self, model: Any) -> Trainable:
+    def task(self, model: M) -> Trainable:
         """Batches and a loss."""
 
     @abstractmethod
-    def measure(self, model: Any) -> Measured:
+    def measure(self, model: M) -> Measurement:
         """The averaged model, on the validation data."""
 
     @abstractmethod
@@ -94,11 +95,11 @@ class Job(ABC, Generic[R, E]):
         """The files of the tokenizers, by name."""
         return {}
 
-    def tensors(self, model: Any) -> dict[str, Tensor]:
+    def tensors(self, model: M) -> dict[str, Tensor]:
         """The weights that are saved of the model."""
         return parameters(model)
 
-    def begin(self, model: Any) -> None:
+    def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
 
     def facts(self) -> dict[str, object]:
@@ -107,7 +108,7 @@ class Job(ABC, Generic[R, E]):
         started = {} if self.start is None else self.start.facts()
         return data_facts(self.corpus, self.unit) | self.own_facts() | own | started
 
-    def write(self, folder: Path, model: Any) -> None:
+    def write(self, folder: Path, model: M) -> None:
         """Saves the model as one to be used."""
         write_model(folder, model, self.tensors(model), self.tokenizers() | {"task.json": self.spec()})
 

@@ -32,36 +32,53 @@ class Section(BaseModel):
 
 
 class DataSection(Section):
-    path: str = Field("", description="a file, a folder, or what else `heed train --data` takes")
+    """What is learned from."""
+
+    path: str = Field("", description="a file, a folder, or whatever else `heed train --data` takes")
 
 
 class TrainSection(Section):
     """How to train. The budget is whichever of steps, epochs and minutes is used up first; without any, 10 epochs."""
 
-    steps: int | None = Field(None, ge=1, description="how many steps at most")
-    epochs: float | None = Field(None, gt=0, description="how many times through the data at most")
-    minutes: float | None = Field(None, gt=0, description="how long at most, measuring and saving left out")
-    seed: int = Field(1, ge=0, description="of everything random")
-    accumulate: int = Field(1, ge=1, description="batches a step")
-    optimizer: Literal["adam", "muon"] = Field("adam", description="muon is for the matrices inside blocks")
-    lr: float = Field(2e-3, gt=0, description="learning rate at its peak")
-    muon_lr: float = Field(0.02, gt=0, description="that of the matrices inside blocks, with muon")
-    weight_decay: float = Field(0.0, ge=0, description="share of a weight that goes in a step, times the rate")
-    schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
-        "cosine", description="what becomes of the learning rate"
+    steps: int | None = Field(None, ge=1, description="at most so many optimizer steps")
+    epochs: float | None = Field(None, gt=0, description="at most so many passes over the data")
+    minutes: float | None = Field(None, gt=0, description="at most so many minutes, not counting measuring and saving")
+    seed: int = Field(1, ge=0, description="seed of everything random")
+    accumulate: int = Field(1, ge=1, description="batches whose gradients are summed for a step")
+    optimizer: Literal["adam", "muon"] = Field(
+        "adam", description="muon: Muon for the matrices inside blocks, Adam for the rest"
     )
-    warmup: int = Field(400, ge=0, description="steps to its peak, or a tenth of the training where that is less")
-    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: any")
-    average: float = Field(0.998, ge=0, lt=1, description="decay of the weights' average, which is kept; 0: none")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where it is faster")
-    compile: bool = Field(False, description="blocks by torch.compile: minutes at the start; for a GPU")
-    eval_every: int | None = Field(None, ge=1, description="steps between two measurements; null: about ten in all")
-    save_every: int | None = Field(None, ge=1, description="steps between two checkpoints; null: at each measurement")
-    keep: int = Field(2, ge=1, description="checkpoints that stay")
+    lr: float = Field(2e-3, gt=0, description="learning rate at its peak")
+    muon_lr: float = Field(0.02, gt=0, description="with muon: the peak rate of the matrices inside blocks")
+    weight_decay: float = Field(
+        0.0, ge=0, description="decoupled weight decay: a step takes away this share of a weight, times the rate"
+    )
+    schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
+        "cosine", description="how the learning rate falls after the warmup"
+    )
+    warmup: int = Field(400, ge=0, description="steps until the peak rate; a tenth of the training where that is less")
+    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
+    average: float = Field(
+        0.998,
+        ge=0,
+        lt=1,
+        description="decay of the moving average of the weights, which is what is kept; 0: no average",
+    )
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="of the arithmetic; auto: bf16 where it is faster"
+    )
+    compile: bool = Field(
+        False, description="compile the blocks by torch.compile: costs minutes at the start; for a GPU"
+    )
+    eval_every: int | None = Field(
+        None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
+    )
+    save_every: int | None = Field(None, ge=1, description="steps between checkpoints; null: at each measurement")
+    keep: int = Field(2, ge=1, description="how many checkpoints are kept, the newest")
     non_finite: Literal["stop", "skip", "rollback"] = Field(
         "stop",
-        description="where a loss or gradient is NaN or infinite: stop; leave the step out; or go back to the last "
-        "checkpoint and leave it out then",
+        description="when a loss or gradient is NaN or infinite: stop; skip the step; or go back to the last "
+        "checkpoint and skip it then",
     )
 
 
@@ -73,8 +90,8 @@ class Recipe(Section):
     PRESETS: ClassVar[Presets]
 
     task: str = Field(description="what is trained")
-    preset: str = Field("", description="the size of the model; `heed info` lists them")
-    start_from: str = Field("", description="a run whose model training begins with, in place of a preset (`--from`)")
+    preset: str = Field("", description="the size of the model, by name; `heed info` lists them")
+    start_from: str = Field("", description="a run whose model training begins with, instead of a preset (`--from`)")
     model: dict[str, Any] = Field(default_factory=dict, description="fields of the preset to replace")
     data: DataSection = DataSection()
     train: TrainSection = TrainSection()
@@ -88,7 +105,7 @@ class Recipe(Section):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_defaults(cls, data: Any, handler: Callable[[Any], Any]) -> Any:
+    def _with_defaults(cls, data: object, handler: Callable[[object], "Recipe"]) -> "Recipe":
         if not isinstance(data, dict):
             return handler(data)
         data = {name: value for name, value in data.items() if name != "preset" or value}
@@ -106,7 +123,7 @@ class Recipe(Section):
         return made
 
 
-def validated(kind: type[R], data: Any, *, where: str) -> R:
+def validated(kind: type[R], data: object, *, where: str) -> R:
     """A recipe of a task from plain data, with errors in one line."""
     try:
         recipe = kind.model_validate(data)
@@ -153,7 +170,7 @@ def override(recipe: R, settings: Sequence[str]) -> R:
     return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
 
 
-def write(recipe: Recipe) -> str:
+def to_yaml(recipe: Recipe) -> str:
     """The recipe as YAML, every key of it."""
     return FORMAT + yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
@@ -203,10 +220,12 @@ _FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}
 _FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
 
 
-def from_format_1(kind: type[Recipe], data: Any, text: str) -> Any:
+def from_format_1(kind: type[Recipe], data: object, text: str) -> object:
     """The data of a recipe that an older heedful wrote into a run, without the keys that its task never read."""
-    train = data.get("train") if isinstance(data, dict) else None
-    if text.startswith(FORMAT[:26]) or not isinstance(train, dict) or not train.keys() >= _FIRST:
+    if text.startswith(FORMAT[:26]) or not isinstance(data, dict):
+        return data
+    train = data.get("train")
+    if not isinstance(train, dict) or not train.keys() >= _FIRST:
         return data
     kept: dict[str, Any] = {}
     for name, value in data.items():

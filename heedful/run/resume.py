@@ -61,7 +61,7 @@ def recipe_text(out: Path) -> str:
     return files.read_bytes(path, limit=files.JSON_LIMIT).decode(errors="replace")
 
 
-def read_saved(kind: type[R], out: Path) -> R:
+def begun_recipe(kind: type[R], out: Path) -> R:
     """The recipe of the run in `out`, which is of this kind."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)
     return validated(kind, from_format_1(kind, read_yaml(text, where=where), text), where=where)
@@ -71,7 +71,7 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     """Raises InputError where continuing would be another training than the one that was begun."""
     data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
     task = data.get("task") if isinstance(data, dict) else None
-    saved = read_saved(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
+    saved = begun_recipe(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
     old, new = flat(saved), flat(recipe.model_dump(mode="json"))
     free = {f"train.{key}" for key in FREE}
     changed = sorted(key for key in (old.keys() | new.keys()) - free if old.get(key) != new.get(key))
@@ -92,7 +92,9 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
     return out
 
 
-def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, precision: str, ranks: int) -> None:
+def save_state(
+    out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
+) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
@@ -113,7 +115,7 @@ def save(out: Path, state: State, progress: Progress, job: Job[Any, Any], *, pre
     save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
 
 
-def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any], out: Path) -> Progress:
+def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:
     """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
     for a preset that has come to mean another model since."""
     facts = checkpoint.json("state.json")
@@ -155,7 +157,7 @@ def forget_after(out: Path, step: int, *, measured: bool) -> None:
     path = out / "metrics.jsonl"
     if not path.is_file():
         return
-    lines = files.read_lines(path)
+    lines = files.read_whole_lines(path)
     rows = [files.parse_json(line.encode(), where=path) for line in lines]
     kept = [
         line

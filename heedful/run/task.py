@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from heedful.data.tokenizer import Tokenizer
     from heedful.run.job import Job
     from heedful.run.recipe import Recipe
@@ -33,8 +35,10 @@ class Lazy(Generic[Part]):
 class Served(Protocol):
     """A finished model in use. `about` is what task.json says of it."""
 
-    model: Any
-    about: Mapping[str, Any]
+    @property
+    def model(self) -> "nn.Module": ...
+    @property
+    def about(self) -> Mapping[str, Any]: ...
 
 
 class Saved(NamedTuple):
@@ -143,7 +147,7 @@ class Task:
     facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` tells of a run
     laws: Lazy[Callable[[Any, Sequence[str]], Iterator[Law]]]  # of a Served, and texts to check it on
     # Training.
-    job: "Lazy[type[Job[Any, Any]]] | None" = None
+    job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None
     counted: str = "tokens"  # what its loss is a mean over
     sized: "Lazy[Callable[[Recipe, Path], tuple[Recipe, str]]] | None" = None  # fits a model to a budget of minutes

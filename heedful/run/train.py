@@ -16,16 +16,16 @@ import torch
 
 from heedful.apply.compiled import compile_blocks
 from heedful.apply.inference import for_inference
+from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
 from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
-from heedful.run.job import Job
-from heedful.run.job import Measured as Result
-from heedful.run.recipe import Recipe, write
-from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save
+from heedful.run.job import Job, Measurement
+from heedful.run.recipe import Recipe, to_yaml
+from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -33,7 +33,7 @@ from heedful.store.lock import NAME, run_lock
 from heedful.training.loop import NON_FINITE_FIX, Budget, Kept, Skipped, State, Step, fit
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, Precision, choose_precision
-from heedful.training.ranks import Ranks, join
+from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
@@ -70,7 +70,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Saved:
+class Checkpointed:
     """A checkpoint that no crash can lose any more."""
 
     step: int
@@ -85,10 +85,12 @@ class Finished:
     scores: Scores
 
 
-Event = Note | Trained | Measured | Saved | Finished
+Event = Note | Trained | Measured | Checkpointed | Finished
 
 
-def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
+def train(
+    task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Parts[Any] | None = None
+) -> Iterator[Event]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
@@ -96,7 +98,7 @@ def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus
     nothing behind; NonFiniteError where training breaks down; Interrupted, when all is saved, after SIGINT, SIGTERM
     or SIGUSR1.
     """
-    with join() as ranks, ExitStack() as held:
+    with join_ranks() as ranks, ExitStack() as held:
         job = None
         if ranks.first:
             begun = _begun(recipe, out, resume=resume)
@@ -111,7 +113,7 @@ def train(task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus
         yield from _Run(task, recipe, out, corpus, job, ranks, signals).events()
 
 
-def _job(task: Task, recipe: Recipe, corpus: Any, begun: Path | None) -> Job[Any, Any]:
+def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None) -> Job[Any, Any, Any]:
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
     return task.job()(recipe, corpus, begun)
@@ -141,8 +143,8 @@ class _Run:
         task: Task,
         recipe: Recipe,
         out: Path,
-        corpus: Any,
-        job: Job[Any, Any] | None,
+        corpus: Parts[Any] | None,
+        job: Job[Any, Any, Any] | None,
         ranks: Ranks,
         signals: Signals,
     ) -> None:
@@ -157,7 +159,7 @@ class _Run:
             threads = torch.get_num_threads()
             self.notes.append(f"training in {precision} on {self.device.type} with {threads} threads: {why}")
             if newest is None:
-                _begin(recipe, out, job, environment(self.device, precision))
+                _write_first_files(recipe, out, job, environment(self.device, precision))
             ranks.share(precision)
         else:
             precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
@@ -165,7 +167,7 @@ class _Run:
             newest = self._newest()
         self.job = job
         self.precision: Precision = precision
-        self.state = _state(recipe, job, self.device, precision, begins=newest is None)
+        self.state = _new_state(recipe, job, self.device, precision, begins=newest is None)
         self.progress = Progress()
         if newest is not None:
             self._go_back(newest)
@@ -276,14 +278,14 @@ class _Run:
             self.job.write(self.out, model)
         yield Measured(state.step, found.loss, found.scores, best)
 
-    def _save(self) -> Saved:
+    def _save(self) -> Checkpointed:
         self.progress.saved = self.state.step
         self.set_back = 0
         if self.ranks.first:
             size = self.ranks.size
-            save(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
+            save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
             rotate(self.out, self.plan.keep)
-        return Saved(self.state.step)
+        return Checkpointed(self.state.step)
 
     def _log(self, step: Step) -> None:
         progress = self.progress
@@ -339,9 +341,9 @@ class _Run:
             forget_after(self.out, self.state.step, measured=not self.progress.due)
 
 
-def _begin(recipe: Recipe, out: Path, job: Job[Any, Any], machine: dict[str, object]) -> None:
+def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
     """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
-    files.write_text(out / "recipe.yaml", write(recipe))
+    files.write_text(out / "recipe.yaml", to_yaml(recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", job.facts())
     for name, data in job.tokenizers().items():
@@ -356,7 +358,9 @@ def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) 
     return choose_precision(device)
 
 
-def _state(recipe: Recipe, job: Job[Any, Any], device: torch.device, precision: Precision, *, begins: bool) -> State:
+def _new_state(
+    recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
+) -> State:
     plan = recipe.train
     torch.manual_seed(plan.seed)
     model = make_model(job.config)
@@ -383,7 +387,7 @@ def _state(recipe: Recipe, job: Job[Any, Any], device: torch.device, precision: 
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
 
 
-def _write_measured(out: Path, step: int, found: Result) -> None:
+def _write_measured(out: Path, step: int, found: Measurement) -> None:
     log(out, {"step": step, "valid_loss": found.loss, **found.scores})
     files.make_folder(out / "samples")
     place = out / "samples" / f"step-{step}"
@@ -393,10 +397,10 @@ def _write_measured(out: Path, step: int, found: Result) -> None:
         files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
-def _finish(job: Job[Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
+def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
-    rows = [files.parse_json(line.encode(), where=out) for line in files.read_lines(out / "metrics.jsonl")]
+    rows = [files.parse_json(line.encode(), where=out) for line in files.read_whole_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
     figure = curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))

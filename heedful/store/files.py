@@ -121,7 +121,7 @@ def write_text(path: Path, text: str) -> str:
     return write_bytes(path, text.encode())
 
 
-def write_json(path: Path, value: Any) -> str:
+def write_json(path: Path, value: object) -> str:
     """Replace `path` by `value` as JSON (keys sorted, indented), as `write_bytes` does."""
     return write_bytes(path, json_bytes(value, where=path))
 
@@ -235,7 +235,7 @@ def read_json(path: Path, *, limit: int = JSON_LIMIT) -> Any:
     return parse_json(read_bytes(path, limit=limit), where=path)
 
 
-def read_lines(path: Path) -> list[str]:
+def read_whole_lines(path: Path) -> list[str]:
     """The whole lines of `path`, a torn last one left out. Raises MissingError, StorageError."""
     data = read_bytes(path, limit=memory_limit())
     whole = data[: data.rfind(b"\n") + 1]
@@ -246,7 +246,7 @@ def read_lines(path: Path) -> list[str]:
         raise StorageError("not UTF-8: the file is damaged", where=line, fix="remove this line") from error
 
 
-def json_bytes(value: Any, *, where: Path | str) -> bytes:
+def json_bytes(value: object, *, where: Path | str) -> bytes:
     """`value` as JSON text, keys sorted and indented. Raises StorageError for NaN and infinity."""
     try:
         text = json.dumps(value, allow_nan=False, sort_keys=True, indent=2, ensure_ascii=False) + "\n"

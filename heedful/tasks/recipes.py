@@ -1,27 +1,42 @@
 """Recipes by the names of their tasks, from YAML and from Python files."""
 
 import runpy
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.run.recipe import Recipe, from_format_1, read_yaml, validated
+from heedful.run.recipe import Recipe, Section, from_format_1, read_yaml, validated
 from heedful.run.resume import recipe_text
 from heedful.tasks import DEFAULT, TASKS, trained
 
 
-def recipe(task: str | None = None, **sections: Any) -> Recipe:
+class Sections(TypedDict, total=False):
+    """What a recipe may say beside its task: each task reads some of these, and any other is an error."""
+
+    preset: str
+    start_from: str
+    model: Mapping[str, object]
+    data: Section | Mapping[str, object]
+    train: Section | Mapping[str, object]
+    decode: Section | Mapping[str, object]
+    images: Section | Mapping[str, object]
+    classify: Section | Mapping[str, object]
+    answer: Section | Mapping[str, object]
+
+
+def recipe(task: str | None = None, **sections: Unpack[Sections]) -> Recipe:
     """The recipe of a task: `recipe("tag", data={"path": "tags.tsv"}, train={"minutes": 5})`. Raises InputError."""
     return build({"task": task or DEFAULT, **sections}, where="recipe")
 
 
-def build(data: Any, *, where: str) -> Recipe:
+def build(data: object, *, where: str) -> Recipe:
     """A recipe from plain data, with errors in one line."""
     return validated(kind_of_recipe(data, where=where), data, where=where)
 
 
-def kind_of_recipe(data: Any, *, where: str) -> type[Recipe]:
+def kind_of_recipe(data: object, *, where: str) -> type[Recipe]:
     task = data.get("task", DEFAULT) if isinstance(data, dict) else DEFAULT
     row = TASKS.get(task) if isinstance(task, str) else None
     if row is None or row.recipe is None:
@@ -29,7 +44,7 @@ def kind_of_recipe(data: Any, *, where: str) -> type[Recipe]:
     return row.recipe()
 
 
-def parse(text: str, *, where: str) -> Recipe:
+def from_yaml(text: str, *, where: str) -> Recipe:
     """A recipe from YAML text."""
     data = read_yaml(text, where=where)
     data = {} if data is None else data
@@ -39,7 +54,7 @@ def parse(text: str, *, where: str) -> Recipe:
 
 def saved_recipe(out: Path) -> Recipe:
     """The recipe of the run in `out`."""
-    return parse(recipe_text(out), where=str(out / "recipe.yaml"))
+    return from_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
 
 
 def read_recipe(name: str) -> Recipe:
@@ -56,4 +71,4 @@ def read_recipe(name: str) -> Recipe:
         if not isinstance(found, Recipe):
             raise InputError('defines no `recipe = heedful.recipe("translate", ...)`', where=name)
         return found
-    return parse(path.read_text(encoding="utf-8"), where=name)
+    return from_yaml(path.read_text(encoding="utf-8"), where=name)

@@ -89,7 +89,7 @@ class Budget:
 class State:
     """Where a training stands: with the weights and the optimizer, all that going on needs."""
 
-    model: Any  # an nn.Module that the task's loss knows
+    model: nn.Module  # one that the task's loss knows
     optimizer: Optimizer
     average: Average
     seed: int

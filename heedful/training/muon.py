@@ -5,8 +5,7 @@ As `torch.optim.Muon` does it, which multiplies in bfloat16 wherever it is: a CP
 for what float32 does in milliseconds.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Float
@@ -27,7 +26,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One step along the gradients that are there; a closure is not called."""
         for group in self.param_groups:
             for param in group["params"]:

@@ -8,7 +8,7 @@ import copy
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -153,7 +153,7 @@ class Average:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self.model: Any = copy.deepcopy(model).float().eval().requires_grad_(False)
+        self.model = copy.deepcopy(model).float().eval().requires_grad_(False)
         self.decay = decay
 
     @torch.no_grad()

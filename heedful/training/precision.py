@@ -12,19 +12,21 @@ EMULATED = 5.0  # GFLOP/s, below what any CPU makes of a format that it knows
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-class Choice(NamedTuple):
+class PrecisionChoice(NamedTuple):
     precision: Precision
     why: str
 
 
-def choose_precision(device: torch.device) -> Choice:
+def choose_precision(device: torch.device) -> PrecisionChoice:
     """bf16 where this machine multiplies matrices at least 1.4 times as fast in it as in fp32, else fp32."""
     speed = {"fp32": _gigaflops(2048, "fp32", device), "bf16": _gigaflops(64, "bf16", device, quickest=True)}
     if speed["bf16"] >= speed["fp32"] / 10:  # else it is only emulated: large products would take seconds
         speed["bf16"] = _gigaflops(2048, "bf16", device)
     ratio = speed["bf16"] / speed["fp32"]
     precision: Precision = "bf16" if ratio >= 1.4 else "fp32"
-    return Choice(precision, f"bf16 multiplies {ratio:.1f}x as fast as fp32 here ({speed['bf16']:.0f} GFLOP/s)")
+    return PrecisionChoice(
+        precision, f"bf16 multiplies {ratio:.1f}x as fast as fp32 here ({speed['bf16']:.0f} GFLOP/s)"
+    )
 
 
 def _gigaflops(rows: int, precision: Precision, device: torch.device, *, quickest: bool = False) -> float:

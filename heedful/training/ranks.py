@@ -30,7 +30,7 @@ class Ranks:
     def first(self) -> bool:
         return self.rank == 0
 
-    def share(self, value: Any = None) -> Any:
+    def share(self, value: object = None) -> Any:
         """The first rank's `value` (anything that JSON can hold), on every rank."""
         if self.size == 1:
             return value
@@ -66,7 +66,7 @@ class Ranks:
 
 
 @contextmanager
-def join() -> Iterator[Ranks]:
+def join_ranks() -> Iterator[Ranks]:
     """The ranks that `torchrun` started, this one among them; one alone where it did not."""
     if not dist.is_torchelastic_launched():
         yield Ranks()

@@ -4,12 +4,11 @@ saving loses nothing, and that another engine says the same."""
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from heedful.errors import InputError, MissingError
 from heedful.exchange.ctranslate2 import SCORES, unserved
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
-from heedful.run.task import Law, Task
+from heedful.run.task import Law, Served, Task
 from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks.load import row_of_run
@@ -29,7 +28,7 @@ def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
     yield from _by_ctranslate2(row, run, served, texts)
 
 
-def _by_ctranslate2(row: Task, run: Path, served: Any, texts: Sequence[str]) -> Iterator[Law]:
+def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) -> Iterator[Law]:
     """That the model says the same by CTranslate2, or why that was not asked."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "exported"
@@ -43,7 +42,7 @@ def _by_ctranslate2(row: Task, run: Path, served: Any, texts: Sequence[str]) -> 
             yield Law("CTranslate2", None, 0.0, (f"not compared: {error.what}",))
 
 
-def _saved_and_loaded(row: Task, run: Path, served: Any) -> float:
+def _saved_and_loaded(row: Task, run: Path, served: Served) -> float:
     own = parameters(served.model)
     tokenizers = read_tokenizers(run)
     beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from heedful.errors import InputError
 from heedful.metrics.names import in_words
@@ -10,7 +9,7 @@ from heedful.run.task import Scored
 from heedful.tasks.load import load_model, row_of_run
 
 
-def evaluate(run: Path, options: Any, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
+def evaluate(run: Path, options: object, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
     """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
     row = row_of_run(run)
     if row.evaluate is None:

@@ -17,8 +17,13 @@ from heedful.exchange.hf import sequence_classifier
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.models import config_of, kind_of_config, make_model
+from heedful.models.classifier import ClassifierConfig
+from heedful.models.clip import CLIPConfig
+from heedful.models.encoder import EncoderConfig
+from heedful.models.lm import LMConfig
+from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.folder import filled_then_renamed, parameters
-from heedful.run.task import Hub
+from heedful.run.task import Hub, Served
 from heedful.store import files
 from heedful.store.checkpoint import save_model
 from heedful.tasks import TASKS
@@ -109,13 +114,13 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     return Exported("CTranslate2", to, str(out), names, f"ctranslate2.{engine.kind}({str(out)!r})", difference)
 
 
-def _hub_of(config: Any) -> Hub:
+def _hub_of(config: object) -> Hub:
     """What moves the small files of models with such a configuration."""
     kind = kind_of_config(config)
     return next(row.hub for row in TASKS.values() if row.hub is not None and row.hub_kind == kind)()
 
 
-def _to_hub(run: Path, out: Path, served: Any, hub: Hub) -> Exported:
+def _to_hub(run: Path, out: Path, served: Served, hub: Hub) -> Exported:
     config, own = served.model.config, parameters(served.model)
     family, theirs, beside = _family_of(config, run, served, hub)
     tensors = to_theirs(family.rules(config), own, where=str(run))
@@ -132,7 +137,7 @@ def _to_hub(run: Path, out: Path, served: Any, hub: Hub) -> Exported:
     return Exported(family.name, "hf", str(out), names, loads)
 
 
-def _family_of(config: Any, run: Path, served: Any, hub: Hub) -> tuple[Family, dict[str, Any], dict[str, Any]]:
+def _family_of(config: object, run: Path, served: Served, hub: Hub) -> tuple[Family, dict[str, Any], dict[str, Any]]:
     """The family that can say what our configuration says, their config.json, and what stands beside it."""
     refused: list[InputError] = []
     for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
@@ -162,16 +167,16 @@ def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[s
         raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
 
 
-def _vocab_size(config: Any) -> int | None:
+def _vocab_size(config: object) -> int | None:
     """Of a model that reads texts."""
-    match kind_of_config(config):
-        case "seq2seq":
+    match config:
+        case Seq2SeqConfig():
             return config.target.vocab_size
-        case "lm" | "encoder":
+        case LMConfig() | EncoderConfig():
             return config.embed.vocab_size
-        case "classifier":
+        case ClassifierConfig():
             return config.body.embed.vocab_size
-        case "clip":
+        case CLIPConfig():
             return config.text.embed.vocab_size
         case _:
             return None

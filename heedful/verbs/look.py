@@ -1,7 +1,6 @@
 """Looking inside a model: who looked at whom, or at what, as a picture."""
 
 from pathlib import Path
-from typing import Any
 
 from heedful.errors import InputError
 from heedful.run.task import Looked
@@ -19,7 +18,7 @@ def refuse_blind(run: Path) -> None:
         raise InputError(f"a model for {row.name!r}", where=str(run), fix=f"look at one for {known}")
 
 
-def look(run: Path, text: str, kind: str, options: Any) -> Looked:
+def look(run: Path, text: str, kind: str, options: object) -> Looked:
     """What a model looked at while it read `text`, or the picture in that file; `kind` is one of KINDS, and `options`
     are of the kind that the task's row names."""
     refuse_blind(run)

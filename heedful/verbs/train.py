@@ -1,7 +1,7 @@
 """Training, as the command line and Python both ask for it: one place decides what is chosen where nothing is said."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +16,27 @@ TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
 
 
 def planned(
-    recipe: Recipe | str,
-    out: Path,
-    *,
-    data: str | Path | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    preset: str | None = None,
-    start_from: str | Path | None = None,
-    minutes: float | None = None,
-    settings: Sequence[str] = (),
-    resume: bool = False,
+    recipe: Recipe | str, out: Path, given: Mapping[str, object], *, settings: Sequence[str] = (), resume: bool = False
 ) -> tuple[Recipe, list[str]]:
     """The recipe of a training into `out`, and lines that tell what was chosen for it.
 
-    `recipe` is one, or the name of a task or of a recipe file; all else overrides it, `settings` (key=value) last. A
-    model is sized for its `minutes` where the task can do that and no size is chosen, and one that begins with an
-    imported model takes that model's usual rates. Raises InputError or MissingError.
+    `recipe` is one, or the name of a task or of a recipe file. What is `given` overrides it, by key, such as
+    "train.minutes" (None: not given), and `settings` (key=value) last. A model is sized for its minutes where the task
+    can do that and no size is chosen, and one that begins with an imported model takes that model's usual rates. Raises
+    InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
     by_file = isinstance(recipe, str) and recipe not in TASKS
-    if resume and data is None and (out / "recipe.yaml").is_file():
+    given = {key: value for key, value in given.items() if value is not None}
+    if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
         made = saved_recipe(out)
     said = made.given | {setting.partition("=")[0] for setting in settings}
-    budget = made.train.minutes if minutes is None and not isinstance(recipe, str) else minutes
-    given: dict[str, Any] = {
-        "data.path": data,
-        "data.source": source,
-        "data.target": target,
-        "preset": preset,
-        "start_from": start_from,
-        "train.minutes": minutes,
-    }
+    budget = given.get("train.minutes", None if isinstance(recipe, str) else made.train.minutes)
     told: list[str] = []
-    made = override(made, [f"{key}={_as_yaml(value)}" for key, value in given.items() if value is not None])
+    made = override(made, [f"{key}={_as_yaml(value)}" for key, value in given.items()])
     row = TASKS[made.task]
-    sizes = preset or made.start_from or made.model or any(key.split(".")[0] in ("preset", "model") for key in said)
+    chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
+    sizes = chosen or made.start_from or made.model
     if budget is not None and row.sized is not None and not sizes and not by_file:
         made, why = row.sized()(made, out)
         told.append(why)

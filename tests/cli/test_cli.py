@@ -59,6 +59,13 @@ def test_train_ends_with_one_line_of_json(data, tmp_path, capsys):
     assert json.loads(lines(capsys)[-1])["steps"] == 3
 
 
+def test_a_key_of_another_task_is_refused_before_anything_is_read(tmp_path, capsys):
+    assert heed("train", "tag", "--data", "none.tsv", "--out", tmp_path / "run", "--set", "data.objective=infill") == 2
+    told = capsys.readouterr().err
+    assert told == "error: --set.data: unknown key 'objective'\nfix: known: path, tokenizer, vocab_size\n"
+    assert not (tmp_path / "run").exists()
+
+
 def test_translate_prints_an_object_a_line(run, capsys):
     assert heed("translate", run, "ba de", "ko", "--beam", 3, "--n-best", 2, "--json") == 0
     records = [json.loads(line) for line in lines(capsys)]

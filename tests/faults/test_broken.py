@@ -16,7 +16,7 @@ import torch
 from disks import Faulty, Killed
 from heedful.data.text.pairs import Corpus
 from heedful.errors import NonFiniteError, StorageError
-from heedful.run.train import Finished, Note, Saved, Trained
+from heedful.run.train import Checkpointed, Finished, Note, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
 from heedful.tasks.translate.train import TranslationTask
@@ -54,7 +54,7 @@ def newest(out: Path) -> int:
 
 
 def last_saved(events: list[Any]) -> int:
-    return max((event.step for event in events if isinstance(event, Saved)), default=0)
+    return max((event.step for event in events if isinstance(event, Checkpointed)), default=0)
 
 
 def follow(out: Path, corpus: Corpus, seen: list[Any], **changes: object) -> list[Any]:

@@ -3,7 +3,7 @@
 import torch
 
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
-from heedful.metrics.boxes import Found, average_precision
+from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.run.train import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
@@ -26,7 +26,7 @@ def rectangles(count: int, seed: int) -> BoxedPart:
 def test_rectangles(tmp_path):
     """Beside the box of middling size in the middle of every picture."""
     data = BoxedImages(rectangles(1000, 0), rectangles(100, 1), {}, "made", channels=1, size=(SIZE, SIZE))
-    guess = average_precision([[Found("it", 1.0, (7.0, 7.0, 17.0, 17.0))]] * 100, data.valid.things)
+    guess = average_precision([[ScoredBox("it", 1.0, (7.0, 7.0, 17.0, 17.0))]] * 100, data.valid.things)
     recipe = build(
         {
             "task": "detect",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import Maps, overlay, picture_page, rollout, sheet
+from heedful.look.overlay import Maps, heat_overlay, picture_page, rollout, sheet
 
 
 def test_a_rollout_by_hand():
@@ -24,12 +24,12 @@ def test_a_rollout_by_hand():
 def test_an_overlay_is_bright_where_the_weights_are():
     picture, weights = torch.zeros(1, 16, 24, dtype=torch.uint8), torch.zeros(4, 6)
     weights[1, 4] = 0.3
-    drawn = overlay(picture, weights).float().sum(0)
+    drawn = heat_overlay(picture, weights).float().sum(0)
     assert drawn.shape == (96, 144)
     assert divmod(int(drawn.argmax()), 144)[0] // 24 == 1
     assert divmod(int(drawn.argmax()), 144)[1] // 24 == 4
     assert not drawn[72:].any()
-    assert overlay(torch.zeros(3, 300, 300, dtype=torch.uint8), weights).shape == (3, 300, 300)
+    assert heat_overlay(torch.zeros(3, 300, 300, dtype=torch.uint8), weights).shape == (3, 300, 300)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -14,7 +14,7 @@ import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.models.presets import TRANSLATORS
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Measured, Note, Saved, Trained
+from heedful.run.train import Checkpointed, Finished, Measured, Note, Trained
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -29,7 +29,7 @@ def finished(tmp_path_factory, corpus):
 
 def test_a_run_folder_is_complete(finished, corpus):
     out, events = finished
-    assert {type(event) for event in events} == {Note, Trained, Measured, Saved, Finished}
+    assert {type(event) for event in events} == {Note, Trained, Measured, Checkpointed, Finished}
     assert [event.step.step for event in events if isinstance(event, Trained)] == list(range(1, 13))
     names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
     names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}

@@ -119,21 +119,21 @@ def test_lines_are_added_and_a_torn_one_is_left_out_then_cut_off(tmp_path: Path)
     path = tmp_path / "metrics.jsonl"
     files.append_line(path, '{"step": 1}')
     files.append_line(path, "ü" * 5000)
-    assert files.read_lines(path) == ['{"step": 1}', "ü" * 5000]
+    assert files.read_whole_lines(path) == ['{"step": 1}', "ü" * 5000]
     for torn in (b"x", b"y" * 4096, b"z" * 9999, "ü".encode()[:1]):
         with path.open("ab") as file:
             file.write(torn)
-        assert files.read_lines(path) == ['{"step": 1}', "ü" * 5000]
+        assert files.read_whole_lines(path) == ['{"step": 1}', "ü" * 5000]
     files.append_line(path, "")
-    assert files.read_lines(path) == ['{"step": 1}', "ü" * 5000, ""]
+    assert files.read_whole_lines(path) == ['{"step": 1}', "ü" * 5000, ""]
     path.write_bytes(b"never a line end")
     files.append_line(path, "first")
-    assert files.read_lines(path) == ["first"]
+    assert files.read_whole_lines(path) == ["first"]
     with pytest.raises(ValueError, match="one line"):
         files.append_line(path, "a\nb")
     path.write_bytes(b"fine\n\xff\n")
     with pytest.raises(StorageError, match=r"metrics.jsonl:2: not UTF-8"):
-        files.read_lines(path)
+        files.read_whole_lines(path)
 
 
 @pytest.mark.parametrize("failing", ["open", "write"])

@@ -13,7 +13,7 @@ from heedful.run.recipe import override
 from heedful.run.train import Finished
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, answer_batch
 from heedful.tasks.answer.train import AnswerJob, AnswerTask
-from heedful.tasks.answer.use import normal, overlap
+from heedful.tasks.answer.use import normalised, word_f1
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -117,7 +117,7 @@ def test_the_longest_answer(run):
 
 
 def test_scores_of_squad():
-    assert normal("The  cat, a DOG!") == "cat dog"
-    assert overlap("the cat sat", "a cat") == pytest.approx(2 / 3)
-    assert overlap("", "the") == 1
-    assert overlap("dog", "") == overlap("dog", "cat") == 0
+    assert normalised("The  cat, a DOG!") == "cat dog"
+    assert word_f1("the cat sat", "a cat") == pytest.approx(2 / 3)
+    assert word_f1("", "the") == 1
+    assert word_f1("dog", "") == word_f1("dog", "cat") == 0

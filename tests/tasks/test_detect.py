@@ -16,7 +16,7 @@ from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing, read_boxed_
 from heedful.data.images.views import whole
 from heedful.data.made import shapes
 from heedful.errors import InputError
-from heedful.metrics.boxes import Found, average_precision
+from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.run.recipe import override
 from heedful.run.train import Finished, Trained
 from heedful.tasks.detect import look as look_detect
@@ -138,19 +138,19 @@ HALF = (0.0, 0.0, 10.0, 6.0)  # overlaps SQUARE by 0.6: right at 0.5, 0.55 and, 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        ([Found("a", 0.9, SQUARE), Found("a", 0.8, OTHER)], {"map": 1, "map50": 1, "map75": 1, "recall": 1}),
+        ([ScoredBox("a", 0.9, SQUARE), ScoredBox("a", 0.8, OTHER)], {"map": 1, "map50": 1, "map75": 1, "recall": 1}),
         ([], {"map": 0, "map50": 0, "map75": 0, "recall": 0}),
-        ([Found("b", 0.9, SQUARE)], {"map": 0, "map50": 0}),
+        ([ScoredBox("b", 0.9, SQUARE)], {"map": 0, "map50": 0}),
         # One of two: precision 1 up to a recall of a half, 51 of 101 points.
-        ([Found("a", 0.9, SQUARE)], {"map": 51 / 101, "map50": 51 / 101, "recall": 0.5}),
+        ([ScoredBox("a", 0.9, SQUARE)], {"map": 51 / 101, "map50": 51 / 101, "recall": 0.5}),
         # A wrong one first: precisions 1/2 and 2/3, and so 2/3 everywhere.
         (
-            [Found("a", 0.9, (50.0, 50.0, 60.0, 60.0)), Found("a", 0.8, SQUARE), Found("a", 0.7, OTHER)],
+            [ScoredBox("a", 0.9, (50.0, 50.0, 60.0, 60.0)), ScoredBox("a", 0.8, SQUARE), ScoredBox("a", 0.7, OTHER)],
             {"map50": 2 / 3},
         ),
         # Found twice: the second counts as wrong, but stands behind all that is right.
-        ([Found("a", 0.9, SQUARE), Found("a", 0.8, OTHER), Found("a", 0.1, SQUARE)], {"map50": 1}),
-        ([Found("a", 0.9, HALF), Found("a", 0.8, OTHER)], {"map50": 1, "map75": 1 / 2 * 51 / 101}),
+        ([ScoredBox("a", 0.9, SQUARE), ScoredBox("a", 0.8, OTHER), ScoredBox("a", 0.1, SQUARE)], {"map50": 1}),
+        ([ScoredBox("a", 0.9, HALF), ScoredBox("a", 0.8, OTHER)], {"map50": 1, "map75": 1 / 2 * 51 / 101}),
     ],
 )
 def test_average_precision_by_hand(found, expected):

@@ -12,7 +12,7 @@ from heedful.run.recipe import override
 from heedful.run.train import Finished, Trained
 from heedful.tasks.recipes import build
 from heedful.tasks.segment.train import SegmentJob
-from heedful.tasks.segment.use import confusion, enlarged, overlaps, pixel_loss
+from heedful.tasks.segment.use import confusion, overlaps, pixel_loss, upsampled
 from heedful.verbs.train import train
 
 SMALL = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
@@ -102,7 +102,7 @@ def test_pixels_that_say_nothing_count_nothing():
     mask[0, :, 2:] = IGNORE
     loss = pixel_loss(logits, mask)
     assert loss.count == 16 + 64
-    chances = enlarged(logits, (8, 8)).log_softmax(1)
+    chances = upsampled(logits, (8, 8)).log_softmax(1)
     by_hand = -sum(
         float(chances[b, int(mask[b, y, x]), y, x])
         for b in range(2)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, tell, texts_given
+from heedful.tasks.shared.cli import Command, Device, Json, Run, tell, texts_in_twos
 
 
 def answer(
@@ -34,9 +34,7 @@ def answer(
     model = Answerer.load(run, device=chosen_device(device))
     if context is not None and os.path.isfile(context):
         context = "\n".join(read_lines(context))
-    for lines in texts_given(questions):
-        split = [line.partition("\t") if questions is None else (line, "", "") for line in lines]
-        asked, contexts = [question for question, _, _ in split], tuple(own for _, _, own in split)
+    for asked, contexts in texts_in_twos(questions):
         options = AnswerOptions(context=context or "", contexts=contexts, top=top)
         for found in answer_questions(model, asked, options):
             tell(found, (f"{one['score']:.3f}\t{one['text']}" for one in found["answers"]), as_json=as_json)

@@ -4,21 +4,20 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, Section
+from heedful.run.recipe import Presets, Section
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import TokenizedData, TokenTrain
+from heedful.tasks.shared.sections import TextRecipe, TokenTrain
 
 
 class AnswerSection(Section):
-    longest: int = Field(30, ge=1, description="tokens of an answer")
+    longest: int = Field(30, ge=1, description="at most so many tokens in an answer")
 
 
-class AnswerRecipe(Recipe):
+class AnswerRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["answer"] = "answer"
-    preset: str = Field("encoder-small", description="the size of the model")
-    data: TokenizedData = TokenizedData()
+    preset: str = "encoder-small"
     train: TokenTrain = TokenTrain()
     answer: AnswerSection = AnswerSection()

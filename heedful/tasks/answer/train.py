@@ -11,7 +11,7 @@ from heedful.data.text.questions import Question, read_questions
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.tasks.answer.layout import AnswerBatch, AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.answer.recipe import AnswerRecipe
 from heedful.tasks.answer.use import Answerer
@@ -38,7 +38,7 @@ class AnswerTask:
         return Loss(span_loss(model(*read), valid, target), len(batch.tokens))
 
 
-class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
+class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
     unit: ClassVar = "questions"
     kinds: ClassVar = "a .json or .jsonl file, or a folder of such"
     served: ClassVar = Answerer
@@ -77,12 +77,12 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question]]):
     def task(self, model: TokenClassifier) -> AnswerTask:
         return AnswerTask(self.windows, self.recipe.train)
 
-    def measure(self, model: TokenClassifier) -> Measured:
+    def measure(self, model: TokenClassifier) -> Measurement:
         answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.corpus.valid[:SHOWN]
         scores = answerer.evaluate(self.corpus.valid)
         found = answerer.answer([one.question for one in shown], [one.context for one in shown])
         sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
-        return Measured(scores.pop("loss"), scores, scores["f1"], sample)
+        return Measurement(scores.pop("loss"), scores, scores["f1"], sample)
 
     def score(self, best: Answerer, part: list[Question]) -> Mapping[str, Any]:
         return best.evaluate(part)

@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     end: int
 
 
-class Answerer(TextModel):
+class Answerer(TextModel[TokenClassifier]):
     """A trained token classifier, whose two logits say where an answer begins and ends, and its tokenizer."""
 
     task: ClassVar = "answer"
@@ -73,8 +73,8 @@ class Answerer(TextModel):
         each = list(zip(said, right, strict=True))
         return {
             "loss": loss,
-            "exact_match": sum(max(normal(ours) == normal(one) for one in own) for ours, own in each) / len(each),
-            "f1": sum(max(overlap(ours, one) for one in own) for ours, own in each) / len(each),
+            "exact_match": sum(normalised(ours) in map(normalised, own) for ours, own in each) / len(each),
+            "f1": sum(max(word_f1(ours, one) for one in own) for ours, own in each) / len(each),
         }
 
     def _answers(
@@ -118,14 +118,14 @@ def _trimmed(text: str, begin: int, end: int) -> tuple[int, int]:
     return begin + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip())
 
 
-def normal(text: str) -> str:
+def normalised(text: str) -> str:
     """Lower case, without punctuation, articles and blanks: what SQuAD compares."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
-def overlap(found: str, right: str) -> float:
+def word_f1(found: str, right: str) -> float:
     """The F1 of the words, each as often as it occurs; of no words, whether both have none."""
-    ours, theirs = normal(found).split(), normal(right).split()
+    ours, theirs = normalised(found).split(), normalised(right).split()
     if not ours or not theirs:
         return float(ours == theirs)
     return 2 * (Counter(ours) & Counter(theirs)).total() / (len(ours) + len(theirs))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, given, tell, texts_given
+from heedful.tasks.shared.cli import Command, Device, Json, Run, given, tell, texts_in_twos
 
 
 def classify(
@@ -44,9 +44,7 @@ def classify(
             show(classify_pictures(pictures, files))
         return
     model = TextClassifier.load(run, device=chosen_device(device))
-    for lines in texts_given(inputs):
-        split = [line.partition("\t") if inputs is None else (line, "", "") for line in lines]
-        texts, pairs = [text for text, _, _ in split], tuple(second for _, _, second in split)
+    for texts, pairs in texts_in_twos(inputs):
         show(classify_texts(model, texts, ClassifyOptions(pair=pair or "", pairs=pairs, choices=tuple(choice or ()))))
 
 

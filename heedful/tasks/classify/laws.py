@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 from heedful.data.frame import Framed, rectangle
+from heedful.models import Classifier
 from heedful.run.task import Law
 from heedful.tasks.classify.use import TextClassifier
 from heedful.tasks.shared.probes import Probe, framed_rows
 
 
-class AnswerProbe(Probe):
+class AnswerProbe(Probe[Classifier]):
     """A classifier's logits [rows, answers]; every other row is a pair of texts."""
 
     def __init__(self, classifier: TextClassifier, texts: Sequence[str]) -> None:

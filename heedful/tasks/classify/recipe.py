@@ -4,27 +4,26 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, Section
+from heedful.run.recipe import Presets, Section
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
 
 class ClassifySection(Section):
-    symmetric: bool = Field(False, description="pairs have no order, and are read in both")
+    symmetric: bool = Field(False, description="the texts of a pair have no order, and are read in both")
     auxiliary: float | None = Field(
         None,
         ge=0,
-        description="weight of predicting the texts too, beside their answers; null: 0.5 of a language model, and none "
-        "of an encoder, which cannot",
+        description="weight of the loss of predicting the texts too; null: 0.5 for a language model, none for an "
+        "encoder, which cannot",
     )
 
 
-class ClassifyRecipe(Recipe):
+class ClassifyRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
 
     task: Literal["classify"] = "classify"
-    preset: str = Field("gpt-mini", description="the size of the model")
-    data: TokenizedData = TokenizedData()
+    preset: str = "gpt-mini"
     train: SmoothedTrain = SmoothedTrain()
     classify: ClassifySection = ClassifySection()

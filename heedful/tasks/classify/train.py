@@ -14,7 +14,7 @@ from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.tasks.classify.layout import (
     ClassifyBatch,
     ClassifyLayout,
@@ -68,7 +68,7 @@ class ClassifyTask:
         return Loss(total, len(batch.tokens))
 
 
-class ClassifyJob(BodyJob[ClassifyRecipe, list[Example]]):
+class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
     unit: ClassVar = "examples"
     kinds: ClassVar = "a .jsonl, .tsv or .csv file, or a folder of such"
     served: ClassVar = TextClassifier
@@ -122,7 +122,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example]]):
     def task(self, model: Classifier) -> ClassifyTask:
         return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
 
-    def measure(self, model: Classifier) -> Measured:
+    def measure(self, model: Classifier) -> Measurement:
         classifier = TextClassifier(model, self.tokenizer, self.spec())
         scores = classifier.evaluate(self.corpus.valid)
         loss = scores.pop("loss")
@@ -136,7 +136,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example]]):
             f"{one.text} {one.pair}\n    {label} {score:.3f}\n"
             for one, ((label, score), *_) in zip(shown, found, strict=True)
         ]
-        return Measured(loss, scores, scores[self.rank], "".join(lines))
+        return Measurement(loss, scores, scores[self.rank], "".join(lines))
 
     def score(self, best: TextClassifier, part: list[Example]) -> Mapping[str, Any]:
         return best.evaluate(part)

@@ -18,12 +18,12 @@ from heedful.models.classifier import Classifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, spec_of
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
 
 READ = 8192  # tokens that are read at a time
 
 
-class TextClassifier(TextModel):
+class TextClassifier(TextModel[Classifier]):
     """A trained classifier and its tokenizer."""
 
     task: ClassVar = "classify"
@@ -36,7 +36,9 @@ class TextClassifier(TextModel):
 
     @property
     def reads(self) -> Reads:
-        return Reads(self.model.lm or self.model.encoder, self.layout.frame, self.tokenizer.encode, "either")
+        body = self.model.lm or self.model.encoder
+        assert body is not None
+        return Reads(body, self.layout.frame, self.tokenizer.encode, "either")
 
     def classify(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
@@ -115,7 +117,7 @@ class TextClassifier(TextModel):
         for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
             batch = classify_batch([encoded[i] for i in group])
             logits = self.model(*(part.to(device) for part in batch[:3])).float().cpu()
-            refuse_nan(logits)
+            refuse_nan_answers(logits)
             for i, own in zip(group, logits, strict=True):
                 found[i] = own
         return found

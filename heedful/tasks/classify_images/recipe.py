@@ -4,25 +4,23 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection, ImagesTrain
 
 
 class LabelledImagesSection(ImagesSection):
-    mixup: float = Field(0.0, ge=0, description="pictures are sums of two, their shares drawn from Beta(mixup, mixup)")
-    mirrored: bool = Field(False, description="to say what one shows, also look at its mirror image")
+    mixup: float = Field(
+        0.0, ge=0, description="mix pictures in pairs, with shares drawn from Beta(mixup, mixup); 0: do not"
+    )
+    mirrored: bool = Field(False, description="in use, average over a picture and its mirror image")
 
 
-class ImageLabelTrain(TrainSection):
-    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
-
-
-class ClassifyImagesRecipe(Recipe):
+class ClassifyImagesRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
 
     task: Literal["classify-images"] = "classify-images"
-    preset: str = Field("vit-nano28", description="the size of the model")
-    train: ImageLabelTrain = ImageLabelTrain()
+    preset: str = "vit-nano28"
+    train: ImagesTrain = ImagesTrain()
     images: LabelledImagesSection = LabelledImagesSection()

@@ -22,7 +22,7 @@ from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import load_weights, parameters
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.store.checkpoint import read_model
 from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
@@ -86,7 +86,7 @@ class ClassifyImagesTask:
         return total
 
 
-class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part]):
+class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     kinds: ClassVar = "a folder with a folder of pictures for each label"
     served: ClassVar = ImageClassifier
     config_kind: ClassVar = ViTConfig
@@ -146,11 +146,11 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part]):
     def task(self, model: ViT) -> ClassifyImagesTask:
         return ClassifyImagesTask(self.corpus.train, self.answers, self.augment, self.recipe)
 
-    def measure(self, model: ViT) -> Measured:
+    def measure(self, model: ViT) -> Measurement:
         classifier = ImageClassifier(model, self.spec())
         scores = classifier.evaluate(self.corpus.valid)
         loss = scores.pop("loss")
-        return Measured(loss, scores, scores["accuracy"], classifier.sample(self.corpus.valid, SHOWN))
+        return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.corpus.valid, SHOWN))
 
     def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
         return best.evaluate(part)

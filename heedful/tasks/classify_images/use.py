@@ -21,7 +21,7 @@ from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 
 READ = 128  # pictures that are looked at together
 TOP = 5  # `top5`: whether the right label is among so many
@@ -46,7 +46,7 @@ def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
     return torch.tensor([numbers[label] for label in labels])
 
 
-class ImageClassifier(PictureModel):
+class ImageClassifier(PictureModel[ViT]):
     """A trained classifier of pictures."""
 
     task: ClassVar = "classify-images"
@@ -87,7 +87,7 @@ class ImageClassifier(PictureModel):
 
     @torch.inference_mode()
     def _logits(self, part: Part) -> Float[Tensor, "B K"]:
-        device, found = self.model.head.weight.device, []
+        device, found = next(self.model.parameters()).device, []
         for first in range(0, len(part), READ):
             pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
             pixels = self.spec.preparation(pictures).to(device)
@@ -95,7 +95,7 @@ class ImageClassifier(PictureModel):
             if self.spec.mirrored:
                 other = self.model(pixels.flip(-1)).float().cpu()
                 logits = logits.log_softmax(1).logaddexp(other.log_softmax(1)) - math.log(2)
-            refuse_nan(logits)
+            refuse_nan_answers(logits)
             found.append(logits)
         return torch.cat(found)
 

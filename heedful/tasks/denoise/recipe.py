@@ -4,27 +4,27 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedData
+from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe, TokenizedData
 
 
 class NoisedData(TokenizedData):
     """Running text, and how it is made worse."""
 
-    longest: int = Field(200, ge=8, description="tokens of a passage; texts are cut into such, between sentences")
+    longest: int = Field(200, ge=8, description="tokens in a passage; texts are cut into passages between sentences")
     objective: Literal["spans", "infill"] = Field(
         "spans",
-        description="spans: hidden behind numbered marks (T5); infill: words behind masks, sentences in another order "
-        "(BART)",
+        description="spans: spans hidden behind numbered marks (T5); infill: spans behind masks, and sentences in "
+        "another order (BART)",
     )
 
 
-class DenoiseRecipe(Recipe):
+class DenoiseRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
 
     task: Literal["denoise"] = "denoise"
-    preset: str = Field("transformer-small", description="the size of the model")
+    preset: str = "transformer-small"
     data: NoisedData = NoisedData()
     train: PackedTrain = PackedTrain()
     decode: DecodeSection = DecodeSection()

@@ -14,7 +14,7 @@ from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
-from heedful.run.job import Job, Measured
+from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
@@ -47,7 +47,7 @@ class DenoiseTask:
         return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0)
 
 
-class DenoiseJob(Job[DenoiseRecipe, list[str]]):
+class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = Translator
@@ -114,7 +114,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str]]):
     def task(self, model: TranslationModel) -> DenoiseTask:
         return DenoiseTask(self.passages, self.noise, self.recipe.train, packs=model.packs, ends=self.ends)
 
-    def measure(self, model: TranslationModel) -> Measured:
+    def measure(self, model: TranslationModel) -> Measurement:
         """The loss on noised validation text, and what the model makes of some of it."""
         found = restored(model, self.valid, self.ends)
         shown, show = self.valid[:SHOWN], self.tokenizer.decode_marked
@@ -125,7 +125,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str]]):
             f"source  {show(source)}\ntarget  {show(target)}\nmodel   {show(best[0].tokens)}\n"
             for (source, target), best in zip(shown, made, strict=True)
         ]
-        return Measured(found.loss, {"perplexity": found.perplexity}, -found.loss, "\n".join(lines))
+        return Measurement(found.loss, {"perplexity": found.perplexity}, -found.loss, "\n".join(lines))
 
     def score(self, best: Translator, part: list[str]) -> Mapping[str, Any]:
         found = denoising_likelihood(best, part)

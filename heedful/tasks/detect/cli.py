@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Pictures, Places, Run, one_by_one, tell, write_png
+from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, one_by_one, tell, write_png
 
 
 def detect(
@@ -26,7 +26,7 @@ def detect(
     from heedful.tasks.detect.use import Detector, detected_record
 
     model = Detector.load(run, device=chosen_device(device))
-    places, labels = Places(pictures, out), model.spec.labels
+    places, labels = OutputFiles(pictures, out), model.spec.labels
     for files in one_by_one(pictures):
         for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
             boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)

@@ -12,7 +12,7 @@ from heedful.data.images.files import read_image
 from heedful.look.draw import to_bytes
 from heedful.look.overlay import each_page, enlarged, over_each, raised
 from heedful.look.record import record
-from heedful.metrics.boxes import Found
+from heedful.metrics.boxes import ScoredBox
 from heedful.run.task import Looked, NoOptions
 from heedful.tasks.detect.use import Detector
 
@@ -26,7 +26,7 @@ class ThingsLook:
 
     file: str
     picture: UInt8[Tensor, "N h w"]
-    found: list[Found]
+    found: list[ScoredBox]
     maps: list[Float[Tensor, "R C"]]
 
 

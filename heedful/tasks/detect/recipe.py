@@ -2,17 +2,14 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe
 
 
-class DetectRecipe(Recipe):
+class DetectRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 1e-3, "muon_lr": 0.01}, "images": {"batch": 32}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:DETECTORS")
 
     task: Literal["detect"] = "detect"
-    preset: str = Field("detr-nano", description="the size of the model")
-    images: ImagesSection = ImagesSection()
+    preset: str = "detr-nano"

@@ -12,11 +12,11 @@ from torch import Tensor
 from heedful.core.config import to_json
 from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images, thing_labels
 from heedful.data.images.files import Preparation, survey
-from heedful.metrics.boxes import Found
+from heedful.metrics.boxes import ScoredBox
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.card import CardText, Scores
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.detect.recipe import DetectRecipe
 from heedful.tasks.detect.use import Detector, DetectSpec, check_labels, target_of
@@ -49,7 +49,7 @@ class DetectTask:
         return set_loss(found.logits, found.boxes, targets)
 
 
-class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
+class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
     kinds: ClassVar = "a COCO .json file, a folder of such, or shapes"
     served: ClassVar = Detector
     config_kind: ClassVar = DETRConfig
@@ -111,12 +111,12 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
     def task(self, model: DETR) -> DetectTask:
         return DetectTask(self.corpus.train, self.answers, self.viewer)
 
-    def measure(self, model: DETR) -> Measured:
+    def measure(self, model: DETR) -> Measurement:
         served = Detector(model, self.spec())
         scores = served.evaluate(self.corpus.valid)
         loss = scores.pop("loss")
         found = served.find([self.corpus.valid.images[i] for i in range(min(SHOWN, len(self.corpus.valid)))])
-        return Measured(loss, scores, scores["map"], _sample(found, self.corpus.valid))
+        return Measurement(loss, scores, scores["map"], _sample(found, self.corpus.valid))
 
     def score(self, best: Detector, part: BoxedPart) -> Mapping[str, Any]:
         return best.evaluate(part)
@@ -132,7 +132,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart]):
         )
 
 
-def _sample(found: Sequence[Sequence[Found]], part: BoxedPart) -> str:
+def _sample(found: Sequence[Sequence[ScoredBox]], part: BoxedPart) -> str:
     """What is there and what was found, for a person to compare."""
     lines = []
     for name, things, own in zip(part.names, part.things, found, strict=False):

@@ -16,13 +16,12 @@ from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
 from heedful.data.images.files import Images, Preparation
 from heedful.data.images.views import View, whole
 from heedful.errors import InputError
-from heedful.metrics.boxes import Found, average_precision
-from heedful.models.detr import DETR
-from heedful.models.detr import Found as Logits
+from heedful.metrics.boxes import ScoredBox, average_precision
+from heedful.models.detr import DETR, Found
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.detection import Target, corners, set_loss
 
 READ = 32  # pictures that are looked at together
@@ -58,7 +57,7 @@ def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
                 raise InputError(what, where=name, fix=f"its labels are {', '.join(known)}")
 
 
-class Detector(PictureModel):
+class Detector(PictureModel[DETR]):
     """A trained model that finds things."""
 
     task: ClassVar = "detect"
@@ -68,13 +67,13 @@ class Detector(PictureModel):
         super().__init__(model, about)
         self.spec = spec_of(DetectSpec, about)
 
-    def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[Found]]:
+    def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[ScoredBox]]:
         """What is found in each picture with at least this probability, the surest first, boxes in its own pixels.
         Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)
         return [[one for one in own if one.score >= threshold] for own in self.find(images)]
 
-    def find(self, images: Images) -> list[list[Found]]:
+    def find(self, images: Images) -> list[list[ScoredBox]]:
         """The label that is likeliest, and the box, of every query on each picture, the surest first."""
         return [own for logits, sizes in self._logits(images) for own in self._found(logits, sizes)]
 
@@ -82,7 +81,7 @@ class Detector(PictureModel):
         """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
         that the model does not know."""
         check_labels(part, self.spec.labels)
-        total, count, found = 0.0, 0, list[list[Found]]()
+        total, count, found = 0.0, 0, list[list[ScoredBox]]()
         for logits, sizes in self._logits(part.images):
             things = part.things[len(found) : len(found) + len(sizes)]
             targets = [target_of(own, whole(size), self.spec.labels) for own, size in zip(things, sizes, strict=True)]
@@ -93,31 +92,31 @@ class Detector(PictureModel):
 
     def found(
         self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]
-    ) -> list[Found]:
+    ) -> list[ScoredBox]:
         """What each query says of one picture with so many rows and columns of pixels."""
         scores, classes = logits.softmax(-1)[:, :-1].max(-1)
         pixels = corners(boxes).clamp(0, 1) * torch.tensor([*reversed(size)] * 2)
         listed = zip(classes.tolist(), scores.tolist(), pixels.tolist(), strict=True)
-        return [Found(self.spec.labels[number], score, tuple(box)) for number, score, box in listed]
+        return [ScoredBox(self.spec.labels[number], score, tuple(box)) for number, score, box in listed]
 
-    def _found(self, logits: Logits, sizes: Sequence[tuple[int, int]]) -> Iterator[list[Found]]:
+    def _found(self, logits: Found, sizes: Sequence[tuple[int, int]]) -> Iterator[list[ScoredBox]]:
         for own, boxes, size in zip(logits.logits[-1], logits.boxes[-1], sizes, strict=True):
             yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
 
-    def _logits(self, images: Images) -> Iterator[tuple[Logits, list[tuple[int, int]]]]:
+    def _logits(self, images: Images) -> Iterator[tuple[Found, list[tuple[int, int]]]]:
         weight = self.model.class_head.weight
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 logits, boxes = (part.float().cpu() for part in self.model(pixels.to(weight)))
-            refuse_nan(logits)
-            yield Logits(logits, boxes), sizes
+            refuse_nan_answers(logits)
+            yield Found(logits, boxes), sizes
 
 
 class DetectedThings(TypedDict):
     """An answer as a record."""
 
     input: str
-    boxes: list[dict[str, Any]]  # of `Found`, the edges rounded
+    boxes: list[dict[str, Any]]  # of `ScoredBox`, the edges rounded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ def detect_things(detector: Detector, files: Sequence[str], options: DetectOptio
         yield detected_record(file, found)
 
 
-def detected_record(file: str, found: Sequence[Found]) -> DetectedThings:
+def detected_record(file: str, found: Sequence[ScoredBox]) -> DetectedThings:
     boxes = [{**one._asdict(), "box": [round(edge, 2) for edge in one.box]} for one in found]
     return {"input": file, "boxes": boxes}
 

@@ -26,7 +26,7 @@ def read_encoder(folder: Path, said: Mapping[str, Any], config: EncoderConfig) -
 
 
 def write_encoder(run: Path, served: Filler | TextEncoder) -> HubFiles:
-    return write_framed(served.tokenizer, served.model.config.embed)
+    return write_framed(served.tokenizer, served.reads.body.config.embed)
 
 
 HUB = Hub(read_encoder, write_encoder)

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.models import Encoder
 from heedful.run.task import Law
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.shared.probes import Probe, random_sentences
 
 
-class FillProbe(Probe):
+class FillProbe(Probe[Encoder]):
     def __init__(self, filler: Filler, texts: Sequence[str]) -> None:
         sentences = [ids for ids in filler.tokenizer.encode_whole(list(texts)) if ids][:8]
         sentences = sentences or random_sentences(filler.tokenizer.size)

@@ -4,25 +4,25 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe, TokenizedData
 
 
 class MaskedData(TokenizedData):
     """Running text, and what is hidden of it."""
 
-    whole_words: bool = Field(False, description="the tokens of a word are hidden together")
+    whole_words: bool = Field(False, description="mask all tokens of a word together")
     pairs: Literal["none", "next", "order"] = Field(
-        "none", description="also tell whether a text follows another (BERT), or whether two stand in order (ALBERT)"
+        "none", description="also learn whether a text follows another (BERT), or whether two are in order (ALBERT)"
     )
 
 
-class FillRecipe(Recipe):
+class FillRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["fill"] = "fill"
-    preset: str = Field("modern-tiny", description="the size of the model")
+    preset: str = "modern-tiny"
     data: MaskedData = MaskedData()
     train: SmoothedTrain = SmoothedTrain()

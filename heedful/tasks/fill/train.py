@@ -14,7 +14,7 @@ from heedful.errors import InputError
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.presets import ENCODERS, encoder_config
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.fill.recipe import FillRecipe
 from heedful.tasks.fill.use import Filler
@@ -69,7 +69,7 @@ class FillTask:
         return Loss(total, int(batch.chosen.sum()))
 
 
-class FillJob(TextJob[FillRecipe]):
+class FillJob(TextJob[FillRecipe, Encoder]):
     served: ClassVar = Filler
     hides: ClassVar = True
     score_names = ("accuracy",)
@@ -96,12 +96,12 @@ class FillJob(TextJob[FillRecipe]):
         masker, sampler = Masker(self.tokenizer, whole_words=data.whole_words), PairSampler(self.tokenizer, data.pairs)
         return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
 
-    def measure(self, model: Encoder) -> Measured:
+    def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())
         found = filler.evaluate(self.corpus.valid)
         sample = "".join(f"{filler.sample(text)}\n" for text in self.corpus.valid[:SHOWN])
         scores = found.scores()
-        return Measured(scores.pop("loss"), scores, -found.loss, sample)
+        return Measurement(scores.pop("loss"), scores, -found.loss, sample)
 
     def score(self, best: Filler, part: list[str]) -> Mapping[str, Any]:
         return best.evaluate(part).scores()

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import Reads, TextModel, refuse_nan, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
 
 READ = 8192  # tokens that are read at a time
 
@@ -65,7 +65,7 @@ class Filled(NamedTuple):
     candidates: list[Candidate]
 
 
-class Filler(TextModel):
+class Filler(TextModel[Encoder]):
     """A trained encoder and its tokenizer."""
 
     task: ClassVar = "fill"
@@ -144,7 +144,7 @@ class Filler(TextModel):
         device, right, count = self.model.embed.tokens.weight.device, 0, 0
         for tokens, segments, types, _, _, pairs in self._rows(texts, PairSampler(self.tokenizer, self.pairs)):
             hidden = self.model.hidden(tokens.to(device), segments.to(device), types.to(device))
-            told = self.model.next_sentence(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
+            told = self.model.follows(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
             right, count = right + int((told == pairs[pairs >= 0]).sum()), count + len(told)
         return right / max(1, count)
 
@@ -163,7 +163,7 @@ class Filler(TextModel):
         device, texts = self.model.embed.tokens.weight.device, self.masker.texts
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.predict_tokens(hidden).float().cpu()
-        refuse_nan(logits)
+        refuse_nan_answers(logits)
         return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
 
     def _word(self, index: int) -> str:

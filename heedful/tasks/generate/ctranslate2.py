@@ -11,10 +11,10 @@ from heedful.decode.search import greedy
 from heedful.exchange.ctranslate2 import (
     Convertible,
     as_words,
-    export,
+    export_verified,
     library_model,
-    log_probabilities,
     random_rows,
+    row_log_probabilities,
 )
 from heedful.run.task import Engine, Law
 from heedful.tasks.generate.use import LanguageModel
@@ -33,11 +33,11 @@ def compare_lm(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]:
     rows = random_rows(made.target.size, (8, 4), torch.Generator().manual_seed(0))
     scored = library_model(folder, "Generator").score_batch(as_words(rows, made.words().target))
     logits = [made.model(torch.tensor([row[:-1]])) for row in rows]
-    return torch.tensor([chance for row in scored for chance in row.log_probs]), log_probabilities(logits, rows)
+    return torch.tensor([chance for row in scored for chance in row.log_probs]), row_log_probabilities(logits, rows)
 
 
 def export_lm(run: Path, model: LanguageModel, out: Path, *, quantize: str | None = None) -> float:
-    return export(run, convertible_lm(model), compare_lm, out, quantize=quantize)
+    return export_verified(run, convertible_lm(model), compare_lm, out, quantize=quantize)
 
 
 def greedy_by_ctranslate2(

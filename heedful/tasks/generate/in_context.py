@@ -139,7 +139,7 @@ def _by_likelihood(
         pairs = (list(zip(asked, alone[own], strict=True)) for asked, own in zip(found, choices, strict=True))
         said[name] = [max(each, key=lambda pair: rule(*pair))[0].choice for each in pairs]
     answers = [example.answer for example in examples]
-    accuracies = {name: _share(own, answers) for name, own in said.items()}
+    accuracies = {name: _accuracy(own, answers) for name, own in said.items()}
     return Answers(next(iter(said.values())), accuracies, fmean(1 / len(own) for own in choices), asking, notes)
 
 
@@ -170,10 +170,10 @@ def _by_match(
     answers = [example.answer.strip() for example in examples]
     known = all(example.choices for example in examples)
     chance = fmean(1 / len(example.choices) for example in examples) if known else None
-    return Answers(said, {"match": _share(said, answers)}, chance, asking, notes)
+    return Answers(said, {"match": _accuracy(said, answers)}, chance, asking, notes)
 
 
-def _share(said: Sequence[str], answers: Sequence[str]) -> float:
+def _accuracy(said: Sequence[str], answers: Sequence[str]) -> float:
     return fmean(one == answer for one, answer in zip(said, answers, strict=True))
 
 
@@ -187,7 +187,7 @@ def _prompts(
     """A prompt an example, with the newest of its shots that leave room for any of its endings; and what to note."""
     made, dropped, cut = [], [], 0
     for example, own, ends in zip(examples, shots, endings, strict=True):
-        prompt, kept, fits = _fit(model, example, own, asking, ends)
+        prompt, kept, fits = _fitting_prompt(model, example, own, asking, ends)
         made.append(prompt)
         dropped.append(len(own) - kept)
         cut += not fits
@@ -199,7 +199,7 @@ def _prompts(
     return made, [f"the model's context holds {model.context} tokens: {'; '.join(said)}"] if said else []
 
 
-def _fit(
+def _fitting_prompt(
     model: LanguageModel, example: Solved, shots: Sequence[Solved], asking: Asking, endings: Sequence[str]
 ) -> tuple[str, int, bool]:
     """The prompt, how many shots it keeps, and whether it fits the model's context with every ending."""

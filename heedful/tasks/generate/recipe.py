@@ -4,21 +4,21 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe, TokenizedData
 
 
 class RunningData(TokenizedData):
     """Running text, and how it becomes rows of tokens."""
 
-    across: bool = Field(True, description="a token may look across the start of its document, in a row")
+    across: bool = Field(True, description="a token may attend to earlier documents in its row")
 
 
-class GenerateRecipe(Recipe):
+class GenerateRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:LANGUAGE_MODELS")
 
     task: Literal["generate"] = "generate"
-    preset: str = Field("gpt-nano", description="the size of the model")
+    preset: str = "gpt-nano"
     data: RunningData = RunningData()
     train: SmoothedTrain = SmoothedTrain()

@@ -18,7 +18,7 @@ from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.device import best_device
 from heedful.run.recipe import override
-from heedful.run.resume import read_saved
+from heedful.run.resume import begun_recipe
 from heedful.tasks.generate.losses import TextBatch, next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
 from heedful.training.optim import OptimConfig, Optimizer
@@ -42,7 +42,7 @@ def sized(recipe: GenerateRecipe, out: Path) -> tuple[GenerateRecipe, str]:
     minutes = recipe.train.minutes
     assert minutes is not None
     if (out / "recipe.yaml").is_file():
-        begun = read_saved(GenerateRecipe, out)
+        begun = begun_recipe(GenerateRecipe, out)
         kept: dict[str, Any] = {"preset": begun.preset, "model": begun.model}
         kept |= {f"train.{key}": getattr(begun.train, key) for key in OWN}
         return override(recipe, [f"{key}={value}" for key, value in kept.items()]), f"sized as {out} was begun"

@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.generate.losses import TextBatch, next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
@@ -61,7 +61,7 @@ class GenerateTask:
         return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)
 
 
-class GenerateJob(TextJob[GenerateRecipe]):
+class GenerateJob(TextJob[GenerateRecipe, LM]):
     served: ClassVar = LanguageModel
     score_names = ("bits_per_byte",)
 
@@ -79,15 +79,15 @@ class GenerateJob(TextJob[GenerateRecipe]):
         across, bos = self.recipe.data.across, self.tokenizer.bos
         return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
 
-    def measure(self, model: LM) -> Measured:
+    def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)
         found = language_model.evaluate(self.corpus.valid, stride=language_model.context)
         ((sample,),) = language_model.generate([""], tokens=SHOWN)
-        return Measured(found.loss, _scores(found), -found.loss, sample.text + "\n")
+        return Measurement(found.loss, _likelihood_scores(found), -found.loss, sample.text + "\n")
 
     def score(self, best: LanguageModel, part: list[str]) -> Mapping[str, Any]:
         found = best.evaluate(part)
-        return {"loss": found.loss, **_scores(found)}
+        return {"loss": found.loss, **_likelihood_scores(found)}
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         rows = [
@@ -108,7 +108,7 @@ class GenerateJob(TextJob[GenerateRecipe]):
         )
 
 
-def _scores(found: Likelihood) -> dict[str, float]:
+def _likelihood_scores(found: Likelihood) -> dict[str, float]:
     return {
         "perplexity": found.perplexity,
         "bits_per_byte": found.bits_per_byte,

@@ -28,7 +28,7 @@ from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.cli import TextScoring
-from heedful.tasks.shared.cli import unescaped
+from heedful.tasks.shared.cli import expand_escapes
 from heedful.tasks.shared.served import Reads, TextModel, refuse_other, text_facts
 
 Ids = list[int]
@@ -83,7 +83,7 @@ class Choice(NamedTuple):
     tokens: int
 
 
-class Added(NamedTuple):
+class TextPiece(NamedTuple):
     """What was added to the text of this number: `piece` (maybe nothing yet), by `token` (None: the text is over)."""
 
     text: int
@@ -92,7 +92,7 @@ class Added(NamedTuple):
     logprob: float
 
 
-class LanguageModel(TextModel):
+class LanguageModel(TextModel[LM]):
     """A trained language model and its tokenizer."""
 
     task: ClassVar = "generate"
@@ -202,7 +202,7 @@ class LanguageModel(TextModel):
 
     def _say(
         self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: Sequence[str], batch: int
-    ) -> Iterator[Added]:
+    ) -> Iterator[TextPiece]:
         """Goes on with texts, each with its seed, and tells what is added to which, as it is made."""
         if not begun or tokens < 1:
             return
@@ -235,10 +235,10 @@ class LanguageModel(TextModel):
                 ended = token == self.end or logprob == NEVER
                 if not ended:
                     made[number].append(token)
-                    yield Added(number, readers[number].read(token), token, logprob)
+                    yield TextPiece(number, readers[number].read(token), token, logprob)
                 if ended or readers[number].over or len(made[number]) == tokens:
                     running.drop(number)
-                    yield Added(number, readers[number].rest(), None, 0.0)
+                    yield TextPiece(number, readers[number].rest(), None, 0.0)
                 elif len(made[number]) == full[number]:
                     running.drop(number)
                     enter(number)
@@ -402,8 +402,8 @@ def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator
             shots=options.shots,
             by=options.by,
             seed=options.seed,
-            delimiter=unescaped(options.delimiter),
-            separator=unescaped(options.separator),
+            delimiter=expand_escapes(options.delimiter),
+            separator=expand_escapes(options.separator),
         )
         shown = None if pool is None else read_solved(pool)
         answers = evaluate_in_context(model, read_solved(data), asking, pool=shown)

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from heedful.models import CLIP
 from heedful.run.task import Law
 from heedful.tasks.match.use import Matcher
 from heedful.tasks.shared.probes import Probe, random_sentences
 
 
-class MatchProbe(Probe):
+class MatchProbe(Probe[CLIP]):
     """Random pixels, and texts: how much each picture is like each text."""
 
     def __init__(self, matcher: Matcher, texts: Sequence[str]) -> None:

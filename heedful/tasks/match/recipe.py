@@ -2,14 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection, TokenizedData
+from heedful.tasks.shared.sections import ImagesRecipe, TokenizedData
 
 
-class MatchRecipe(Recipe):
+class MatchRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {
         "train": {"optimizer": "muon", "warmup": 100},
         "images": {"augment": "strong", "flip": False},
@@ -17,6 +15,5 @@ class MatchRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:PAIRS")
 
     task: Literal["match"] = "match"
-    preset: str = Field("clip-nano32", description="the size of the model")
+    preset: str = "clip-nano32"
     data: TokenizedData = TokenizedData()
-    images: ImagesSection = ImagesSection()

@@ -22,7 +22,7 @@ from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.match.recipe import MatchRecipe
 from heedful.tasks.match.use import Matcher, MatchLayout, MatchSpec, lowered
@@ -97,12 +97,13 @@ class MatchTask:
         return same
 
 
-class MatchJob(PictureJob[MatchRecipe, Captioned]):
+class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
     kinds: ClassVar = "a .csv with the columns image,text, or a folder"
     served: ClassVar = Matcher
     config_kind: ClassVar = CLIPConfig
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
+    answers: MatchSpec
 
     def __init__(self, recipe: MatchRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -119,7 +120,7 @@ class MatchJob(PictureJob[MatchRecipe, Captioned]):
         self.tokenizer = _learnt(recipe, texts) if tokenizers is None else tokenizers[0]
         if self.start is None:
             seen = Preparation(channels=corpus.channels, mean=found.mean, std=found.std)
-            self.config, self.answers = _made_for(corpus, recipe, seen, self.tokenizer)
+            self.config, self.answers = _new_config(corpus, recipe, seen, self.tokenizer)
         else:
             self.config, self.answers = self.start
             if recipe.images.size not in (None, self.answers.preparation.size[0]):
@@ -161,11 +162,11 @@ class MatchJob(PictureJob[MatchRecipe, Captioned]):
         layout = _layout(self.tokenizer, self.answers, self.config)
         return MatchTask(self.corpus.train, self.answers, layout, augment, self.recipe)
 
-    def measure(self, model: CLIP) -> Measured:
+    def measure(self, model: CLIP) -> Measurement:
         matcher = Matcher(model, self.tokenizer, self.spec())
         found = matcher.evaluate(self.corpus.valid)
         loss, sample = found.pop("loss"), matcher.sample(self.corpus.valid, SHOWN)
-        return Measured(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
+        return Measurement(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
 
     def tensors(self, model: CLIP) -> dict[str, Tensor]:
         """A temperature that its last step has brought too low is what all losses took it for."""
@@ -200,7 +201,7 @@ def _layout(tokenizer: Tokenizer, spec: MatchSpec, config: CLIPConfig) -> MatchL
     return MatchLayout(tokenizer, lower=spec.lower, context=text.embed.context_length, end=text.end)
 
 
-def _made_for(
+def _new_config(
     corpus: CaptionedImages, recipe: MatchRecipe, seen: Preparation, tokenizer: Tokenizer
 ) -> tuple[CLIPConfig, MatchSpec]:
     """A new model for pictures of this size."""

@@ -23,7 +23,7 @@ from heedful.errors import InputError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.served import TextModel, in_words, refuse_nan, spec_of
+from heedful.tasks.shared.served import TextModel, refuse_nan_answers, size_in_words, spec_of
 from heedful.training.loss import contrastive
 
 READ = 128  # pictures, or texts, that are looked at together
@@ -78,7 +78,7 @@ class FoundPicture(NamedTuple):
     score: float
 
 
-class Matcher(TextModel):
+class Matcher(TextModel[CLIP]):
     """A trained pair of towers, one for pictures and one for texts, and the tokenizer."""
 
     task: ClassVar = "match"
@@ -206,7 +206,7 @@ def recalls(
 
 
 def finite_vectors(vectors: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
-    refuse_nan(vectors, "vectors")
+    refuse_nan_answers(vectors, "vectors")
     return vectors
 
 
@@ -274,7 +274,7 @@ def matcher_facts(saved: Saved) -> dict[str, Any]:
     spec, config = spec_of(MatchSpec, dict(saved.about)), saved.config
     return {
         "task": "match",
-        "pictures": in_words(spec.preparation),
+        "pictures": size_in_words(spec.preparation),
         "vocabulary": saved.tokenizers[0].size,
         "context": config.text.embed.context_length,
         "common width": config.d_common,

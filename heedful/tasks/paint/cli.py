@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Places, Run, Seed, Temperature, TopK, TopP, tell, write_png
+from heedful.tasks.shared.cli import (
+    Command,
+    Device,
+    Json,
+    OutputFiles,
+    Run,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    tell,
+    write_png,
+)
 
 
 def paint(
@@ -38,7 +50,7 @@ def paint(
     painter = Painter.load(run, device=chosen_device(device))
     whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
     names = pictures or ["new"]
-    files = [out] * len(names) if whole else list(map(Places(names, out, folder=True), names))
+    files = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True), names))
     begun = painter.begin(pictures, keep=keep) if pictures else None
     made = painter.paint(
         begun, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, batch=batch

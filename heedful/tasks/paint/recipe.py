@@ -4,21 +4,20 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe, TrainSection
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection, ImagesTrain
 
 
 class PaletteSection(ImagesSection):
-    colours: int | None = Field(None, ge=2, le=4096, description="that a painter has; null: 16 greys, or 512 colours")
+    colours: int | None = Field(None, ge=2, le=4096, description="size of the palette; null: 16 greys or 512 colours")
 
 
-class PaintTrain(TrainSection):
-    smoothing: float | None = Field(None, ge=0, lt=1, description="label smoothing; null: none")
-    eval_sentences: int = Field(400, ge=1, description="how many validation pictures are measured on each time")
+class PaintTrain(ImagesTrain):
+    eval_sentences: int = Field(400, ge=1, description="validation pictures used in each measurement")
 
 
-class PaintRecipe(Recipe):
+class PaintRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {
         "train": {"optimizer": "muon", "warmup": 100, "eval_sentences": 100},
         "images": {"batch": 16, "augment": "none"},
@@ -26,6 +25,6 @@ class PaintRecipe(Recipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PAINTERS")
 
     task: Literal["paint"] = "paint"
-    preset: str = Field("image-gpt-nano", description="the size of the model")
+    preset: str = "image-gpt-nano"
     train: PaintTrain = PaintTrain()
     images: PaletteSection = PaletteSection()

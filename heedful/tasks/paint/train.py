@@ -16,7 +16,7 @@ from heedful.look.sheet import contact_sheet, png
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import PAINTERS, lm_config
 from heedful.run.card import CardText, Scores
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.store import files
 from heedful.tasks.generate.losses import next_token_loss
@@ -46,7 +46,7 @@ class PaintTask:
         return next_token_loss(model, spec.batch(pictures), across=True, smoothing=self.smoothing)
 
 
-class PaintJob(PictureJob[PaintRecipe, Part]):
+class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     """The data's labels, if any, are not looked at."""
 
     kinds: ClassVar = "a folder of pictures, or an idx file"
@@ -66,7 +66,7 @@ class PaintJob(PictureJob[PaintRecipe, Part]):
             row = row_of(PAINTERS, recipe)
             size = plan.size or isqrt(row.context_length)
             preparation = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size))
-            palette = _palette(recipe, corpus, preparation) if begun is None else _known(begun)
+            palette = _palette(recipe, corpus, preparation) if begun is None else _begun_palette(begun)
             self.answers = PaintSpec(palette=palette, preparation=preparation)
             self.config = lm_config(row, vocab_size=len(palette) + 1, context_length=self.answers.pixels)
         elif plan.size or plan.colours:
@@ -94,13 +94,13 @@ class PaintJob(PictureJob[PaintRecipe, Part]):
     def task(self, model: LM) -> PaintTask:
         return PaintTask(self.corpus.train.images, self.answers, self.augment, self.recipe)
 
-    def measure(self, model: LM) -> Measured:
+    def measure(self, model: LM) -> Measurement:
         """On the first of the validation pictures, with some that the model draws."""
         painter = Painter(model, self.spec())
         most = min(self.recipe.train.eval_sentences, len(self.corpus.valid))
         scores = painter.evaluate([self.corpus.valid.images[i] for i in range(most)])
         loss = scores.pop("loss")
-        return Measured(loss, scores, -loss, png(contact_sheet(painter.paint(samples=SHOWN)[0], columns=4)))
+        return Measurement(loss, scores, -loss, png(contact_sheet(painter.paint(samples=SHOWN)[0], columns=4)))
 
     def score(self, best: Painter, part: Part) -> Mapping[str, Any]:
         return best.evaluate(part.images)
@@ -127,6 +127,6 @@ def _palette(recipe: PaintRecipe, corpus: LabelledImages, preparation: Preparati
     return learn_palette(corpus.train.images, preparation, colours=wanted or COLOURS, seed=recipe.train.seed)
 
 
-def _known(begun: Path) -> Palette:
+def _begun_palette(begun: Path) -> Palette:
     where = begun / "data.json"
     return from_json(Palette, files.read_json(where)["palette"], where=str(where))

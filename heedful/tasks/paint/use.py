@@ -30,7 +30,7 @@ from heedful.tasks.generate.losses import TextBatch, next_token_loss
 from heedful.tasks.generate.use import SCORED
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, in_words, opened, spec_of
+from heedful.tasks.shared.served import PictureModel, opened, size_in_words, spec_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class PaintSpec:
         return TextBatch(tokens, following, torch.ones_like(tokens))
 
 
-class Painter(PictureModel):
+class Painter(PictureModel[LM]):
     """A trained language model of pixels."""
 
     task: ClassVar = "paint"
@@ -135,4 +135,4 @@ def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
 
 def painter_facts(saved: Saved) -> dict[str, Any]:
     spec = spec_of(PaintSpec, dict(saved.about))
-    return {"task": "paint", "pictures": in_words(spec.preparation), "colours": len(spec.palette)}
+    return {"task": "paint", "pictures": size_in_words(spec.preparation), "colours": len(spec.palette)}

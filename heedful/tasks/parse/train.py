@@ -15,7 +15,7 @@ from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
 from heedful.run.folder import read_tokenizers, tokenizer_files
-from heedful.run.job import Job, Measured
+from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
 from heedful.tasks.parse.use import Parser, ParseSpec
@@ -25,7 +25,7 @@ from heedful.tasks.translate.train import TranslationTask
 SHOWN = 4  # trees of a sample
 
 
-class ParseJob(Job[ParseRecipe, list[Tree]]):
+class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
     unit: ClassVar = "trees"
     kinds: ClassVar = "a file of bracketed trees, or a folder of such"
     served: ClassVar = Parser
@@ -83,11 +83,11 @@ class ParseJob(Job[ParseRecipe, list[Tree]]):
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
 
-    def measure(self, model: TranslationModel) -> Measured:
+    def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the right tokens so far; and EVALB's scores of greedy trees, of which a few are shown."""
         scores, found = Parser(model, self.tokenizer, self.spec()).evaluate(self.valid, beam=1)
         lines = [f"model  {ours}\nright  {right}\n" for ours, right in zip(found[:SHOWN], self.valid, strict=False)]
-        return Measured(scores.pop("loss"), scores, scores["f1"], "\n".join(lines))
+        return Measurement(scores.pop("loss"), scores, scores["f1"], "\n".join(lines))
 
     def score(self, best: Parser, part: list[Tree]) -> Mapping[str, Any]:
         return best.evaluate(part)[0]

@@ -37,7 +37,7 @@ class ParseSpec:
     length_penalty: float = 1.0
 
 
-class Parser(TextModel):
+class Parser(TextModel[TranslationModel]):
     """A trained model, its tokenizer, and its brackets."""
 
     task: ClassVar = "parse"
@@ -67,7 +67,7 @@ class Parser(TextModel):
     @torch.inference_mode()
     def trees(self, sentences: Sequence[Sequence[Leaf]], *, beam: int | None = None) -> list[Tree]:
         """The tree of each sentence, of at least one leaf. Raises InputError as `parse`."""
-        model: Any = self.model  # a Transformer or an RNN
+        model = self.model
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)
         out: dict[int, Tree] = {}

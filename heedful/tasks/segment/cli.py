@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Pictures, Places, Run, one_by_one, tell, write_png
+from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, one_by_one, tell, write_png
 
 
 def segment(
@@ -33,7 +33,7 @@ def segment(
 
     model = Segmenter.load(run, device=chosen_device(device))
     values = torch.tensor(model.spec.classes.values, dtype=torch.uint8)
-    places = Places(pictures, out, folder=True)
+    places = OutputFiles(pictures, out, folder=True)
     for files in one_by_one(pictures):
         for file, found in zip(files, model.segment(files), strict=True):
             place = places(file)

@@ -2,17 +2,14 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe
 
 
-class SegmentRecipe(Recipe):
+class SegmentRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 1e-3, "warmup": 100}, "images": {"batch": 16}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:SEGMENTERS")
 
     task: Literal["segment"] = "segment"
-    preset: str = Field("segformer-micro", description="the size of the model")
-    images: ImagesSection = ImagesSection()
+    preset: str = "segformer-micro"

@@ -14,7 +14,7 @@ from heedful.data.images.masks import MaskedImages, MaskedPart, read_masked_imag
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from heedful.run.card import CardText, Scores
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.segment.recipe import SegmentRecipe
 from heedful.tasks.segment.use import Segmenter, SegmentSpec, pixel_loss
@@ -45,7 +45,7 @@ class SegmentTask:
         return pixel_loss(model(pixels.to(weight)), torch.cat(masks).to(weight.device))
 
 
-class SegmentJob(PictureJob[SegmentRecipe, MaskedPart]):
+class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     kinds: ClassVar = "a folder with images/ and masks/, or shapes"
     served: ClassVar = Segmenter
     config_kind: ClassVar = PyramidConfig
@@ -98,11 +98,11 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart]):
     def task(self, model: Pyramid) -> SegmentTask:
         return SegmentTask(self.corpus.train, self.viewer)
 
-    def measure(self, model: Pyramid) -> Measured:
+    def measure(self, model: Pyramid) -> Measurement:
         scores = Segmenter(model, self.spec()).evaluate(self.corpus.valid)
         loss = scores.pop("loss")
         sample = "".join(f"{name}: {value:.4f}\n" for name, value in scores.items())
-        return Measured(loss, scores, scores["miou"], sample)
+        return Measurement(loss, scores, scores["miou"], sample)
 
     def score(self, best: Segmenter, part: MaskedPart) -> Mapping[str, Any]:
         return best.evaluate(part)

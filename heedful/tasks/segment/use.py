@@ -21,7 +21,7 @@ from heedful.models.pyramid import Pyramid
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan, spec_of
+from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.loss import Loss
 
 READ = 16  # pictures that are looked at together
@@ -46,17 +46,17 @@ class SegmentSpec:
 def pixel_loss(logits: Float[Tensor, "B K h w"], mask: UInt8[Tensor, "B H W"]) -> Loss:
     """Cross-entropy in nats of every pixel that has a class, by logits enlarged to the mask's size: a sum, and of how
     many."""
-    large = enlarged(logits, (mask.shape[1], mask.shape[2]))
+    large = upsampled(logits, (mask.shape[1], mask.shape[2]))
     total = F.cross_entropy(large, mask.long(), ignore_index=IGNORE, reduction="sum")
     return Loss(total, max(1, int((mask != IGNORE).sum())))
 
 
-def enlarged(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[Tensor, "B K H W"]:
+def upsampled(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[Tensor, "B K H W"]:
     """In float32, by bilinear interpolation (Xie et al. 2021, section 4.1)."""
     return F.interpolate(logits.float(), size=size, mode="bilinear")
 
 
-class Segmenter(PictureModel):
+class Segmenter(PictureModel[Pyramid]):
     """A trained model that says what every pixel belongs to."""
 
     task: ClassVar = "segment"
@@ -89,9 +89,9 @@ class Segmenter(PictureModel):
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 found = self.model(pixels.to(weight)).float().cpu()
-            refuse_nan(found)
+            refuse_nan_answers(found)
             for logits, size in zip(found, sizes, strict=True):
-                yield enlarged(logits[None], size)[0]
+                yield upsampled(logits[None], size)[0]
 
 
 def confusion(said: Int[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from heedful.core.config import from_json, to_json
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import config_from
 from heedful.models.encoder import Encoder, EncoderConfig
@@ -14,18 +13,19 @@ from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import READERS, EncoderSize, encoder_config, lm_config
 from heedful.run.card import fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
-from heedful.run.job import Job
-from heedful.run.recipe import Recipe
+from heedful.run.job import Job, M
+from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
+from heedful.tasks.shared.sections import TextRecipe
 
-R = TypeVar("R", bound=Recipe)
+R = TypeVar("R", bound=TextRecipe)
 E = TypeVar("E", bound=list[Any])
 GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model, have a row a token
 HEADS = ("transform.", "head.", "nsp_head.")  # of an encoder, that its texts' understanding does not need
 POOLER = "pooler."
 
 
-class BodyJob(Job[R, E]):
+class BodyJob(Job[R, E, M]):
     """A head on a body. The encoder's weights, or the language model's, are those of `start_from`; the head is new."""
 
     starts: ClassVar[tuple[str, ...]]  # tasks whose models it may begin with
@@ -38,7 +38,7 @@ class BodyJob(Job[R, E]):
     def read_body(self, texts: Iterable[str], *, pooler: bool) -> LMConfig | EncoderConfig:
         """The body's configuration for its tokenizer, which is trained on the texts where there is none yet. An encoder
         keeps no head but, where it is asked for, its pooler."""
-        recipe: Any = self.recipe
+        recipe = self.recipe
         config: LMConfig | EncoderConfig
         if self.start is not None:
             self.tokenizer = self.start.source
@@ -46,17 +46,16 @@ class BodyJob(Job[R, E]):
         else:
             known, data = None if self.begun is None else read_tokenizers(self.begun), recipe.data
             self.tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
-            row = READERS[recipe.preset]
-            row = from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
-            make: Any = encoder_config if isinstance(row, EncoderSize) else lm_config
-            config = make(row, vocab_size=self.tokenizer.size)
+            row, size = row_of(READERS, recipe), self.tokenizer.size
+            if isinstance(row, EncoderSize):
+                config = encoder_config(row, vocab_size=size)
+            else:
+                config = lm_config(row, vocab_size=size)
         self.fingerprint = fingerprint(map(repr, self.corpus.train))
         self.tokenizer_hash = self.tokenizer.fingerprint
-        return (
-            replace(config, mlm_head=False, nsp_head=False, pooler=pooler)
-            if isinstance(config, EncoderConfig)
-            else config
-        )
+        if isinstance(config, EncoderConfig):
+            config = replace(config, mlm_head=False, nsp_head=False, pooler=pooler)
+        return config
 
     def read_encoder(self, texts: Iterable[str]) -> EncoderConfig:
         """The same of a task whose presets and starts are encoders."""
@@ -68,9 +67,9 @@ class BodyJob(Job[R, E]):
         return tokenizer_files(self.tokenizer, self.tokenizer)
 
     @abstractmethod
-    def body_of(self, model: Any) -> LM | Encoder: ...
+    def body_of(self, model: M) -> LM | Encoder: ...
 
-    def begin(self, model: Any) -> None:
+    def begin(self, model: M) -> None:
         if self.start:
             copy_body(self.body_of(model), self.recipe.start_from)
 

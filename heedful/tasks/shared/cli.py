@@ -5,11 +5,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from heedful.errors import InputError, MissingError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -83,7 +86,7 @@ def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool
         print(line, flush=True)
 
 
-def unescaped(text: str) -> str:
+def expand_escapes(text: str) -> str:
     r"""A shell hands \n and \t on as two characters each."""
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
@@ -94,6 +97,13 @@ def texts_given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
 
     for lines in given(inputs):
         yield [sanitise(line) for line in lines]
+
+
+def texts_in_twos(inputs: Sequence[str] | None) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    """The same, and what follows each on standard input, after a TAB."""
+    for lines in texts_given(inputs):
+        split = [line.partition("\t") if inputs is None else (line, "", "") for line in lines]
+        yield [first for first, _, _ in split], tuple(second for _, _, second in split)
 
 
 def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
@@ -121,7 +131,7 @@ def _input_lines() -> Iterator[list[str]]:
         yield group
 
 
-class Places:
+class OutputFiles:
     """Where the pictures go that are drawn: one file, or a folder with one for each."""
 
     def __init__(self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False) -> None:
@@ -147,7 +157,7 @@ class Places:
         return place
 
 
-def write_png(place: Path, image: Any) -> None:
+def write_png(place: Path, image: "Image") -> None:
     from heedful.look.sheet import png
     from heedful.store import files
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from heedful.apply.inference import for_inference
@@ -28,16 +28,15 @@ class TextEncoder:
     """The body of a model, and its tokenizer: an encoder, a language model, or what a translator reads with. Raises
     InputError for a model that reads no text by itself."""
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(self, model: nn.Module, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.tokenizer, self.about = tokenizer, about
+        body: nn.Module | None = model
         match model:
             case Classifier():
                 body = model.lm or model.encoder
             case TokenClassifier():
                 body = model.encoder
-            case _:
-                body = model
         self.body = body
         self.context: int | None  # how many tokens it can read at once; None: any number
         self.causal = isinstance(body, LM)  # each token has read only those before it

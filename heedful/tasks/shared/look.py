@@ -16,7 +16,7 @@ from heedful.look.record import record
 from heedful.models import LM
 from heedful.run.task import Looked
 from heedful.tasks.shared.cli import LayerOptions, PairOptions
-from heedful.tasks.shared.served import Reader
+from heedful.tasks.shared.served import TextReader
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class TextLook:
     weights: dict[str, Tensor]
 
 
-def look_within(served: Reader, text: str, *, pair: str | None = None, layers: str | Sequence[str] = "*") -> TextLook:
+def look_within(
+    served: TextReader, text: str, *, pair: str | None = None, layers: str | Sequence[str] = "*"
+) -> TextLook:
     """Reads `text`, or a question and the `pair` that answers it, or two texts, and records who looked at whom on the
     way: queries and keys are its tokens, framed.
 
@@ -63,7 +65,7 @@ def look_within(served: Reader, text: str, *, pair: str | None = None, layers: s
     return TextLook(text, shown, shown, shown, {name: recording.weights(name)[0] for name in recording.names})
 
 
-def look_reading(served: Reader, text: str, kind: str, options: LayerOptions) -> Looked:
+def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions) -> Looked:
     """The weights of a text that is read, and what the token that sums it up looked at in the last layer."""
     pair = options.pair if isinstance(options, PairOptions) else None
     looked = look_within(served, text, pair=pair, layers=options.layer or "*")
@@ -112,7 +114,7 @@ def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: b
         crossing = {name: each for name, each in layers.items() if not name.endswith("self_attention")}
         layers = crossing or layers
     first = next(iter(layers))
-    rows, columns = _sides(looked, first)
+    rows, columns = _axis_tokens(looked, first)
     same = rows is columns
     alike = {name: each for name, each in layers.items() if each.shape == layers[first].shape}
     if head is not None or sum(len(each) for each in alike.values()) == 1:
@@ -126,7 +128,7 @@ def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: b
     return to_bytes(figure, "png" if kind == "png" else "svg")
 
 
-def _sides(looked: TextLook, layer: str) -> tuple[list[str], list[str]]:
+def _axis_tokens(looked: TextLook, layer: str) -> tuple[list[str], list[str]]:
     """The tokens of a layer's queries, and of its keys."""
     if layer.startswith("encoder"):
         return looked.source, looked.source

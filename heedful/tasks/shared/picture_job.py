@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from torch import nn
+
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import Augment
 from heedful.data.images.files import Images, Preparation
@@ -14,15 +16,15 @@ from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.folder import load_weights, parameters, task_name
-from heedful.run.job import Job
+from heedful.run.job import Job, M
 from heedful.run.recipe import Recipe
 from heedful.store import files
 from heedful.store.checkpoint import read_model
 from heedful.tasks.shared.pictures import Viewer
-from heedful.tasks.shared.sections import ImagesSection
+from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of
 
-R = TypeVar("R", bound=Recipe)
+R = TypeVar("R", bound=ImagesRecipe)
 E = TypeVar("E")
 Row = TypeVar("Row", ViTSize, ClipSize)
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
@@ -40,7 +42,7 @@ class PictureStart(NamedTuple):
         return {"start": [to_json(self.config), to_json(self.spec)]}
 
 
-class PictureJob(Job[R, E]):
+class PictureJob(Job[R, E, M]):
     """All pictures are read once, so that what is wrong with one is said before anything is trained."""
 
     unit: ClassVar = "pictures"
@@ -71,16 +73,11 @@ class PictureJob(Job[R, E]):
         )
 
     @property
-    def images(self) -> Any:
-        """The recipe's section."""
-        return self.recipe.images  # type: ignore[attr-defined]  # all of these tasks have one
-
-    @property
     def channels(self) -> int | None:
         """That pictures are read with; None: as they have."""
-        return self.images.channels if self.start is None else self.start.spec.preparation.channels
+        return self.recipe.images.channels if self.start is None else self.start.spec.preparation.channels
 
-    def begin(self, model: Any) -> None:
+    def begin(self, model: M) -> None:
         if self.start is not None:
             begin_from(self.recipe.start_from, model, new=self.new_heads())
 
@@ -139,7 +136,7 @@ def fitted(row: Row, recipe: Recipe, wanted: int | None, pictures: tuple[int, in
     return replace(row, patch=min(whole, key=lambda patch: abs(patch - aim))), size
 
 
-def begin_from(run: str, model: Any, *, new: Collection[str] = ()) -> None:
+def begin_from(run: str, model: nn.Module, *, new: Collection[str] = ()) -> None:
     """Gives the model the weights of a run, but for those whose names begin with one of `new`."""
     _, tensors = read_model(Path(run))
     own = parameters(model)

@@ -5,7 +5,7 @@ A law is exact (0 is demanded), or holds to float32 rounding (TOLERANCE, relativ
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -16,9 +16,10 @@ from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer
 from heedful.look.record import record
-from heedful.models import DETR, RNN
+from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
 
+M = TypeVar("M", bound=nn.Module)
 TOLERANCE = 1e-5
 
 
@@ -37,13 +38,13 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
     ]
 
 
-class Probe:
+class Probe(Generic[M]):
     """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
 
     `inputs` are what the model takes: tokens, then segments (and types), each [..., places].
     """
 
-    def __init__(self, model: Any, inputs: tuple[Tensor, ...], real: Tensor) -> None:
+    def __init__(self, model: M, inputs: tuple[Tensor, ...], real: Tensor) -> None:
         self.model, self.inputs, self.real = model, inputs, real
         with torch.no_grad():
             self.full = self.read(*inputs)
@@ -92,10 +93,12 @@ class Probe:
         return float((logits - self.full)[self.real].abs().max() / self.full[self.real].abs().max())
 
 
-class CausalProbe(Probe):
+class CausalProbe(Probe[M]):
     """Of a model that writes: `target` is what it goes on with, and `embedding` where that enters."""
 
-    def __init__(self, model: Any, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: Any) -> None:
+    def __init__(
+        self, model: M, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: nn.Module
+    ) -> None:
         self.target, self.embedding = target, embedding
         super().__init__(model, inputs, real)
 
@@ -132,10 +135,10 @@ class CausalProbe(Probe):
         return worst
 
 
-class RowsProbe(CausalProbe):
+class RowsProbe(CausalProbe[LM]):
     """Of a language model."""
 
-    def __init__(self, model: Any, rows: Sequence[Tensor], *, pad: int) -> None:
+    def __init__(self, model: LM, rows: Sequence[Tensor], *, pad: int) -> None:
         self.rows = rows
         tokens = pad_sequence([*rows], batch_first=True, padding_value=pad)
         segments = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
@@ -159,14 +162,14 @@ class RowsProbe(CausalProbe):
 class TokenServed(Protocol):
     """A finished model that says something of each token, by an encoder."""
 
-    model: Any
+    model: TokenClassifier
     tokenizer: Tokenizer
 
     @property
     def context(self) -> int: ...
 
 
-class TokenProbe(Probe):
+class TokenProbe(Probe[TokenClassifier]):
     """A token classifier's logits [rows, places, answers]; every other row is a pair of texts."""
 
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
@@ -179,26 +182,34 @@ class TokenProbe(Probe):
 
 
 @runtime_checkable
+class Prepared(Protocol):
+    """Says how pictures are prepared."""
+
+    @property
+    def preparation(self) -> Preparation: ...
+
+
+@runtime_checkable
 class PictureServed(Protocol):
-    """A finished model that sees whole pictures, and whose `spec` says how they are prepared."""
+    """A finished model that sees whole pictures."""
 
-    model: Any
-    spec: Any
+    @property
+    def model(self) -> ViT | Pyramid | DETR: ...
+    @property
+    def spec(self) -> Prepared: ...
 
 
-class PictureProbe(Probe):
+class PictureProbe(Probe[nn.Module]):
     """Random pixels; all that is said of each picture is real, and nothing is padded."""
 
     def __init__(self, served: PictureServed, texts: Sequence[str]) -> None:
-        prepared: Preparation = served.spec.preparation
+        prepared, model = served.spec.preparation, served.model
         size = prepared.size if len(prepared.crop or prepared.resize) == 2 else (64, 96)
         draw = torch.Generator().manual_seed(0)
         pixels = torch.randn(5, prepared.channels, *size, generator=draw)
-        model: Any = served.model
         parts = model.config.n_queries if isinstance(model, DETR) else model.config.n_classes
-        if isinstance(model, DETR):
-            model = LastLayer(model)
-        super().__init__(model, (pixels,), torch.ones(5, parts, dtype=torch.bool))
+        asked = LastLayer(model) if isinstance(model, DETR) else model
+        super().__init__(asked, (pixels,), torch.ones(5, parts, dtype=torch.bool))
 
     def laws(self) -> Iterator[Law]:
         yield from (law for law in super().laws() if not law.name.startswith("padding"))

@@ -2,9 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from heedful.metrics.names import in_words
+
+if TYPE_CHECKING:
+    from heedful.run.train import Event, Finished, Trained
 
 EVERY = 15  # seconds between two plain lines
 
@@ -19,7 +22,7 @@ class ProgressLine:
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)
 
-    def follow(self, events: Iterator[Any]) -> Any:
+    def follow(self, events: "Iterator[Event]") -> "Finished | None":
         """Draws the events of a training up to the last, which is handed back."""
         from heedful.run.train import Finished, Measured, Note, Trained
 
@@ -44,7 +47,7 @@ class ProgressLine:
                         return now
         return None
 
-    def _line(self, now: Any) -> str:
+    def _line(self, now: "Trained") -> str:
         left = int(now.seconds_left)
         return (
             f"step {now.step.step:,}  loss {now.step.loss:.3f}  lr {now.lr:.1e}  "

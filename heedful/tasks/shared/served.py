@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
 from heedful.core.config import from_json
@@ -20,8 +20,9 @@ from heedful.run.folder import read_run, read_textless_run
 from heedful.run.task import Saved
 
 Spec = TypeVar("Spec")
-T = TypeVar("T", bound="TextModel")
-P = TypeVar("P", bound="PictureModel")
+M = TypeVar("M", bound=nn.Module)
+T = TypeVar("T", bound="TextModel[Any]")
+P = TypeVar("P", bound="PictureModel[Any]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Reads:
 
 
 @runtime_checkable
-class Reader(Protocol):
+class TextReader(Protocol):
     """A finished model that reads texts."""
 
     tokenizer: Tokenizer
@@ -46,13 +47,13 @@ class Reader(Protocol):
     def reads(self) -> Reads: ...
 
 
-class TextModel:
+class TextModel(Generic[M]):
     """A finished model of texts, and its tokenizer. `about` is what task.json says."""
 
     task: ClassVar[str]  # in task.json
     purpose: ClassVar[str]  # in words
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(self, model: M, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.tokenizer, self.about = tokenizer, about
 
@@ -64,13 +65,13 @@ class TextModel:
         return cls(for_inference(model.to(device)), tokenizer, about)
 
 
-class PictureModel:
+class PictureModel(Generic[M]):
     """A finished model that reads no text. `about` is what task.json says."""
 
     task: ClassVar[str]
     purpose: ClassVar[str]
 
-    def __init__(self, model: Any, about: dict[str, Any]) -> None:
+    def __init__(self, model: M, about: dict[str, Any]) -> None:
         self.model = model.eval()
         self.about = about
 
@@ -93,7 +94,7 @@ def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -
     return from_json(kind, {key: value for key, value in about.items() if key != "task"}, where=where)
 
 
-def refuse_nan(answers: Tensor, what: str = "answers") -> None:
+def refuse_nan_answers(answers: Tensor, what: str = "answers") -> None:
     """Raises NonFiniteError."""
     if answers.isnan().any():
         raise NonFiniteError(f"the model's {what} are not finite", fix="train it with a lower train.lr")
@@ -113,10 +114,10 @@ def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:
     """What `heed info` tells of a run that says labels of pictures."""
     answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
-    return {"task": saved.about["task"], "answers": answers, "pictures": in_words(seen)}
+    return {"task": saved.about["task"], "answers": answers, "pictures": size_in_words(seen)}
 
 
-def in_words(seen: Preparation) -> str:
+def size_in_words(seen: Preparation) -> str:
     """How large pictures are made for a model."""
     size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
     if seen.longest is not None and not seen.crop:

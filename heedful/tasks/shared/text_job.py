@@ -1,5 +1,6 @@
 """What the trainings on running text share that do not cut it into passages."""
 
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from heedful.core.config import from_json
@@ -8,14 +9,14 @@ from heedful.data.text.documents import Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.run.card import fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
-from heedful.run.job import Job
-from heedful.run.recipe import Recipe
+from heedful.run.job import Job, M
 from heedful.run.start import Start, copy_weights, read_start
+from heedful.tasks.shared.sections import TextRecipe
 
-R = TypeVar("R", bound=Recipe)
+R = TypeVar("R", bound=TextRecipe)
 
 
-class TextJob(Job[R, list[str]]):
+class TextJob(Job[R, list[str], M]):
     """The documents as token ids, and the model to begin with, if any."""
 
     unit: ClassVar = "documents"
@@ -23,9 +24,9 @@ class TextJob(Job[R, list[str]]):
     hides: ClassVar[bool] = False  # a new tokenizer gets a token for what is hidden
     start: Start | None
 
-    def __init__(self, recipe: R, corpus: Documents | None = None, begun: Any = None) -> None:
+    def __init__(self, recipe: R, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        texts, data = self.corpus.train, self.data
+        texts, data = self.corpus.train, recipe.data
         known = None if begun is None else read_tokenizers(begun)
         self.tokenizer: Tokenizer
         if self.start:
@@ -37,10 +38,6 @@ class TextJob(Job[R, list[str]]):
         self.documents = self.tokenizer.encode_whole(texts)
         self.fingerprint = fingerprint(texts)
         self.tokenizer_hash = self.tokenizer.fingerprint
-
-    @property
-    def data(self) -> Any:
-        return self.recipe.data
 
     def read(self) -> Parts[list[str]]:
         return read_documents(self.recipe.data.path)
@@ -62,7 +59,7 @@ class TextJob(Job[R, list[str]]):
     def own_facts(self) -> dict[str, object]:
         return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}
 
-    def begin(self, model: Any) -> None:
+    def begin(self, model: M) -> None:
         if self.start:
             copy_weights(model, self.recipe.start_from)
 

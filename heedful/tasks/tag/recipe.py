@@ -2,18 +2,15 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import SmoothedTrain, TokenizedData
+from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
 
-class TagRecipe(Recipe):
+class TagRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
 
     task: Literal["tag"] = "tag"
-    preset: str = Field("encoder-tiny", description="the size of the model")
-    data: TokenizedData = TokenizedData()
+    preset: str = "encoder-tiny"
     train: SmoothedTrain = SmoothedTrain()

@@ -14,7 +14,7 @@ from heedful.metrics.labels import has_spans
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.job import Measured
+from heedful.run.job import Measurement
 from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.tag.layout import NONE, TagBatch, TaggedPiece, TagLayout, TagSpec, tag_batch, tagged_pieces
@@ -44,7 +44,7 @@ class TagTask:
         return Loss(total, int((batch.labels != NONE).sum()))
 
 
-class TagJob(BodyJob[TagRecipe, list[Sentence]]):
+class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
     unit: ClassVar = "sentences"
     kinds: ClassVar = "a .conllu or .tsv file, or a folder of such"
     served: ClassVar = Tagger
@@ -89,12 +89,12 @@ class TagJob(BodyJob[TagRecipe, list[Sentence]]):
     def task(self, model: TokenClassifier) -> TagTask:
         return TagTask(self.examples, self.recipe.train)
 
-    def measure(self, model: TokenClassifier) -> Measured:
+    def measure(self, model: TokenClassifier) -> Measurement:
         tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.corpus.valid
         scores = tagger.evaluate(valid)
         found = tagger.tag_words([one.words for one in valid[:SHOWN]])
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)
-        return Measured(scores.pop("loss"), scores, scores[self.rank], sample)
+        return Measurement(scores.pop("loss"), scores, scores[self.rank], sample)
 
     def score(self, best: Tagger, part: list[Sentence]) -> Mapping[str, Any]:
         return best.evaluate(part)

@@ -27,7 +27,7 @@ class Word(NamedTuple):
     score: float  # the label's probability
 
 
-class Tagger(TextModel):
+class Tagger(TextModel[TokenClassifier]):
     """A trained token classifier and its tokenizer."""
 
     task: ClassVar = "tag"

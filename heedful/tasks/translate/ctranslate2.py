@@ -16,11 +16,11 @@ from heedful.exchange.ctranslate2 import (
     TASK,
     Convertible,
     as_words,
-    export,
+    export_verified,
     library_model,
-    log_probabilities,
     made_of,
     random_rows,
+    row_log_probabilities,
     write,
 )
 from heedful.models import model_from
@@ -154,11 +154,11 @@ def compare_translator(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]
     rows = [[made.target.bos, *row, made.target.eos] for row in rows]
     pairs = zip(sources, rows, strict=True)
     logits = [made.model(torch.tensor([own]), torch.tensor([row[:-1]])) for own, row in pairs]
-    return torch.tensor([chance for row in theirs for chance in row]), log_probabilities(logits, rows)
+    return torch.tensor([chance for row in theirs for chance in row]), row_log_probabilities(logits, rows)
 
 
 def export_translator(run: Path, translator: Translator, out: Path, *, quantize: str | None = None) -> float:
-    return export(run, convertible(translator), compare_translator, out, quantize=quantize)
+    return export_verified(run, convertible(translator), compare_translator, out, quantize=quantize)
 
 
 def load_by_ctranslate2(run: Path) -> Translator:

@@ -26,8 +26,8 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
 )
-from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.run.folder import NUMBERS, read_numbers, tokenizer_files
+from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
 from heedful.tasks.translate.use import Translator
@@ -42,7 +42,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     """
     apart = (folder / NUMBERS).is_file() and not any((folder / name).is_file() for name in (TOKENIZER, MERGES))
     inner = None if apart else read_tokenizer(folder, framed=True)
-    numbers = read_numbers(folder / NUMBERS) if inner is None else inner.get_vocab()
+    numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     if bos is None or eos is None:
@@ -83,8 +83,9 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     """Raises InputError for two tokenizers that did not come from SentencePiece."""
     source, target, about = translator.source, translator.target, translator.about
     eos, pad, decoding = target.eos, target.pad, translator.decoding()
-    config: Any = translator.model.config
-    places = config.target.context_length
+    model = translator.model
+    assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
+    places = model.config.target.context_length
     if source.numbers is not None:
         made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {

@@ -14,7 +14,7 @@ from heedful.tasks.shared.probes import CausalProbe, random_sentences
 from heedful.tasks.translate.use import Translator
 
 
-class TranslationProbe(CausalProbe):
+class TranslationProbe(CausalProbe[Any]):
     """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
 
     def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
     return Ends(target.bos, target.eos)
 
 
-def framed(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
+def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
     """With what stands before every source and begins every target."""
     before, begin = around.get("before", []), around.get("begin", [])
     return [([*before, *source], [*begin, *target]) for source, target in pairs]

@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Recipe
+from heedful.run.recipe import Presets
 from heedful.run.task import Lazy
-from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TokenizedData
+from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe, TokenizedData
 
 
 class PairsData(TokenizedData):
@@ -14,21 +14,23 @@ class PairsData(TokenizedData):
 
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")
-    joint: bool = Field(True, description="one vocabulary for both sides")
-    longest: int = Field(200, ge=8, description="tokens of a side; pairs with more are left out of training")
-    scores: Literal["bleu", "rouge"] = Field(
-        "bleu", description="BLEU and chrF, of translations; or ROUGE, of summaries"
+    joint: bool = Field(True, description="both sides share one vocabulary")
+    longest: int = Field(
+        200, ge=8, description="at most so many tokens in a side; longer pairs are left out of training"
     )
-    cut: bool = Field(False, description="longer sources, such as documents, lose their end, in training and in use")
+    scores: Literal["bleu", "rouge"] = Field(
+        "bleu", description="bleu: BLEU and chrF, for translations; rouge: ROUGE, for summaries"
+    )
+    cut: bool = Field(False, description="cut longer sources, such as documents, at the end, in training and in use")
 
 
-class TranslateRecipe(Recipe):
+class TranslateRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
     PURPOSE: ClassVar = "Translates {source} to {target}."  # these two are for the model card
     EXAMPLE: ClassVar = "A sentence in {source}."
 
     task: str = "translate"
-    preset: str = Field("transformer-small", description="the size of the model")
+    preset: str = "transformer-small"
     data: PairsData = PairsData()
     train: PackedTrain = PackedTrain()
     decode: DecodeSection = DecodeSection()

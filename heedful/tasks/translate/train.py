@@ -16,12 +16,12 @@ from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.folder import read_tokenizers, tokenizer_files
-from heedful.run.job import Job, Measured
+from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.shared.lengths import check_places, cut_at, most_places
 from heedful.tasks.shared.sections import PackedTrain
-from heedful.tasks.translate.losses import ends_of, framed, training_loss
+from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
 from heedful.training.loss import Loss
@@ -61,7 +61,7 @@ class TranslationTask:
         return training_loss(model, batch, smoothing=smoothing)
 
 
-class TranslateJob(Job[TranslateRecipe, Pairs]):
+class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     unit: ClassVar = "pairs"
     kinds: ClassVar = "a folder, a .tsv, .csv or .jsonl file"
     served: ClassVar = Translator
@@ -92,7 +92,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs]):
         sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = framed(zip(sources, self.target.encode(pairs.target), strict=True), self.around)
+        encoded = framed_pairs(zip(sources, self.target.encode(pairs.target), strict=True), self.around)
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < self.longest]
         if len(self.pairs) < len(encoded):
             self.notes.append(
@@ -146,14 +146,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs]):
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
 
-    def measure(self, model: TranslationModel) -> Measured:
+    def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""
         translator = Translator(model, self.source, self.target, self.spec())
         scores, made = translator.evaluate(self.valid, beam=1)
         found = {name: getattr(scores, name) for name in self.score_names}
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
-        return Measured(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
+        return Measurement(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
 
     def score(self, best: Translator, part: Pairs) -> Mapping[str, Any]:
         return {key: value for key, value in asdict(best.evaluate(part)[0]).items() if value is not None}
@@ -191,7 +191,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs]):
         """Raises InputError where there is a text to be measured on that the model cannot read."""
         for pairs in (self.corpus.valid, *self.corpus.tests.values()):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
-            whole = framed(zip(*sides, strict=True), self.around)
+            whole = framed_pairs(zip(*sides, strict=True), self.around)
             check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
 
     def _cut(self) -> int | None:

@@ -28,7 +28,7 @@ from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.lengths import check_places, cut_at, most_places
 from heedful.tasks.shared.served import refuse_other
 from heedful.tasks.translate.cli import TranslationScoring
-from heedful.tasks.translate.losses import ends_of, framed, target_nats
+from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
 Ids = list[int]
 Searched = tuple[list[Ids], Decoding, list[Ids] | None, list[int]]  # sources, how, prefixes, and their numbers
@@ -240,7 +240,7 @@ class Translator:
         """Nats a token of the first references. Raises InputError for texts that the model has not the places for, or a
         model whose sources end otherwise than its targets."""
         sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
-        whole = framed([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
+        whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
         if (places := most_places(self.model.config)) is not None:
             check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
         nats, tokens = target_nats(self.model, whole, ends_of(self.target, self.about))

@@ -1,0 +1,17 @@
+"""Documents that are written from the code say what the code says."""
+
+import runpy
+from pathlib import Path
+
+
+def test_the_recipe_page_is_that_of_the_code(root: Path) -> None:
+    written = runpy.run_path(str(root / "docs" / "make_recipe.py"))["page"]()
+    kept = (root / "docs" / "recipe.md").read_text(encoding="utf-8")
+    assert written == kept, "docs/recipe.md is not that of these recipes; write it again: python -m docs.make_recipe"
+
+
+def test_no_field_of_a_model_is_described_that_does_not_exist(root: Path) -> None:
+    """One without a description is a KeyError already."""
+    made = runpy.run_path(str(root / "docs" / "make_recipe.py"))
+    kept = (root / "docs" / "recipe.md").read_text(encoding="utf-8")
+    assert [name for name, told in made["MODEL"].items() if f"| {told.partition('; null:')[0]}" not in kept] == []
