@@ -144,7 +144,7 @@ class Filler(TextModel[Encoder]):
         device, right, count = self.model.embed.tokens.weight.device, 0, 0
         for tokens, segments, types, _, _, pairs in self._rows(texts, PairSampler(self.tokenizer, self.pairs)):
             hidden = self.model.hidden(tokens.to(device), segments.to(device), types.to(device))
-            told = self.model.follows(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
+            told = self.model.next_sentence(hidden[pairs.to(device) >= 0]).argmax(1).cpu()
             right, count = right + int((told == pairs[pairs >= 0]).sum()), count + len(told)
         return right / max(1, count)
 
