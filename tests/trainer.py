@@ -163,7 +163,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
                     tell("saved", event.step)
                 case Note():
                     tell("note", event.text)
-                    if event.text.startswith("going on from step "):
+                    if event.text.startswith("continuing from step "):
                         made_steps = int(event.text.split()[-1])
     except HeedError as error:
         tell("error", str(error))

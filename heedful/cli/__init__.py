@@ -59,7 +59,7 @@ def main() -> None:
         fix = "take a smaller train.tokens or images.batch" if trains else "take --device cpu, or a smaller --batch"
         _fail(HeedError("the device has too little memory", fix=fix))
     except KeyboardInterrupt:
-        again = "; the same command goes on from the last checkpoint" if trains else ""
+        again = "; the same command continues from the last checkpoint" if trains else ""
         _leave(f"interrupted{again}", 130)
     except BrokenPipeError:
         sys.stderr.close()

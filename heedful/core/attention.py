@@ -92,7 +92,7 @@ def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Te
 
 
 class Queries(NamedTuple):
-    """What looks, and where each query stands (None where nobody asks). `gate` is how much of each channel of what is
+    """What looks, and where each query stands (None: it is not needed). `gate` is how much of each channel of what is
     found is let through (None: all)."""
 
     query: Float[Tensor, "R H T D"]
@@ -110,7 +110,7 @@ class Queries(NamedTuple):
 
 
 class KV(NamedTuple):
-    """What queries can look at: keys and values, and where each key stands (None where nobody asks)."""
+    """What queries can look at: keys and values, and where each key stands (None: it is not needed)."""
 
     key: Float[Tensor, "B G S D"]
     value: Float[Tensor, "B G S E"]

@@ -72,7 +72,7 @@ class Context:
     memory_positions: Int[Tensor, "#M S"] | None = None
     memory_position_embeddings: Float[Tensor, "#M S C"] | None = None
     grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
-    losses: list[Tensor] | None = None  # where a block leaves what is to be added to the loss; None: nobody asks
+    losses: list[Tensor] | None = None  # where a block leaves what is to be added to the loss; None: they are dropped
 
 
 def make_norm(kind: Literal["layer", "rms"], d_model: int, eps: float) -> nn.Module:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.core.attention import KV
 
-LEAST = 16  # tokens that a buffer has room for, where nobody says how long a row may become
+LEAST = 16  # tokens that a buffer has room for, by default
 
 
 @dataclass(frozen=True)

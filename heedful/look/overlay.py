@@ -118,7 +118,7 @@ h2 { font-size: 1rem; margin: 1rem 0 .3rem; }
 
 
 def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> str:
-    """All maps as one html file that asks nobody for anything and runs nothing; `said` are labels with chances."""
+    """All maps as one html file that loads nothing and runs nothing; `said` are labels with chances."""
     together = heat_overlay(maps.picture, maps.together)
     whole = [("picture", maps.picture.expand(3, -1, -1)), ("attention rollout", together)]
     parts = [f'<div class="large">{"".join(_figure(pixels, name) for name, pixels in whole)}</div>']

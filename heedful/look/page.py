@@ -1,4 +1,4 @@
-"""One self-contained page that shows what a translation attended to: it opens offline and asks nobody for anything.
+"""One self-contained page that shows what a translation attended to: it opens offline and loads nothing.
 
     page(attention_view(source_tokens, target_tokens, weights))
 
@@ -62,7 +62,7 @@ def attention_view(
 ) -> PageView:
     """What `page` shows: one sentence pair, and for each layer's name its weights.
 
-    `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these places (it
+    `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these positions (it
     ends with "</s>"); cross-attention is then shown beside what it helped to say. A layer's texts follow from its
     name: "encoder..." looks from source to source, "...cross_attention" and "attention" (the recurrent model's)
     from target to source, all others from target to target, or, with as many keys as both have tokens, to source
@@ -74,7 +74,7 @@ def attention_view(
         if len(produced) != len(target):
             raise InputError(
                 f"{len(produced)} tokens produced from {len(target)} read",
-                fix="give what was said at each place",
+                fix="give what was said at each position",
             )
         texts["produced"] = list(produced)
     for name, tokens in texts.items():

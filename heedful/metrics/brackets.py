@@ -1,7 +1,7 @@
 """Labelled-bracket precision, recall and F1 of trees, as EVALB (Sekine and Collins 1997) counts by its COLLINS.prm.
 
 Words that are punctuation by their tags do not count: a constituent spans the others, and is left out where it has
-none. Nor does a bracket that says nothing, such as TOP; ADVP and PRT are one label.
+none. Nor does a bracket without meaning, such as TOP; ADVP and PRT are one label.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is to be said of a text: a body that reads it, and a linear map of what it makes of one place: of a language
+"""What is to be said of a text: a body that reads it, and a linear map of what it makes of one position: of a language
 model the last token (Radford et al. 2018, section 3.2 and figure 1), of an encoder the first, through its pooler where
 it has one (Devlin et al. 2019, section 4.1; Liu et al. 2019 begin the same two maps anew).
 

@@ -76,8 +76,8 @@ class DecoderOnlyTranslator(nn.Module):
     ) -> Float[Tensor, "B S+T C"]:
         """As `hidden`, of the source too: `head` turns each into the logits of the token that follows.
 
-        All sources of a row stand before all of its targets, and a segment is one sequence in two pieces: its places
-        go on from the one into the other. Raises ValueError if one side alone has segments.
+        All sources of a row stand before all of its targets, and a segment is one sequence in two pieces: its positions
+        run on from the one into the other. Raises ValueError if one side alone has segments.
         """
         if (source_segments is None) != (target_segments is None):
             raise ValueError("give segments for source and target, or for neither")

@@ -35,7 +35,7 @@ class BatchNorm(nn.Module):
     weights come from. So no picture's output depends on those beside it, and many small batches equal a large one.
 
     Where nothing was learned before, it does nothing: models that begin here take "group". `learned` says whether scale
-    and shift go on learning; DETR's do not (Carion et al. 2020, appendix A).
+    and shift keep learning; DETR's do not (Carion et al. 2020, appendix A).
     """
 
     def __init__(self, channels: int, *, learned: bool, eps: float = 1e-5) -> None:
@@ -99,7 +99,7 @@ class ResNet(nn.Module):
         he(self)
 
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B C h w"]:
-        """The last stage's map: of four stages, one place for 32 x 32 pixels."""
+        """The last stage's map: of four stages, one position for 32 x 32 pixels."""
         x = F.max_pool2d(F.relu(self.stem(pixels)), 3, stride=2, padding=1)
         for stage in self.stages:
             x = stage(x)

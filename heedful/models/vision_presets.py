@@ -282,7 +282,7 @@ class DetrSize:
 
 
 DETECTORS: dict[str, DetrSize] = {
-    # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a place for 8 x 8 pixels.
+    # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a position for 8 x 8 pixels.
     "detr-nano": DetrSize(
         backbone=ResNetConfig(widths=(64, 128), depths=(1, 1), kind="basic", stem=32, norm="group"),
         d_model=128,

@@ -83,7 +83,7 @@ class TrainSection(Section):
 
 
 class Recipe(Section):
-    """What every task's recipe has. `DEFAULTS` are what a task takes, by section, where a recipe says nothing;
+    """What every task's recipe has. `DEFAULTS` are what a task takes, by section, by default;
     `PRESETS` gives the sizes of its models."""
 
     DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""What a checkpoint of a training holds, and going on from one.
+"""What a checkpoint of a training holds, and continuing from one.
 
 Everything that a step depends on is in it: float32 weights, optimizer, average, the place in the data, what was
 measured so far. Random numbers need no state: they come from counters (`train/loop.py`).
@@ -22,7 +22,7 @@ from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
 from heedful.training.loop import State, Step
 
-# Keys of `train` that may change on going on.
+# Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "save_every", "keep", "non_finite"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics

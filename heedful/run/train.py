@@ -38,7 +38,7 @@ from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
-AGAIN = "the same command goes on from there"
+AGAIN = "the same command continues from there"
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | No
 
 
 def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
-    """Whether there is a run in `out` to go on with. Raises InputError or MissingError where it cannot be used."""
+    """Whether there is a run in `out` to continue. Raises InputError or MissingError where it cannot be used."""
     begun = (out / "recipe.yaml").is_file()
     if resume and not begun:
-        raise MissingError("there is no run to go on with", where=str(out), fix="leave out --resume to begin one")
+        raise MissingError("there is no run to continue", where=str(out), fix="leave out --resume to begin one")
     if begun:
         same_recipe(recipe, out)
     elif out.exists() and not out.is_dir():
@@ -171,7 +171,7 @@ class _Run:
         self.progress = Progress()
         if newest is not None:
             self._go_back(newest)
-            self.notes.append(f"going on from step {self.state.step}")
+            self.notes.append(f"continuing from step {self.state.step}")
         if ranks.first:
             check_space(out, self.state, self.plan.keep)
         self.task = Kept(job.task(self.state.model))
@@ -257,7 +257,7 @@ class _Run:
             raise self._interrupted(self.signals.number) from None
 
     def _measure(self) -> Iterator[Event]:
-        """On the validation data. A signal ends it, saves, and leaves: it is made up for on going on."""
+        """On the validation data. A signal ends it, saves, and leaves: it is made up for when the run continues."""
         progress, state, model = self.progress, self.state, self.state.average.model
         progress.due, progress.measured = False, state.step
         if not self.ranks.first:
@@ -342,7 +342,7 @@ class _Run:
 
 
 def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
-    """Writes what a run's folder holds from its first moment, the recipe first: with it, going on can begin."""
+    """Writes what a run's folder holds from its first moment, the recipe first: with it, the run can be continued."""
     files.write_text(out / "recipe.yaml", to_yaml(recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", job.facts())

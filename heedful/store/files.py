@@ -83,7 +83,7 @@ def storage_errors(path: Path, size: int = 0) -> Iterator[None]:
 def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
     """Write `chunks` one after the other to `path` in place and flush them to the disk; returns their sha256.
 
-    Only for a place that nobody reads before it is renamed; anywhere else, `write_bytes`. `needed` is how many
+    Only for a file that is not read before it is renamed; anywhere else, `write_bytes`. `needed` is how many
     bytes a full disk should be asked for, where this file is but one of many.
     """
     digest = hashlib.sha256()

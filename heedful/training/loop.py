@@ -2,7 +2,7 @@
 
 `fit` is a generator: it yields after each optimizer step, and whoever runs it logs, measures, saves or stops in
 the body of a `for`. Everything random comes from counters, (seed, epoch) for the order of the data and (seed,
-epoch, batch, row) for dropout, so that a training that was interrupted goes on with the numbers it would have had,
+epoch, batch, row) for dropout, so that a training that was interrupted continues with the numbers it would have had,
 and on another number of ranks each row meets the same ones. (A graphics processor's dropout is keyed by step and
 rank: drawing a row at a time would be slow there.)
 """
@@ -25,7 +25,7 @@ from heedful.training.ranks import Ranks
 
 Batch = TypeVar("Batch", bound=tuple[Any, ...])
 ALONE = Ranks()
-NON_FINITE_FIX = "lower train.lr, train in fp32, or go on with --set train.non_finite=skip"
+NON_FINITE_FIX = "lower train.lr, train in fp32, or continue with --set train.non_finite=skip"
 
 
 @runtime_checkable
@@ -87,7 +87,7 @@ class Budget:
 
 @dataclass
 class State:
-    """Where a training stands: with the weights and the optimizer, all that going on needs."""
+    """Where a training stands: with the weights and the optimizer, all that continuing needs."""
 
     model: nn.Module  # one that the task's loss knows
     optimizer: Optimizer
@@ -143,7 +143,7 @@ def fit(
     """Trains until the budget is used up, yielding after each step.
 
     Where a loss or a gradient is NaN or infinite the weights are not touched: raises NonFiniteError, or, `tolerant`,
-    leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before going on.
+    leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before it continues.
     `signal` tells of a wish to leave, which comes out at the next step.
     """
     state.model.train()

@@ -77,7 +77,7 @@ class Optimizer:
 
     def sum(self, ranks: Ranks) -> None:
         """Adds up the masters' gradients over all ranks; a rank without rows adds nothing, and to what stands still
-        nobody does."""
+        no rank does."""
         if ranks.size > 1:
             for param, master in zip(self.params, self.masters, strict=True):
                 if param.requires_grad and master.grad is None:

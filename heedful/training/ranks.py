@@ -90,4 +90,4 @@ def _lost_ranks() -> Iterator[None]:
         what = (
             f"another of the processes that train together is gone or does not answer ({str(error).split(chr(10))[0]})"
         )
-        raise RankError(what, fix="run the same command again: it goes on from the last checkpoint") from error
+        raise RankError(what, fix="run the same command again: it continues from the last checkpoint") from error

@@ -13,7 +13,7 @@ def evaluate(run: Path, options: object, *, device: str = "cpu", engine: str | N
     """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
     row = row_of_run(run)
     if row.evaluate is None:
-        what = "an encoder without a head says nothing that could be scored"
+        what = "an encoder without a head gives nothing that could be scored"
         raise InputError(what, fix="heed train classify --from it")
     served = load_model(run, device=device, engine=engine)
     for found in row.evaluate()(served, options):

@@ -162,7 +162,7 @@ def test_a_checkpoint_of_broken_weights_is_never_gone_on_from(
     assert (newest.step, newest.manifest["finite"], good.step) == (6, False, 3)
     notes = [event.text for event in train(made_recipe(**STEPS), out, corpus=corpus) if isinstance(event, Note)]
     assert any("step-6: weights that are not finite, left out" in note for note in notes)
-    assert "going on from step 3" in notes
+    assert "continuing from step 3" in notes
     assert ends(out) == ends(straight)
     tally("R7 NaN and infinity", 1)
 

@@ -55,6 +55,6 @@ def test_torchrun_is_told_to_leave(count: int, tmp_path: Path, tally: Callable[[
         assert not [pid for pid in workers if Path(f"/proc/{pid}").exists() and os.getpgid(pid)], "orphans"
         again = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
         assert again.returncode == 0, again.stderr
-        assert "going on from step" in again.stderr
+        assert "continuing from step" in again.stderr
         assert ends(out) == ends(straight)
     tally("R8 signals", count)

@@ -301,7 +301,7 @@ def test_every_field_of_a_row_changes_the_model(
 
 
 def of_decoder(*, d: int, layers: int, vocabulary: int, places: int, final_norm: bool) -> int:
-    """Radford et al. 2018 and 2019: biases everywhere, learned places, the output is the embedding."""
+    """Radford et al. 2018 and 2019: biases everywhere, learned positions, the output is the embedding."""
     attention, mlp, norm = 4 * (d * d + d), 8 * d * d + 5 * d, 2 * d
     return (vocabulary + places) * d + layers * (attention + mlp + 2 * norm) + (norm if final_norm else 0)
 
@@ -345,7 +345,7 @@ def test_language_models(name: str) -> None:
 
 
 def of_encoder(*, d: int, layers: int, vocabulary: int, places: int, types: int) -> dict[str, int]:
-    """Devlin et al. 2019: biases everywhere, learned places, norms behind each sum; and what each head adds."""
+    """Devlin et al. 2019: biases everywhere, learned positions, norms behind each sum; and what each head adds."""
     attention, mlp, norm, square = 4 * (d * d + d), 8 * d * d + 5 * d, 2 * d, d * d + d
     trunk = (vocabulary + places + types) * d + norm + layers * (attention + mlp + 2 * norm)
     return {"trunk": trunk, "mlm_head": square + norm + vocabulary, "pooler": square, "nsp_head": 2 * d + 2}

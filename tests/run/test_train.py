@@ -123,7 +123,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path, corpus):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(InputError, match="not empty and holds no run"):
         next(train(made_recipe(), tmp_path, corpus=corpus))
-    with pytest.raises(MissingError, match="no run to go on with"):
+    with pytest.raises(MissingError, match="no run to continue"):
         next(train(made_recipe(), tmp_path / "none", corpus=corpus, resume=True))
 
 

@@ -32,7 +32,7 @@ class AnswerSpec:
 
 class Window(NamedTuple):
     """A question and a part of its context, whose tokens stand at `begin` and behind; `offsets` are the characters of
-    the whole context that each covers. The answer begins and ends at the places in `target`."""
+    the whole context that each covers. The answer begins and ends at the positions in `target`."""
 
     framed: Framed
     begin: int

@@ -31,7 +31,7 @@ from heedful.training.loss import Loss, linear_cross_entropy
 
 RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
 SHOWN = 8  # examples of a sample
-AUXILIARY = 0.5  # where a recipe says nothing, of a language model (Radford et al. 2018, section 4.1)
+AUXILIARY = 0.5  # by default, of a language model (Radford et al. 2018, section 4.1)
 
 
 class ClassifyTask:

@@ -137,7 +137,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
         own = parameters(model)
         if answers.labels != self.answers.labels:
             tensors |= {name: own[name] for name in own if name.split(".")[0] in ("head", "teacher_head")}
-        table, grids = "places.table.weight", (config.patches.grid, self.config.patches.grid)
+        table, grids = "position_embeddings.table.weight", (config.patches.grid, self.config.patches.grid)
         if table in tensors:
             first = len(tensors[table]) - grids[0][0] * grids[0][1]
             tensors[table] = interpolated_positions(tensors[table], *grids, first=first)

@@ -20,7 +20,7 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
 from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
-from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import ends_of, training_loss
 from heedful.tasks.translate.train import TranslationTask
@@ -70,7 +70,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
         self.around = self.start.around if self.start else {}
         self.noise = make_noise(data.objective, self.tokenizer, self.around, where=recipe.start_from)
         self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)
-        most = min(data.longest, most_places(self.config) or data.longest) - 1
+        most = min(data.longest, most_positions(self.config) or data.longest) - 1
         self.longest = most - max(len(self.noise.before), len(self.noise.begin))
         self.passages = read_passages(corpus.train, self.tokenizer, self.longest)
         valid = read_passages(corpus.valid, self.tokenizer, self.longest)

@@ -159,7 +159,7 @@ class Filler(TextModel[Encoder]):
     def _named(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
-        """The log-probability (nats) of every token at every chosen place; control tokens have no chance."""
+        """The log-probability (nats) of every token at every chosen position; control tokens have no chance."""
         device, texts = self.model.embed.tokens.weight.device, self.masker.texts
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.predict_tokens(hidden).float().cpu()

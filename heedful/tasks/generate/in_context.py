@@ -120,8 +120,8 @@ def _draw(examples: Sequence[Solved], pool: Sequence[Solved], asking: Asking) ->
             what = f"{asking.shots} shots asked for, and there are {len(pool) - same:,} examples to take them from"
             raise InputError(what, fix="ask for fewer, or give more: --shots-from FILE")
         draw = random.Random(counter_seed(asking.seed, "shots", i))
-        places = draw.sample(range(len(pool)), asking.shots + same)
-        others = [pool[place] for place in places if (pool[place].input, pool[place].answer) != own]
+        chosen = draw.sample(range(len(pool)), asking.shots + same)
+        others = [pool[i] for i in chosen if (pool[i].input, pool[i].answer) != own]
         drawn.append(others[: asking.shots])
     return drawn
 

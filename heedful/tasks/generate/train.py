@@ -30,7 +30,7 @@ SHOWN = 200  # tokens of a sample
 class GenerateTask:
     """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
 
-    In every epoch the stream is cut at other places, and its pieces come in another order. `across`: a token may look
+    In every epoch the stream is cut elsewhere, and its pieces come in another order. `across`: a token may look
     at the documents before its own; else segments keep them apart.
     """
 

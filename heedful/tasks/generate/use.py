@@ -76,7 +76,7 @@ class Generated(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A way to go on with a context: the log-probability (nats) of its tokens, and how many they are."""
+    """A continuation of a context: the log-probability (nats) of its tokens, and how many they are."""
 
     choice: str
     logprob: float
@@ -99,7 +99,7 @@ class LanguageModel(TextModel[LM]):
     purpose: ClassVar = "generating text"
 
     def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any], draft: LM | None = None) -> None:
-        """`draft` guesses what the model will say of one text alone (`heedful.decode.continuous`)."""
+        """`draft` drafts tokens where there is one text alone (`heedful.decode.continuous`)."""
         super().__init__(model, tokenizer, about)
         self.draft = draft
 
@@ -109,7 +109,7 @@ class LanguageModel(TextModel[LM]):
     ) -> "LanguageModel":
         """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
         the same (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
-        the same: a copy in so few bits guesses ahead, where there is one text alone; "auto" takes int8 where reading
+        the same: a copy in so few bits drafts tokens, where there is one text alone; "auto" takes int8 where reading
         the weights is most of the time. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         refuse_other(about, run, cls.task, cls.purpose)
@@ -120,8 +120,8 @@ class LanguageModel(TextModel[LM]):
             draft = "int8" if large and on_cpu and weights == "float32" else "none"
         if draft not in DRAFTS or (draft != "none" and weights != "float32"):
             raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
-        guesser = draft_model(model, draft) if draft != "none" else None
-        return cls(for_inference(model, weights), tokenizer, about, guesser)
+        drafter = draft_model(model, draft) if draft != "none" else None
+        return cls(for_inference(model, weights), tokenizer, about, drafter)
 
     @property
     def reads(self) -> Reads:
@@ -299,7 +299,7 @@ class LanguageModel(TextModel[LM]):
         return out
 
     def _asked(self, context: str, choices: Sequence[str]) -> tuple[Ids, list[Ids], list[int]]:
-        """What is read once, how each choice goes on from there, and how many tokens at its end are the choice's."""
+        """What is read once, how each choice continues, and how many tokens at its end are the choice's."""
         alone, *whole = self._ids([context, *(context + choice for choice in choices)])
         alike = [_alike(alone, ids) for ids in whole]
         for choice, ids, shared in zip(choices, whole, alike, strict=True):

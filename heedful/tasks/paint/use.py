@@ -67,7 +67,7 @@ class Painter(PictureModel[LM]):
             raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
 
     def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
-        """The upper rows of pictures, this share of all, for `paint` to go on from. Raises MissingError or
+        """The upper rows of pictures, this share of all, for `paint` to continue. Raises MissingError or
         InputError."""
         fitting = self.spec.preparation
         rows = round(keep * fitting.size[0])

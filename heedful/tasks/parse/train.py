@@ -19,7 +19,7 @@ from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
 from heedful.tasks.parse.use import Parser, ParseSpec
-from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.translate.train import TranslationTask
 
 SHOWN = 4  # trees of a sample
@@ -51,7 +51,7 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
         row = row_of(PARSERS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
         self.config = translator_config(row, **sizes, joint=False)
-        longest = min(data.longest, most_places(self.config) or data.longest)
+        longest = min(data.longest, most_positions(self.config) or data.longest)
         encoded = list(zip(self.tokenizer.encode(sentences), map(brackets.encode, corpus.train), strict=True))
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < longest]
         if not self.pairs:

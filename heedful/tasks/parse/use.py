@@ -1,5 +1,5 @@
 """Constituency parsing as translation into brackets (Vinyals et al. 2015; Vaswani et al. 2017, section 6.3): sentences
-in, trees out. The search says nothing but trees of the sentence, so that every sentence has one."""
+in, trees out. The search gives only trees of the sentence, so that every sentence has one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.parse.cli import TreeScoring
-from heedful.tasks.shared.lengths import most_places
+from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
 from heedful.tasks.translate.losses import target_nats
 from heedful.tasks.translate.use import SEARCH_TOKENS
@@ -58,7 +58,7 @@ class Parser(TextModel[TranslationModel]):
     def parse(self, texts: Sequence[str], *, beam: int | None = None) -> list[Tree | None]:
         """The tree of each text, a sentence whose words, punctuation too, stand apart; None where it has no word.
 
-        Raises InputError for a sentence of more words or tokens than the model has places.
+        Raises InputError for a sentence of more words or tokens than the model has positions.
         """
         sentences = [[Leaf(LEAF, word) for word in words_in(text)] for text in texts]
         found = iter(self.trees([leaves for leaves in sentences if leaves], beam=beam))
@@ -74,7 +74,7 @@ class Parser(TextModel[TranslationModel]):
         for rows in by_length(ids, max(256, SEARCH_TOKENS // width)):
             leaves = torch.tensor([len(sentences[i]) for i in rows], device=device)
             longest = leaves * (2 * self.spec.run + 1) + 1
-            longest = longest.clamp(max=most_places(model.config) or int(longest.max()))
+            longest = longest.clamp(max=most_positions(model.config) or int(longest.max()))
             source, segments = (part.to(device) for part in pad([ids[i] for i in rows]))
             found = beam_search(
                 Bracketed(model, self.grammar, leaves=leaves, longest=longest),
@@ -90,14 +90,14 @@ class Parser(TextModel[TranslationModel]):
         return [out[i] for i in range(len(sentences))]
 
     def encode(self, sentences: Sequence[Sequence[Leaf]]) -> list[Ids]:
-        """The tokens of each. Raises InputError where the model has not the places for them, or for a tree of them."""
+        """The tokens of each. Raises InputError where the model has too few positions, for them or for their tree."""
         ids = self.tokenizer.encode([" ".join(leaf.word for leaf in leaves) for leaves in sentences])
-        if (places := most_places(self.model.config)) is not None:
+        if (positions := most_positions(self.model.config)) is not None:
             for own, leaves in zip(ids, sentences, strict=True):
                 needed = max(len(own) + 1, len(leaves) + 3)
-                if needed > places:
-                    what = f"a sentence of {len(leaves)} words needs {needed} places, and the model has {places}"
-                    raise InputError(what, fix="leave it out, or train a model without learned places")
+                if needed > positions:
+                    what = f"a sentence of {len(leaves)} words needs {needed} positions, and the model has {positions}"
+                    raise InputError(what, fix="leave it out, or train a model without learned positions")
         return ids
 
     def pairs(self, trees: Sequence[Tree]) -> list[tuple[Ids, Ids]]:
@@ -146,4 +146,4 @@ def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
 
 def parser_facts(saved: Saved) -> dict[str, Any]:
     spec = spec_of(ParseSpec, dict(saved.about))
-    return text_facts(saved, most_places(saved.config)) | {"labels": ", ".join(spec.labels)}
+    return text_facts(saved, most_positions(saved.config)) | {"labels": ", ".join(spec.labels)}

@@ -16,7 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.run.folder import read_run
-from heedful.tasks.shared.lengths import cut_at, most_places
+from heedful.tasks.shared.lengths import cut_at, most_positions
 from heedful.tasks.shared.served import Reads
 
 Pool = Literal["mean", "first"]
@@ -47,7 +47,7 @@ class TextEncoder:
                 bos = about.get("before", [tokenizer.bos])
                 self.frame = Frame(bos, [], []) if self.causal else Frame.of_encoder(tokenizer)
             case Seq2Seq():
-                self._read, self.context = body.encode, most_places(body.config)
+                self._read, self.context = body.encode, most_positions(body.config)
                 self.frame = Frame(about.get("before", []), [], about.get("after", [tokenizer.eos]))
             case _:
                 raise InputError(f"a {type(model).__name__} does not read a text apart from what it says of it")

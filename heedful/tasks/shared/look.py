@@ -85,7 +85,7 @@ def head_labels(looked: TextLook) -> dict[str, list[str]]:
 
 
 def looked_at(looked: TextLook, at: int) -> list[tuple[str, float]]:
-    """What the token in this place looked at in the last layer: each token and its share, the heads' mean."""
+    """What the token at this position looked at in the last layer: each token and its share, the heads' mean."""
     last = [*looked.weights.values()][-1]
     return list(zip(looked.read, last.mean(0)[at].tolist(), strict=True))
 

@@ -39,9 +39,9 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
 
 
 class Probe(Generic[M]):
-    """A few rows of different lengths, and a model's full logits on them, which are `real` at some places.
+    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions.
 
-    `inputs` are what the model takes: tokens, then segments (and types), each [..., places].
+    `inputs` are what the model takes: tokens, then segments (and types), each [..., positions].
     """
 
     def __init__(self, model: M, inputs: tuple[Tensor, ...], real: Tensor) -> None:
@@ -65,7 +65,7 @@ class Probe(Generic[M]):
 
     @torch.no_grad()
     def padded(self) -> Tensor:
-        """Seven more places of padding, filled with a real token that nobody may look at."""
+        """Seven more positions of padding, filled with a real token that no query may look at."""
         half = len(self.inputs) // 2
         wider = [torch.nn.functional.pad(part, (0, 7), value=4) for part in self.inputs[:half]]
         segments = [torch.nn.functional.pad(part, (0, 7)) for part in self.inputs[half:]]
@@ -94,7 +94,7 @@ class Probe(Generic[M]):
 
 
 class CausalProbe(Probe[M]):
-    """Of a model that writes: `target` is what it goes on with, and `embedding` where that enters."""
+    """Of a model that writes: `target` is how it continues, and `embedding` where that enters."""
 
     def __init__(
         self, model: M, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: nn.Module
@@ -117,7 +117,7 @@ class CausalProbe(Probe[M]):
         raise AssertionError
 
     def leak(self) -> float:
-        """The gradient of each place's logits with respect to the embeddings of later target tokens."""
+        """The gradient of each position's logits with respect to the embeddings of later target tokens."""
         made: list[Tensor] = []
 
         def keep(module: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -128,9 +128,9 @@ class CausalProbe(Probe[M]):
         logits = self.model(*self.inputs)
         handle.remove()
         worst, T = 0.0, self.target.shape[1]
-        for place in range(T - 1):
-            (gradient,) = torch.autograd.grad(logits[:, place].square().sum(), made[-1], retain_graph=True)
-            later = gradient[:, -T:][:, place + 1 :]  # the target comes last, be it alone or behind its source
+        for position in range(T - 1):
+            (gradient,) = torch.autograd.grad(logits[:, position].square().sum(), made[-1], retain_graph=True)
+            later = gradient[:, -T:][:, position + 1 :]  # the target comes last, be it alone or behind its source
             worst = max(worst, float(later.abs().max()))
         return worst
 
@@ -170,7 +170,7 @@ class TokenServed(Protocol):
 
 
 class TokenProbe(Probe[TokenClassifier]):
-    """A token classifier's logits [rows, places, answers]; every other row is a pair of texts."""
+    """A token classifier's logits [rows, positions, answers]; every other row is a pair of texts."""
 
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
         self.rows = framed_rows(served.tokenizer, Frame.of_encoder(served.tokenizer), served.context - 7, texts)

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     """Words of one sentence that are read at once, and the position of each one's first token."""
 
     framed: Framed
-    places: Ids
+    positions: Ids
 
 
 class TagLayout:
@@ -50,15 +50,15 @@ class TagLayout:
 
     def _pieces(self, words: Sequence[Ids]) -> Iterator[Piece]:
         tokens: Ids = []
-        places: Ids = []
+        positions: Ids = []
         for word in words:
             if len(tokens) + len(word) > self.room:
-                yield Piece(self.frame.put(tokens), places)
-                tokens, places = [], []
-            places = [*places, len(self.frame.begin) + len(tokens)]
+                yield Piece(self.frame.put(tokens), positions)
+                tokens, positions = [], []
+            positions = [*positions, len(self.frame.begin) + len(tokens)]
             tokens = [*tokens, *word]
-        if places:
-            yield Piece(self.frame.put(tokens), places)
+        if positions:
+            yield Piece(self.frame.put(tokens), positions)
 
 
 class TagBatch(NamedTuple):
@@ -79,7 +79,7 @@ def tagged_pieces(layout: TagLayout, sentences: Sequence[Sentence], labels: Sequ
     made = []
     for one, pieces in zip(sentences, layout.encode([one.words for one in sentences]), strict=True):
         wanted = iter(one.labels)
-        made += [(piece, [number.get(next(wanted), NONE) for _ in piece.places]) for piece in pieces]
+        made += [(piece, [number.get(next(wanted), NONE) for _ in piece.positions]) for piece in pieces]
     return made
 
 
@@ -87,5 +87,5 @@ def tag_batch(examples: Sequence[TaggedPiece]) -> TagBatch:
     tokens, segments, types = rectangle([piece.framed for piece, _ in examples])
     labels = torch.full_like(tokens, NONE)
     for row, (piece, own) in zip(labels, examples, strict=True):
-        row[torch.tensor(piece.places)] = torch.tensor(own)
+        row[torch.tensor(piece.positions)] = torch.tensor(own)
     return TagBatch(tokens, segments, types, labels)

@@ -63,7 +63,7 @@ class Tagger(TextModel[TokenClassifier]):
         return made
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, float]:
-        """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and go on,
+        """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
         precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""
         all_logits = self._logits(self.layout.encode([one.words for one in sentences]))
         right = [[*one.labels] for one in sentences]
@@ -83,7 +83,7 @@ class Tagger(TextModel[TokenClassifier]):
         """Of each sentence, a row a word."""
         found = iter(token_logits(self.model, [piece.framed for own in sentences for piece in own]))
         none = torch.empty(0, len(self.labels))
-        return [torch.cat([none, *(next(found)[piece.places] for piece in own)]) for own in sentences]
+        return [torch.cat([none, *(next(found)[piece.positions] for piece in own)]) for own in sentences]
 
 
 class TaggedText(TypedDict):

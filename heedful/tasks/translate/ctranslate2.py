@@ -61,7 +61,9 @@ class CTranslate2:
             raise InputError(what, where="samples", fix="leave out the engine")
         longest, most = max(map(len, sources)), self._most[0]
         if most is not None and longest > most:
-            raise InputError(f"{longest} tokens, but the exported model has {most} places", fix="leave out the engine")
+            raise InputError(
+                f"{longest} tokens, but the exported model has {most} positions", fix="leave out the engine"
+            )
         limits = [min(limit, self._most[1] or limit) for limit in limits]
         refuse_limits(limits, prefix or [[] for _ in sources], self._eos)
         strict = prefix is not None or decoding.shortest > 0 or decoding.no_repeat > 0

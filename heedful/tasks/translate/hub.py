@@ -85,14 +85,14 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     eos, pad, decoding = target.eos, target.pad, translator.decoding()
     model = translator.model
     assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
-    places = model.config.target.context_length
+    longest = model.config.target.context_length
     if source.numbers is not None:
         made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {
             "tokenizer_class": "MarianTokenizer",
             "source_lang": about["source"],
             "target_lang": about["target"],
-            "model_max_length": places,
+            "model_max_length": longest,
         }
         roles = {"eos": eos, "pad": pad, "unk": source.unk}
         made[TOKENIZER_CONFIG] |= {
@@ -106,7 +106,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
             inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(" ", 1, 0)])
         special = source.special
         roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
-        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=places)
+        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=longest)
     else:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
     search = {
@@ -118,7 +118,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "length_penalty": decoding.length_penalty,
         "no_repeat_ngram_size": decoding.no_repeat or None,
         "min_length": decoding.shortest + 1 if decoding.shortest else None,
-        "max_length": places if decoding.longest is None else decoding.longest + 1,
+        "max_length": longest if decoding.longest is None else decoding.longest + 1,
         "forced_eos_token_id": eos if decoding.forced_eos else None,
         "early_stopping": about.get("early_stopping", True if source.ours else None),
     }

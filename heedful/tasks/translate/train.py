@@ -19,7 +19,7 @@ from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
-from heedful.tasks.shared.lengths import check_places, cut_at, most_places
+from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
 from heedful.tasks.translate.recipe import TranslateRecipe
@@ -87,8 +87,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             self.config = translator_config(row, **sizes, joint=data.joint)
         self.around = self.start.around if self.start else {}
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
-        places = most_places(self.config)
-        self.longest = data.longest if places is None else min(data.longest, places)
+        positions = most_positions(self.config)
+        self.longest = data.longest if positions is None else min(data.longest, positions)
         sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
@@ -104,8 +104,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             raise InputError(what, where=pairs.name, fix=fix)
         self.fingerprint = fingerprint((*pairs.source, "", *pairs.target), end="\n")
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
-        if places is not None:
-            self._check_lengths(places)
+        if positions is not None:
+            self._check_lengths(positions)
         self.valid = corpus.valid.rows(range(min(recipe.train.eval_sentences, len(corpus.valid))))
 
     def read(self) -> Corpus:
@@ -187,12 +187,12 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
         )
 
-    def _check_lengths(self, places: int) -> None:
+    def _check_lengths(self, positions: int) -> None:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
         for pairs in (self.corpus.valid, *self.corpus.tests.values()):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
             whole = framed_pairs(zip(*sides, strict=True), self.around)
-            check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
+            check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""

@@ -25,7 +25,7 @@ from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.shared.lengths import check_places, cut_at, most_places
+from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
 from heedful.tasks.shared.served import refuse_other
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
@@ -183,8 +183,8 @@ class Translator:
         sentences, decoding, prefix, numbers = batch
         model: Any = self.model  # a Transformer or an RNN: the search knows neither
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-        places = most_places(model.config)
-        limits = limits if places is None else [min(limit, places) for limit in limits]
+        positions = most_positions(model.config)
+        limits = limits if positions is None else [min(limit, positions) for limit in limits]
         if self.engine is not None:
             if self.begin or decoding.forced_eos:
                 what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
@@ -194,7 +194,7 @@ class Translator:
             return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
         device = next(model.parameters()).device
         source, segments = (part.to(device) for part in self.padded(sentences))
-        rules: list[Rule] = [] if prefix else [Certain(place, token) for place, token in enumerate(self.begin)]
+        rules: list[Rule] = [] if prefix else [Certain(position, token) for position, token in enumerate(self.begin)]
         if decoding.forced_eos and decoding.longest is not None:
             rules.append(Certain(decoding.longest - 1, self.target.eos))
         rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
@@ -237,12 +237,12 @@ class Translator:
         return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
 
     def loss(self, pairs: Pairs) -> float:
-        """Nats a token of the first references. Raises InputError for texts that the model has not the places for, or a
-        model whose sources end otherwise than its targets."""
+        """Nats a token of the first references. Raises InputError for texts of more tokens than the model has positions,
+        or a model whose sources end otherwise than its targets."""
         sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
         whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
-        if (places := most_places(self.model.config)) is not None:
-            check_places([ids for pair in whole for ids in pair], places, where=pairs.name)
+        if (positions := most_positions(self.model.config)) is not None:
+            check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
         nats, tokens = target_nats(self.model, whole, ends_of(self.target, self.about))
         return nats / tokens
 
