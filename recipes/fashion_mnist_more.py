@@ -1,4 +1,4 @@
-"""Fashion-MNIST, gone on with: the model of a longer training by fashion_mnist.py, at half its rates.
+"""Fashion-MNIST, continued: the model of a longer training by fashion_mnist.py, at half its rates.
 
 heed train recipes/fashion_mnist.py --data PATH/TO/fashion_mnist --out runs/fashion_long --minutes 80 \\
     --set train.average=0.999

@@ -1,7 +1,7 @@
 """A training run: a recipe in, a folder out.
 
 `train` is a generator of events; the command line draws them, a program may ignore them. The folder that it fills
-can be read by a person, used as a model as soon as the first score is there, and gone on from at any time: by the
+can be read by a person, used as a model as soon as the first score is there, and be continued at any time: by the
 same command, after whatever ended it.
 """
 

@@ -1,4 +1,4 @@
-"""Which number format to train in, told from a short measurement and never guessed."""
+"""Which number format to train in, told from a short measurement and not taken for granted."""
 
 import statistics
 import time

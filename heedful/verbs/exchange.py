@@ -91,7 +91,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     """Makes the folder `out` of a run, for other libraries to load, and reads it back before it is there.
 
     `quantize`: the type of the weights for CTranslate2, where they are not to be float32. Raises InputError for a model
-    that the target has no words for, and names what it lacks; MissingError or StorageError; `out` is then as it was.
+    that the target cannot hold, and names what it lacks; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), Path(out)
     if to not in TARGETS:

@@ -15,3 +15,13 @@ def test_no_field_of_a_model_is_described_that_does_not_exist(root: Path) -> Non
     made = runpy.run_path(str(root / "docs" / "make_recipe.py"))
     kept = (root / "docs" / "recipe.md").read_text(encoding="utf-8")
     assert [name for name, told in made["MODEL"].items() if f"| {told.partition('; null:')[0]}" not in kept] == []
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_imports(root: Path) -> None:
+    """Which therefore lead down: nothing in it is red."""
+    made = runpy.run_path(str(root / "docs" / "make_rooms.py"))
+    drawn = made["picture"]()
+    assert drawn == (root / "docs" / "rooms.svg").read_text(encoding="utf-8"), (
+        "draw it again: python -m docs.make_rooms"
+    )
+    assert made["UP"] not in drawn

@@ -37,11 +37,11 @@ def read_classifier(folder: Path, said: Mapping[str, Any], config: ClassifierCon
 
 
 def write_classifier(run: Path, served: TextClassifier) -> HubFiles:
-    """Raises InputError for answers that they have no words for."""
+    """Raises InputError for answers that they cannot hold."""
     spec = served.spec
     if spec.answer not in PROBLEMS or spec.symmetric or (spec.mean, spec.deviation) != (0.0, 1.0):
         what = f"answers ({spec.answer}) that are choices, of pairs in both orders, or standard scores"
-        raise InputError(f"BERT and RoBERTa have no words for {what}", where=str(run))
+        raise InputError(f"BERT and RoBERTa cannot hold {what}", where=str(run))
     made = write_framed(served.tokenizer, served.model.config.body.embed)
     labels = spec.labels or ("LABEL_0",)
     return HubFiles(made.files, made.ids | {"labels": labels, "problem": PROBLEMS[spec.answer]})

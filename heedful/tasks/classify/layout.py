@@ -62,7 +62,7 @@ class ClassifyBatch(NamedTuple):
 class ClassifyLayout:
     """From texts to sequences that the body can read: the longest text of a sequence loses its end.
 
-    A language model has no tokens for the places where texts part and end: it gets two more than the vocabulary's.
+    A language model has no tokens for where texts part and end: it gets two more than the vocabulary's.
     """
 
     def __init__(self, tokenizer: Tokenizer, spec: ClassifySpec, body: LMConfig | EncoderConfig) -> None:

@@ -26,7 +26,7 @@ def detect(
     from heedful.tasks.detect.use import Detector, detected_record
 
     model = Detector.load(run, device=chosen_device(device))
-    places, labels = OutputFiles(pictures, out), model.spec.labels
+    outputs, labels = OutputFiles(pictures, out), model.spec.labels
     for files in one_by_one(pictures):
         for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
             boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)
@@ -34,7 +34,7 @@ def detect(
             tell(detected_record(file, found), lines, as_json=as_json)
             if out is not None:
                 marks = [(f"{one.label} {one.score:.2f}", one.box, labels.index(one.label)) for one in found]
-                write_png(places(file), draw_boxes(to_image(read_image(file)), marks))
+                write_png(outputs(file), draw_boxes(to_image(read_image(file)), marks))
 
 
 COMMANDS = (Command("detect", detect),)

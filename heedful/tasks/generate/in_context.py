@@ -34,7 +34,7 @@ class Answers:
     """What a model said, an answer an example, and the share that is right.
 
     By likelihood there is an accuracy for each of RULES, and `said` goes by the first; by match there is one. `chance`
-    is the accuracy of guessing among the choices, None where there are none.
+    is the accuracy of choosing at random, None where there are none.
     """
 
     said: list[str]

@@ -203,7 +203,7 @@ class LanguageModel(TextModel[LM]):
     def _say(
         self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: Sequence[str], batch: int
     ) -> Iterator[TextPiece]:
-        """Goes on with texts, each with its seed, and tells what is added to which, as it is made."""
+        """Continues texts, each with its seed, and tells what is added to which, as it is made."""
         if not begun or tokens < 1:
             return
         past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]

@@ -33,18 +33,18 @@ def segment(
 
     model = Segmenter.load(run, device=chosen_device(device))
     values = torch.tensor(model.spec.classes.values, dtype=torch.uint8)
-    places = OutputFiles(pictures, out, folder=True)
+    outputs = OutputFiles(pictures, out, folder=True)
     for files in one_by_one(pictures):
         for file, found in zip(files, model.segment(files), strict=True):
-            place = places(file)
-            write_png(place, mask_image(values[found.long()].numpy()))
+            path = outputs(file)
+            write_png(path, mask_image(values[found.long()].numpy()))
             if overlay:
                 picture = to_image(read_image(file))
-                write_png(place.with_name(f"{place.stem}.overlay.png"), laid_over(picture, found.numpy()))
+                write_png(path.with_name(f"{path.stem}.overlay.png"), laid_over(picture, found.numpy()))
             labels = shares(model, found)
             listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
-            record = {"input": file, "mask": str(place), "labels": labels}
-            tell(record, f"{place}\t{listed}\t{file}", as_json=as_json)
+            record = {"input": file, "mask": str(path), "labels": labels}
+            tell(record, f"{path}\t{listed}\t{file}", as_json=as_json)
 
 
 COMMANDS = (Command("segment", segment),)

@@ -237,8 +237,8 @@ class Translator:
         return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
 
     def loss(self, pairs: Pairs) -> float:
-        """Nats a token of the first references. Raises InputError for texts of more tokens than the model has positions,
-        or a model whose sources end otherwise than its targets."""
+        """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
+        positions, or a model whose sources end otherwise than its targets."""
         sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
         whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
         if (positions := most_positions(self.model.config)) is not None:
