@@ -1,35 +1,79 @@
-"""A tiny run of each format that was ever written: it is read, used and gone on with. Never change these folders."""
+"""Tiny runs of each format that was ever written: they are read, used and continued. Never change these folders."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 import heedful
+from heedful.data.text.documents import Documents
+from heedful.models import config_from
 from heedful.run.recipe import override
 from heedful.run.train import Trained
-from heedful.store.checkpoint import load_newest
+from heedful.store.checkpoint import load_newest, read_config, read_model
 from heedful.tasks.recipes import saved_recipe
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import made_corpus
+from made import backwards, made_corpus
 
 KEPT = Path(__file__).parent / "kept"
-LOSSES = {"format-1": [5.896243, 5.950425]}  # of the two steps that come next
+
+
+class Kept(NamedTuple):
+    corpus: Callable[[], Any]
+    losses: list[float]  # of the two steps that come next
+    used: Callable[[Any], Any]  # an answer of the model
+
+
+def documents() -> Documents:
+    lines = backwards(60, 4)
+    both = [f"{source}\n{target}" for source, target in zip(lines.source, lines.target, strict=True)]
+    texts = ["\n".join(both[i : i + 3]) for i in range(0, 60, 3)]
+    return Documents(texts[:16], texts[16:], {}, "made", (), ())
+
+
+def translated(model: Any) -> Any:
+    return model.translate(["ba de gi"])
+
+
+def filled(model: Any) -> Any:
+    return model.fill(["ba <mask> gi"])
+
+
+RUNS = {  # an encoder that tells pairs apart has all that format 2 calls otherwise
+    "format-1": Kept(lambda: made_corpus(150), [5.896243, 5.950425], translated),
+    "format-1-fill": Kept(documents, [6.686422, 6.372756], filled),
+    "format-2-fill": Kept(documents, [6.686422, 6.372756], filled),
+}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in KEPT.iterdir()))
-def test_it_is_used_and_gone_on_with(name: str, tmp_path: Path) -> None:
-    run = tmp_path / name
+def test_it_is_used_and_continued(name: str, tmp_path: Path) -> None:
+    kept, run = RUNS[name], tmp_path / name
     shutil.copytree(KEPT / name, run)
+    written = read_config(run)
+    assert written["format"] == int(name.split("-")[1])
     warnings: list[str] = []
     found = load_newest(run, warnings.append)
     assert warnings == []
     assert found is not None
     assert found.step == 2
-    assert len(heedful.load(run).translate(["ba de gi"])) == 1
+    assert len(kept.used(heedful.load(run))) == 1
     assert [law.name for law in check(run) if not law.holds] == []
     recipe = override(saved_recipe(run), ["train.steps=4"])
-    events = list(train(recipe, run, corpus=made_corpus(150)))
+    events = list(train(recipe, run, corpus=kept.corpus()))
     losses = [event.step.loss for event in events if isinstance(event, Trained)]
-    assert losses == pytest.approx(LOSSES[name], rel=1e-4)
+    assert losses == pytest.approx(kept.losses, rel=1e-4)
+    assert read_config(run) == written, "a run keeps the files that it began with"
+    assert len(kept.used(heedful.load(run))) == 1
+    again = list(train(override(recipe, ["train.steps=5"]), run, corpus=kept.corpus()))
+    assert [event.step.step for event in again if isinstance(event, Trained)] == [5]
+
+
+def test_formats_differ_in_names_alone() -> None:
+    (old, old_tensors), (new, new_tensors) = (read_model(KEPT / f"format-{number}-fill") for number in (1, 2))
+    assert config_from(old) == config_from(new)
+    assert old_tensors.keys() == new_tensors.keys()
+    assert all(tensor.equal(new_tensors[name]) for name, tensor in old_tensors.items())
