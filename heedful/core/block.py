@@ -58,6 +58,10 @@ class BlockConfig:
     mlp_dropout: float = 0.0  # between the maps of the MLP
     dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.window == 0:
+            raise InputError("a window of 0 shows nothing", fix="give 1 or more, or leave it out")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:

@@ -66,6 +66,9 @@ class Rotary(Position):
 
     def __init__(self, head_dim: int, theta: float) -> None:
         super().__init__()
+        if head_dim % 2:
+            what = f"rotary positions turn features in pairs, and a head has {head_dim}"
+            raise InputError(what, fix="choose d_model and n_heads for heads of an even width")
         self.head_dim, self.theta = head_dim, theta
 
     def rotate(

@@ -91,6 +91,8 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
         yield "several position schemes at once"
     if embed.types:
         yield "types of tokens"
+    if block.window is not None or stack.pattern:
+        yield "windows and blocks that differ"
     if block.order == "sandwich":
         yield "sandwich norms"
     if block.order == "post" and stack.final_norm:

@@ -40,7 +40,7 @@ class WindowBlock(nn.Module):
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
-        if not config.window:
+        if config.window is None:
             raise InputError(f"a block of {config.kind} without its size", fix="give window")
         self.side = config.window
         self.shift = self.side // 2 if config.kind == "shifted_windows" else 0

@@ -11,6 +11,7 @@ from heedful.errors import InputError
 from heedful.look.draw import to_bytes
 from heedful.look.overlay import Maps, picture_page, rollout, sheet
 from heedful.look.record import record
+from heedful.models.windows import WINDOWS
 from heedful.run.task import Looked
 from heedful.tasks.classify_images.use import ImageClassifier
 from heedful.tasks.shared.cli import LayerOptions
@@ -27,8 +28,12 @@ class PictureLook:
 
 def look_at_picture(classifier: ImageClassifier, file: str | Path, *, layers: str | Sequence[str] = "*") -> PictureLook:
     """`layers` chooses by name, such as "stack.blocks.3.*". The maps are of what is read at the end: the first token,
-    or, of a model that has none, all patches alike. The rollout is over all layers, whichever are chosen."""
+    or, of a model that has none, all patches alike. The rollout is over all layers, whichever are chosen. Raises
+    InputError for a model of windows."""
     prepared, model = classifier.spec.preparation, classifier.model
+    if any(layer.kind in WINDOWS for layer in model.config.stack.layers):
+        what = "patches that look at their own window alone have no map of the whole picture"
+        raise InputError(what, fix="look into a model that was trained without model.window")
     picture = prepared.fitted(read_image(file, channels=prepared.channels))
     assert model.head is not None
     pixels = prepared.normalised(prepared.scaled(picture[None]))
