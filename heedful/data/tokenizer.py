@@ -405,10 +405,7 @@ def _blank(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
         inner = tokenizers.Tokenizer(_unigram([]))
         # "<" ends its piece: a longer piece cannot begin with it, so none is "<s>" or the byte token "<0x41>"
         inner.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Metaspace(prepend_scheme="never"),
-                pre_tokenizers.Split("<", "merged_with_previous"),
-            ]
+            [pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("<", "merged_with_previous")]
         )
         inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     inner.add_special_tokens(list(SPECIALS))
