@@ -76,12 +76,12 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     train, valid, tests = sorted_in(reader.parts(path).items(), _part_of)
     if not any(row.things for row in train):
         raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
-    notes = reader.notes(path)
-    train, valid, held = held_out(train, valid, lambda row: row.file.path.name, noun="picture", where=path)
+    train, valid, notes = held_out(train, valid, lambda row: row.file.path.name, noun="picture", where=path)
     channels, size = common_shape([row.header for row in train], channels)
-    parts = [_part(train, channels), _part(valid, channels)]
+    own, other = _part(train, channels), _part(valid, channels)
     found = {name: _part(rows, channels) for name, rows in tests.items()}
-    return PictureParts(*parts, found, str(path), tuple(reader.files), (*notes, *held), channels=channels, size=size)
+    files, notes = tuple(reader.files), (*reader.notes(path), *notes)
+    return PictureParts(own, other, found, str(path), files, notes, channels=channels, size=size)
 
 
 def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:

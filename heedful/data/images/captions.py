@@ -62,9 +62,9 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
     channels, size = common_shape([image_header(file) for file, _ in learnt], channels)
-    parts = [_captioned(part, channels) for part in (learnt, checked)]
+    own, other = (_captioned(part, channels) for part in (learnt, checked))
     tested = {name: _captioned(part, channels) for name, part in tests.items()}
-    return PictureParts(*parts, tested, str(path), files, notes, channels=channels, size=size)
+    return PictureParts(own, other, tested, str(path), files, notes, channels=channels, size=size)
 
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:

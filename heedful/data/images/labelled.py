@@ -78,9 +78,9 @@ def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledIma
         train, valid, lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
     )
     channels, size = common_shape([image_header(file) for file, _ in train], channels)
-    parts = [_part(rows, channels) for rows in (train, valid)]
+    own, other = (_part(rows, channels) for rows in (train, valid))
     tested = {name: _part(rows, channels) for name, rows in tests.items()}
-    return PictureParts(*parts, tested, str(path), (path,), notes, channels=channels, size=size)
+    return PictureParts(own, other, tested, str(path), (path,), notes, channels=channels, size=size)
 
 
 def _part(rows: Sequence[Row], channels: int) -> Part:

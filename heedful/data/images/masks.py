@@ -105,9 +105,9 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
     if classes.things:
         notes = (*notes, f"{path}: masks of 16 bits number things; all of them are {classes.labels[1]!r}")
     channels, size = common_shape([row.header for row in train], channels)
-    parts = [_part(rows, classes, channels) for rows in (train, valid)]
+    own, other = (_part(rows, classes, channels) for rows in (train, valid))
     found = {name: _part(rows, classes, channels) for name, rows in tests.items()}
-    return MaskedImages(*parts, found, str(path), (), notes, channels=channels, size=size, classes=classes)
+    return MaskedImages(own, other, found, str(path), (), notes, channels=channels, size=size, classes=classes)
 
 
 def read_test_masks(path: str | Path, classes: Classes, *, channels: int) -> dict[str, MaskedPart]:
