@@ -79,11 +79,6 @@ class TextBatch(NamedTuple):
     learnt: Bool[Tensor, "B T"] | None = None
 
 
-def too_long(pairs: Sequence[Pair], limit: int) -> list[int]:
-    """The indices of the pairs of which a side has more than `limit` tokens, EOS included."""
-    return [index for index, pair in enumerate(pairs) if _length(pair) > limit]
-
-
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
 ) -> Iterator[PairBatch]:

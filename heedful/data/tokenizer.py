@@ -141,7 +141,7 @@ class Tokenizer:
         ]
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
+        """As `encode`, but exactly the text: no space before its first word, for what is to be continued."""
         return self._ids([*map(sanitise, texts)])
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
@@ -212,7 +212,7 @@ class Tokenizer:
         return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
     def decode_whole(self, ids: Sequence[int]) -> str:
-        """The text of ids that `encode_whole` gave, or that go on from such."""
+        """The text of ids that `encode_whole` gave, or that continue such."""
         if self._names is None:
             return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]

@@ -24,13 +24,13 @@ def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[
 
 
 def has_spans(labels: Sequence[str]) -> bool:
-    """Whether labels say where spans begin and go on: B-X, I-X and O (Ramshaw and Marcus 1995)."""
+    """Whether labels say where spans begin and continue: B-X, I-X and O (Ramshaw and Marcus 1995)."""
     return any(label != "O" for label in labels) and all(label == "O" or label[:2] in ("B-", "I-") for label in labels)
 
 
 def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
-    """Begin, end and kind of each span, by the rules of CoNLL-2000's conlleval, which seqeval keeps: an I- that goes on
-    with no span of its kind begins one."""
+    """Begin, end and kind of each span, by the rules of CoNLL-2000's conlleval, which seqeval keeps: an I- that
+    continues no span of its kind begins one."""
     found, begin, own = set(), 0, ""
     for i, label in enumerate([*labels, "O"]):
         tag, _, kind = label.partition("-")

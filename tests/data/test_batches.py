@@ -19,7 +19,6 @@ from heedful.data.batches import (
     pack_rows,
     pack_texts,
     pad,
-    too_long,
 )
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
@@ -143,8 +142,6 @@ def test_long_and_short_pairs_come_mixed() -> None:
 
 def test_a_pair_longer_than_a_row_is_refused_before_the_first_batch() -> None:
     pairs: list[Pair] = [([5], [6]), ([5] * 7, [6]), ([5], [6] * 8)]
-    assert too_long(pairs, 8) == [2]
-    assert too_long(pairs, 7) == [1, 2]
     assert len(list(pack_rows(pairs, [0, 1], row=8, rows=1))) == 2
     with pytest.raises(InputError, match=r"^pair 2 has 9 tokens with EOS, but a row holds 8$") as caught:
         pack_rows(pairs, [0, 1, 2], row=8, rows=1)

@@ -1,4 +1,4 @@
-"""Running text to learn to go on with: documents, and their split into training, validation and tests."""
+"""Running text to learn to continue: documents, and their split into training, validation and tests."""
 
 from pathlib import Path
 
