@@ -161,7 +161,8 @@ def test_packed_texts_keep_which_tokens_are_learnt(texts: list[Text], row: int, 
         assert all(part is not None and part.shape == (rows, row) for part in batch)
         assert batch.learnt is not None
         assert not batch.learnt[batch.segments == 0].any()
-        for tokens, following, segments, learnt in zip(*batch, strict=True):
+        for i, learnt in enumerate(batch.learnt):
+            tokens, following, segments = batch.tokens[i], batch.following[i], batch.segments[i]
             read, predicted = sentences(tokens, segments), sentences(following, segments)
             told = [learnt[segments == n + 1].tolist() for n in range(len(read))]
             assert all(one[0] == BOS and one[1:] == other[:-1] for one, other in zip(read, predicted, strict=True))
@@ -177,7 +178,7 @@ def test_texts_are_packed_as_the_targets_of_pairs() -> None:
     both = pack_texts([Text(ids) for _, ids in pairs], order, row=64, rows=8), pack_rows(pairs, order, row=64, rows=8)
     for one, other in zip(*both, strict=True):
         expected = (other.target_in, other.target_out, other.target_segments, other.target_segments > 0)
-        assert all(torch.equal(a, b) for a, b in zip(one, expected, strict=True))
+        assert all(a is not None and torch.equal(a, b) for a, b in zip(one, expected, strict=True))
 
 
 def test_a_text_that_does_not_fit_is_refused_before_the_first_batch() -> None:

@@ -44,11 +44,9 @@ def rows(learnt: Tensor | None = None) -> TextBatch:
     return TextBatch(tokens[:, :-1], tokens[:, 1:], torch.ones(3, 12, dtype=torch.int64), learnt)
 
 
-def gradients(model: LM, batch: TextBatch, smoothing: float) -> tuple[Tensor, int, list[Tensor]]:
-    model.zero_grad()
+def gradients(model: LM, batch: TextBatch, smoothing: float) -> tuple[Tensor, int, tuple[Tensor, ...]]:
     loss = next_token_loss(model, batch, across=False, smoothing=smoothing)
-    loss.total.backward()
-    return loss.total.detach(), loss.count, [weight.grad.clone() for weight in model.parameters()]
+    return loss.total.detach(), loss.count, torch.autograd.grad(loss.total, [*model.parameters()])
 
 
 def nats(loss: Loss) -> tuple[float, int]:
