@@ -1,4 +1,4 @@
-"""From pairs of token ids to rectangles of int64: packed rows, length buckets, and padding for prediction.
+"""From texts and pairs of token ids to rectangles of int64: packed rows, length buckets, and padding for prediction.
 
 B rows, S source tokens and T target tokens a row. Everybody passes plain ids: here each source gets its end token,
 and each target a begin token before it on its way in and an end token behind it on its way out. `segments` number the
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.core.seeds import shuffled
@@ -53,9 +53,30 @@ class PairBatch(NamedTuple):
         return int(self.target_segments.count_nonzero())
 
 
-def too_long(pairs: Sequence[Pair], limit: int) -> list[int]:
-    """The indices of the pairs of which a side has more than `limit` tokens, EOS included."""
-    return [index for index, pair in enumerate(pairs) if _length(pair) > limit]
+class Text(NamedTuple):
+    """Token ids of a running text, and which of them are learnt, such as the answers of a conversation; None: all."""
+
+    ids: list[int]
+    learnt: list[bool] | None = None
+
+    @property
+    def targets(self) -> list[bool]:
+        """Which tokens count in the loss, and whether the end token behind them does: where the last of them does.
+        Raises InputError where `learnt` tells of more tokens or fewer."""
+        learnt = [True] * len(self.ids) if self.learnt is None else self.learnt
+        if len(learnt) != len(self.ids):
+            raise InputError(f"a text of {len(self.ids)} tokens, of which {len(learnt)} are told to be learnt or not")
+        return [*learnt, learnt[-1] if learnt else True]
+
+
+class TextBatch(NamedTuple):
+    """Rows of running text: position i of `tokens` predicts position i of `following`. Segment 0 is padding. `learnt`:
+    which of `following` count in the loss (None: all, in rows without padding)."""
+
+    tokens: Int[Tensor, "B T"]
+    following: Int[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    learnt: Bool[Tensor, "B T"] | None = None
 
 
 def pack_rows(
@@ -68,12 +89,19 @@ def pack_rows(
     InputError for a pair that is longer than `row`.
     """
     _check_lengths(pairs, order, row, "a row")
-    packed = (
-        indices
-        for start in range(0, len(order), PACK_WINDOW)
-        for indices in _fill(pairs, order[start : start + PACK_WINDOW], row)
-    )
-    return _packed_batches(pairs, packed, row, rows, ends)
+    chunks = _chunks(pairs, order, row, rows)
+    return (_batch([[pairs[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
+
+
+def pack_texts(
+    texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
+) -> Iterator[TextBatch]:
+    """As `pack_rows`, whole texts, each begun by BOS and ended by EOS. Segments, and what is learnt, stay with them."""
+    pairs: list[Pair] = [([], text.ids) for text in texts]
+    _check_lengths(pairs, order, row, "a row", noun="text")
+    told = [(text.ids, text.targets) for text in texts]
+    chunks = _chunks(pairs, order, row, rows)
+    return (_text_batch([[told[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
 
 
 def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
@@ -115,11 +143,11 @@ def _length(pair: Pair) -> int:
     return max(len(pair[0]), len(pair[1])) + 1
 
 
-def _check_lengths(pairs: Sequence[Pair], order: Sequence[int], limit: int, holder: str) -> None:
+def _check_lengths(pairs: Sequence[Pair], order: Sequence[int], limit: int, holder: str, noun: str = "pair") -> None:
     for index in order:
         if _length(pairs[index]) > limit:
-            what = f"pair {index} has {_length(pairs[index])} tokens with EOS, but {holder} holds {limit}"
-            raise InputError(what, fix="leave such pairs out, or allow more tokens")
+            what = f"{noun} {index} has {_length(pairs[index])} tokens with EOS, but {holder} holds {limit}"
+            raise InputError(what, fix=f"leave such {noun}s out, or allow more tokens")
 
 
 def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
@@ -166,12 +194,15 @@ def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[i
     return [indices for _, indices in sorted(filled)]
 
 
-def _packed_batches(
-    pairs: Sequence[Pair], packed: Iterator[list[int]], row: int, rows: int, ends: Ends
-) -> Iterator[PairBatch]:
-    while chunk := list(islice(packed, rows)):
-        filled = [[pairs[index] for index in indices] for indices in chunk]
-        yield _batch(filled + [[]] * (rows - len(chunk)), ends, row)
+def _chunks(pairs: Sequence[Pair], order: Sequence[int], row: int, rows: int) -> Iterator[list[list[int]]]:
+    """The indices in each of `rows` rows of a batch; what the last batch lacks is empty."""
+    filled = (
+        indices
+        for start in range(0, len(order), PACK_WINDOW)
+        for indices in _fill(pairs, order[start : start + PACK_WINDOW], row)
+    )
+    while chunk := list(islice(filled, rows)):
+        yield chunk + [[]] * (rows - len(chunk))
 
 
 def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> PairBatch:
@@ -185,6 +216,18 @@ def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None
         _rectangle(target_out, length),
         _rectangle([_numbered(ids for ids, _ in row) for row in rows], length),
         _rectangle([_numbered(ids for _, ids in row) for row in rows], length),
+    )
+
+
+def _text_batch(rows: Sequence[Sequence[tuple[list[int], list[bool]]]], ends: Ends, length: int) -> TextBatch:
+    tokens = [[token for ids, _ in row for token in (ends.bos, *ids)] for row in rows]
+    following = [[token for ids, _ in row for token in (*ids, ends.eos)] for row in rows]
+    targets = [[int(target) for _, targets in row for target in targets] for row in rows]
+    return TextBatch(
+        _rectangle(tokens, length),
+        _rectangle(following, length),
+        _rectangle([_numbered(ids for ids, _ in row) for row in rows], length),
+        _rectangle(targets, length).bool(),
     )
 
 

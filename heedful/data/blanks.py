@@ -24,7 +24,7 @@ WHOLE = 0.25  # of the texts stay whole where pairs are made: masks are filled i
 class MaskedRows(NamedTuple):
     """Rows of texts: `tokens` is what the model sees of `words`, which are to be named where `chosen`. Segment 0 is
     padding, and the texts of a row are numbered from 1. Of a text that is a pair, the second part has type 1; and
-    `pairs` is at its first token 0 where that part goes on with the first, 1 where not, and -1 elsewhere."""
+    `pairs` is at its first token 0 where that part continues the first, 1 where not, and -1 elsewhere."""
 
     tokens: Int[Tensor, "B T"]
     segments: Int[Tensor, "B T"]
@@ -107,7 +107,7 @@ class PairSampler:
         return 0 if self.kind == "none" else 1
 
     def join(self, texts: Sequence[Ids], longest: int, *key: object) -> list[tuple[Ids, list[int]]]:
-        """Each text with what is to be told of it: of a pair 0 where its second part goes on with the first, else 1,
+        """Each text with what is to be told of it: of a pair 0 where its second part continues the first, else 1,
         and of a text that stays whole nothing. Raises InputError for less than two texts of two tokens."""
         if self.kind == "none":
             return [(ids, []) for ids in texts]

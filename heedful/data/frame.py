@@ -44,9 +44,7 @@ class Frame:
         return Framed(before + after, [0] * len(before) + [1] * len(after))
 
 
-def rectangle(
-    sequences: Sequence[Framed],
-) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+def rectangle(sequences: Sequence[Framed]) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Tokens, segments and types of sequences as rows: a segment is 1, and 0 in the padding behind a row."""
     T = max((len(one.tokens) for one in sequences), default=0)
     tokens, segments, types = torch.full((len(sequences), T), PAD), *torch.zeros(2, len(sequences), T).long()

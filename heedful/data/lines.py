@@ -11,7 +11,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -126,6 +126,23 @@ def json_line(line: str, *, where: str) -> object:
         at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(": line ")[0]
         raise InputError(f"not JSON{at}: {why}", where=where, fix="one JSON object a line") from None
+
+
+def json_lines(path: str | Path, lines: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """Where each line of a .jsonl file is that is not blank, and what it holds. Raises InputError."""
+    places = ((f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
+    return ((where, json_line(line, where=where)) for where, line in places)
+
+
+def named_cells(
+    path: Path, rows: Iterable[tuple[int, list[str]]], header: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where each row is that is not blank, and its cells by the names of their columns. Raises InputError."""
+    for number, cells in rows:
+        if cells and len(cells) != len(header):
+            raise InputError(f"{len(cells)} columns, expected {len(header)}", where=f"{path}:{number}")
+        if cells:
+            yield f"{path}:{number}", dict(zip(header, cells, strict=True))
 
 
 def json_type(value: object) -> str:

@@ -1,7 +1,7 @@
 """What a model is trained and measured on: which files are which part, and what is held out where there is none."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -47,22 +47,11 @@ def read_parts(
     """
     path = Path(path)
     found = _files(path, kinds) if path.is_dir() else [path]
-    parts: dict[str, list[Row]] = {"train": [], "valid": []}
-    tests = {}
-    for file in found:
-        part = part_of(file) if path.is_dir() else "train"
-        if part == "test":
-            tests[file.name.split(".")[0]] = read(file)
-        else:
-            parts[part] += read(file)
-    train, valid = parts["train"], parts["valid"]
+    train, valid, tests = sorted_in((file.name if path.is_dir() else "train", read(file)) for file in found)
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
-    notes: tuple[str, ...] = ()
-    if not valid:
-        train, valid, note = held_out(train, key, noun="example", where=path, most=MOST)
-        notes = (note,)
-    return Parts(train, valid, tests, str(path), tuple(found), notes)
+    train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST)
+    return Parts(train, valid, stems(tests), str(path), tuple(found), notes)
 
 
 def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str]) -> dict[str, list[Row]]:
@@ -70,7 +59,7 @@ def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Se
     path = Path(path)
     if not path.is_dir():
         return {path.name: read(path)}
-    tests = {file.name.split(".")[0]: read(file) for file in _files(path, kinds) if part_of(file) == "test"}
+    tests = stems({file.name: read(file) for file in _files(path, kinds) if part_of(file) == "test"})
     if not tests:
         raise MissingError("no file named test*", where=str(path), fix="give a file")
     return tests
@@ -105,6 +94,25 @@ def named_part(name: str) -> str | None:
     return found.lastgroup if found else None
 
 
+def sorted_in(
+    rows: Iterable[tuple[str, list[Row]]], part: Callable[[str], str] = lambda name: part_of(Path(name))
+) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
+    """What is to be trained on, what to validate on, and the tests by name, of rows that come by the name of a part."""
+    parts: dict[str, list[Row]] = {"train": [], "valid": []}
+    tests = {}
+    for name, own in rows:
+        if part(name) == "test":
+            tests[name] = own
+        else:
+            parts[part(name)] += own
+    return parts["train"], parts["valid"], tests
+
+
+def stems(parts: Mapping[str, E]) -> dict[str, E]:
+    """The parts by the names of their files, without suffixes."""
+    return {name.split(".")[0]: part for name, part in parts.items()}
+
+
 def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[Collection[str]]:
     """The keys of each of so many parts: in the order of their hashes, as many as have room for what each of them
     weighs, and at least one. Each machine chooses the same, and more data moves few of them."""
@@ -123,17 +131,20 @@ def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[C
 
 
 def held_out(
-    rows: Sequence[Row],
+    rows: list[Row],
+    valid: list[Row],
     key: Callable[[Row], str],
     *,
     noun: str,
     where: Path,
     most: int | None = None,
     within: Callable[[Row], str] = lambda row: "",
-) -> tuple[list[Row], list[Row], str]:
-    """What stays, what is held out, and a note that says so: a tenth of the keys, at least one and at most `most`, all
-    rows of one key together; a tenth of each group where `within` tells groups. Raises InputError where nothing could
-    stay."""
+) -> tuple[list[Row], list[Row], tuple[str, ...]]:
+    """What is to be trained on and to validate on, and notes. Where `valid` is empty, it is held out of the rows: a
+    tenth of the keys, at least one and at most `most`, all rows of one key together; a tenth of each group where
+    `within` tells groups. Raises InputError where nothing could stay."""
+    if valid:
+        return rows, valid, ()
     groups: dict[str, dict[str, int]] = {}
     for row in rows:
         groups.setdefault(within(row), {})[key(row)] = 1
@@ -147,4 +158,4 @@ def held_out(
         raise InputError(what, where=str(where), fix="give more, or a part to validate on")
     kept = [row for row in rows if (within(row), key(row)) not in held]
     out = [row for row in rows if (within(row), key(row)) in held]
-    return kept, out, f"{where}: {len(out):,} {noun}s held out for validation"
+    return kept, out, (f"{where}: {len(out):,} {noun}s held out for validation",)

@@ -25,6 +25,9 @@ from heedful.errors import InputError, StorageError
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
+# What else may be asked for, after them. Text is cut beside "<|" or behind "<" before pieces are learnt, so that none
+# is spelled like this.
+EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>")
 N_BYTES = 256
 SMALLEST = len(SPECIALS) + N_BYTES
 
@@ -112,6 +115,13 @@ class Tokenizer:
         return found
 
     @property
+    def extra(self) -> dict[str, int]:
+        """The ids of further control tokens by their names, such as "<|user|>", in their order. No text is encoded as
+        one: whoever writes a conversation puts them between its texts."""
+        others = {self.bos, self.eos, self.special.pad, self.unk, self.mask, *self.sentinels}
+        return {self._token(index): index for index in sorted(self._controls) if index not in others}
+
+    @property
     def fingerprint(self) -> str:
         """The sha256 of `json()`, in hexadecimal."""
         return sha256(self.json().encode()).hexdigest()
@@ -131,7 +141,7 @@ class Tokenizer:
         ]
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode`, but exactly the text: no space is put before its first word. For what is gone on with."""
+        """As `encode`, but exactly the text: no space before its first word, for what is to be continued."""
         return self._ids([*map(sanitise, texts)])
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
@@ -202,7 +212,7 @@ class Tokenizer:
         return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
     def decode_whole(self, ids: Sequence[int]) -> str:
-        """The text of ids that `encode_whole` gave, or that go on from such."""
+        """The text of ids that `encode_whole` gave, or that continue such."""
         if self._names is None:
             return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
@@ -223,9 +233,15 @@ class Tokenizer:
         # Bytes are read together, as far as they follow each other.
         return not ids or BYTE.fullmatch(self._token(ids[-1])) is None
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of the ids; control ids are left out, and bytes that are no UTF-8 read as U+FFFD."""
-        return self.decode_whole(ids).removeprefix(self._space)
+    def decode(self, ids: Sequence[int], *, extra: bool = False) -> str:
+        """The text of the ids; control ids are left out, with `extra` those in `extra` are not, and bytes that are no
+        UTF-8 read as U+FFFD."""
+        names = {index: name for name, index in self.extra.items()} if extra else {}
+        parts = (
+            "".join(names[index] for index in own) if named else self.decode_whole(list(own))
+            for named, own in groupby(ids, key=names.__contains__)
+        )
+        return "".join(parts).removeprefix(self._space)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """`decode` of each row."""
@@ -276,7 +292,8 @@ class Tokenizer:
                 raise StorageError(what, where=str(path), fix=FIX)
         blank = _blank("bpe" if isinstance(inner.model, models.BPE) else "unigram")
         ids = sorted(inner.get_vocab().values())
-        marks = self._marks()
+        extra = {index: name for name, index in self.extra.items() if EXTRA.fullmatch(name)}
+        marks = self._marks() | extra
         if [*marks] == ids[len(ids) - len(marks) :]:
             blank.add_special_tokens([*marks.values()])
         alike = all(inner.id_to_token(index) == blank.id_to_token(index) for index in range(SMALLEST))
@@ -327,19 +344,28 @@ Kind = Literal["bpe", "unigram", "chars", "bytes"]
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, kind: Kind, size: int, mask: bool = False, sentinels: int = 0
+    texts: Iterable[str],
+    *,
+    kind: Kind,
+    size: int,
+    mask: bool = False,
+    sentinels: int = 0,
+    extra: Sequence[str] = (),
 ) -> Tokenizer:
     """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine. With `mask`,
-    the last of them is "<mask>"; after it come as many `sentinels`: "<extra_id_0>", "<extra_id_1>", ...
+    the last of them is "<mask>"; after it come as many `sentinels`: "<extra_id_0>", "<extra_id_1>", ...; and after
+    these `extra` control tokens, which no text is encoded as.
 
     "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) gives every text back exactly.
     "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
     "chars" has a token for each character of the texts, and "bytes" for each byte, whatever the `size`.
-    Raises InputError for no text, and for a `size` that cannot hold the bytes or, with "unigram", the texts'
-    characters.
+    Raises InputError for no text, for a `size` that cannot hold the bytes or, with "unigram", the texts' characters,
+    and for extra tokens that are alike or not named as "<|user|>" is.
     """
-    inner = _trained(texts, kind, size - mask - sentinels)
-    inner.add_special_tokens([MASK] * mask + [SENTINEL.format(n) for n in range(sentinels)])
+    if not all(map(EXTRA.fullmatch, extra)) or len(set(extra)) < len(extra):
+        raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>"')
+    inner = _trained(texts, kind, size - mask - sentinels - len(extra))
+    inner.add_special_tokens([MASK] * mask + [SENTINEL.format(n) for n in range(sentinels)] + [*extra])
     return Tokenizer(inner)
 
 
@@ -405,10 +431,7 @@ def _blank(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
         inner = tokenizers.Tokenizer(_unigram([]))
         # "<" ends its piece: a longer piece cannot begin with it, so none is "<s>" or the byte token "<0x41>"
         inner.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Metaspace(prepend_scheme="never"),
-                pre_tokenizers.Split("<", "merged_with_previous"),
-            ]
+            [pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("<", "merged_with_previous")]
         )
         inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     inner.add_special_tokens(list(SPECIALS))

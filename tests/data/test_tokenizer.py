@@ -392,6 +392,89 @@ def test_sentinels_of_another_make_are_refused(tmp_path: Path) -> None:
             Tokenizer.load(tmp_path / "tokenizer.json")
 
 
+USER, ANSWER = EXTRA = ("<|user|>", "<|assistant|>")
+SPELLED = [*NASTY, *EXTRA, " <|user|> hello", "a<|user|>b <|assistant|><|user|>", "<|user|><s><mask><|user|>"]
+
+
+@KINDS
+@pytest.mark.parametrize(("mask", "sentinels"), [(False, 0), (True, 3)])
+def test_extra_tokens_come_last_and_change_no_other(kind: Kind, mask: bool, sentinels: int) -> None:
+    """Also where the text that is learnt from is full of their names."""
+    texts = [*CORPUS, *[f"{USER}hello{ANSWER} {USER}{USER} hello{ANSWER}"] * 50]
+    without = train_tokenizer(texts, kind=kind, size=420, mask=mask, sentinels=sentinels)
+    tokenizer = train_tokenizer(texts, kind=kind, size=422, mask=mask, sentinels=sentinels, extra=EXTRA)
+    assert tokenizer.extra == {USER: without.size, ANSWER: without.size + 1}
+    assert (tokenizer.size, without.extra) == (without.size + 2, {})
+    assert (tokenizer.mask, tokenizer.sentinels) == (without.mask, without.sentinels)
+    assert {*tokenizer.extra.values()} == {*tokenizer.controls} - {*without.controls}
+
+
+@KINDS
+def test_a_text_that_spells_an_extra_token_is_only_text(kind: Kind) -> None:
+    without = train_tokenizer(CORPUS, kind=kind, size=400, mask=True)
+    tokenizer = train_tokenizer(CORPUS, kind=kind, size=402, mask=True, extra=EXTRA)
+    for encode in ("encode", "encode_whole", "encode_masked", "encode_marked"):
+        found = getattr(tokenizer, encode)(SPELLED)
+        assert found == getattr(without, encode)(SPELLED)
+        assert not {index for ids in found for index in ids} & {*tokenizer.extra.values()}
+    clean = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in SPELLED]
+    assert tokenizer.encode_placed(clean) == without.encode_placed(clean)
+    if kind in ("bpe", "bytes"):
+        assert tokenizer.decode_batch(tokenizer.encode(clean)) == clean
+
+
+@KINDS
+def test_extra_tokens_are_saved_and_say_nothing_unless_asked(kind: Kind, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(CORPUS, kind=kind, size=402, sentinels=2, extra=EXTRA)
+    assert [token["content"] for token in json.loads(tokenizer.json())["added_tokens"][-2:]] == [USER, ANSWER]
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.json(), encoding="utf-8")
+    again = Tokenizer.load(path)
+    assert (again.json(), again.extra, again.controls) == (tokenizer.json(), tokenizer.extra, tokenizer.controls)
+    assert again.encode(SPELLED) == tokenizer.encode(SPELLED)
+    user, answer = again.extra.values()
+    asked, said = again.encode_whole(["two men", " are outside\n"])
+    ids = [BOS, user, *asked, answer, *said, user, EOS]
+    assert again.decode(ids) == "two men are outside\n"
+    assert again.decode(ids, extra=True) == f"{USER}two men{ANSWER} are outside\n{USER}"
+    assert again.decode(again.encode(["two men"])[0], extra=True) == "two men"
+    assert again.pieces([user, answer]) == [USER, ANSWER]
+
+
+@KINDS
+def test_without_extra_tokens_nothing_changes(kind: Kind) -> None:
+    for mask, sentinels in ((False, 0), (True, 0), (True, 3)):
+        plain = train_tokenizer(CORPUS, kind=kind, size=400, mask=mask, sentinels=sentinels)
+        same = train_tokenizer(CORPUS, kind=kind, size=400, mask=mask, sentinels=sentinels, extra=())
+        assert plain.json() == same.json()
+
+
+@pytest.mark.parametrize(
+    "extra", [("user",), ("<user>",), ("<||>",), ("<|a b|>",), ("<mask>",), ("</s>",), ("<extra_id_0>",), (USER, USER)]
+)
+def test_extra_tokens_that_could_be_others_are_refused(extra: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="extra tokens ") as caught:
+        train_tokenizer(CORPUS, kind="bpe", size=400, extra=extra)
+    assert caught.value.fix
+
+
+def test_extra_tokens_of_another_make_are_refused(tmp_path: Path) -> None:
+    document = json.loads(train_tokenizer(CORPUS, kind="bpe", size=400, mask=True, extra=EXTRA).json())
+    for place, changed in (
+        (-1, {"content": "<hole>"}),
+        (-1, {"content": "<extra_id_0>"}),
+        (-2, {"content": "<extra_id_1>"}),
+        (-2, {"lstrip": True}),
+        (-2, {"special": False}),
+        (-3, {"content": "<|system|>", "normalized": True}),
+    ):
+        other = json.loads(json.dumps(document))
+        other["added_tokens"][place] |= changed
+        (tmp_path / "tokenizer.json").write_text(json.dumps(other))
+        with pytest.raises(StorageError, match="a tokenizer"):
+            Tokenizer.load(tmp_path / "tokenizer.json")
+
+
 def test_letters_tell_where_words_are_joined() -> None:
     tokenizer = train_tokenizer(CORPUS, kind="bytes", size=400, mask=True)
     ids = tokenizer.encode_whole(["a Zé-4\n"])[0]

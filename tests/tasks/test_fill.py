@@ -49,8 +49,8 @@ def run(tmp_path_factory):
 
 
 def task(documents, *, context=48, whole_words=False, pairs="none", **plan):
-    hider, joiner = Masker(TOKENIZER, whole_words=whole_words), PairSampler(TOKENIZER, pairs)
-    return FillTask(documents, SmoothedTrain(**plan), context=context, masker=hider, sampler=joiner)
+    masker, sampler = Masker(TOKENIZER, whole_words=whole_words), PairSampler(TOKENIZER, pairs)
+    return FillTask(documents, SmoothedTrain(**plan), context=context, masker=masker, sampler=sampler)
 
 
 def together(batches):
@@ -112,7 +112,7 @@ def test_what_is_hidden_in_a_row_does_not_depend_on_who_computes_it():
 
 
 def test_a_word_is_hidden_with_all_its_tokens():
-    hider = Masker(TOKENIZER, whole_words=True)
+    masker = Masker(TOKENIZER, whole_words=True)
     text = [BOS, *TOKENIZER.encode_whole(["qqqq, zzzz (xyxyxy) 42 zq"])[0], EOS]
     words = torch.tensor(text * 8)
     pieces_ = TOKENIZER.pieces(text)
@@ -129,7 +129,7 @@ def test_a_word_is_hidden_with_all_its_tokens():
     parted = whole = 0
     apart = set()
     for seed in range(60):
-        _, chosen = hider.hide(words, seed, mixed=False)
+        _, chosen = masker.hide(words, seed, mixed=False)
         assert 0 < int(chosen.sum()) <= round(SHARE * int((words >= FIRST).sum()))
         for group in groups:
             count = int(chosen[group].sum())
@@ -141,7 +141,7 @@ def test_a_word_is_hidden_with_all_its_tokens():
     assert whole > 50
     assert len(apart) == len(groups) - 1, "no two words go together"
     alone = torch.tensor(TOKENIZER.encode_whole(["q" * 40])[0])
-    assert int(hider.hide(alone, 0, mixed=False)[1].sum()) == round(SHARE * len(alone)), "a word too long is parted"
+    assert int(masker.hide(alone, 0, mixed=False)[1].sum()) == round(SHARE * len(alone)), "a word too long is parted"
 
 
 def test_long_texts_are_cut_at_other_places():
@@ -208,11 +208,11 @@ def test_half_of_the_pairs_go_on(kind):
 
 
 def test_pairs_are_parted_where_sentences_end():
-    joiner = PairSampler(TOKENIZER, "order")
+    sampler = PairSampler(TOKENIZER, "order")
     texts = ["ba de gi. ko lu ma! ne pi ro\nsu ba.", "ba de gi ko"]
     found = [set(), set()]
     for seed in range(60):
-        for own, (ids, told) in zip(found, joiner.join(TOKENIZER.encode_whole(texts), 60, seed), strict=True):
+        for own, (ids, told) in zip(found, sampler.join(TOKENIZER.encode_whole(texts), 60, seed), strict=True):
             if told:
                 first, second = parted([BOS, *ids, EOS], 0)
                 own.add(TOKENIZER.decode_whole(second if told == [1] else first))
@@ -221,16 +221,16 @@ def test_pairs_are_parted_where_sentences_end():
 
 
 def test_few_and_short_texts_make_pairs_too():
-    joiner = PairSampler(TOKENIZER, "next")
-    made = joiner.join([[5], [6, 7], [8], [9, 10]], 60)
+    sampler = PairSampler(TOKENIZER, "next")
+    made = sampler.join([[5], [6, 7], [8], [9, 10]], 60)
     assert ([5], []) in made
     assert ([8], []) in made
-    pairs = [joiner.join([[5, 5, 5], [9, 9, 9]], 3, seed)[0] for seed in range(40)]
+    pairs = [sampler.join([[5, 5, 5], [9, 9, 9]], 3, seed)[0] for seed in range(40)]
     pairs = [(ids, told) for ids, told in pairs if told]
     assert max(len(ids) for ids, _ in pairs) == 4, "no more than three, and what parts them"
     assert {(told[0], ids[-1]) for ids, told in pairs} == {(0, 5), (1, 9)}, "a wrong part is another text's"
     with pytest.raises(InputError, match="too few texts"):
-        joiner.join([[5, 6], [7]], 60)
+        sampler.join([[5, 6], [7]], 60)
 
 
 def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():

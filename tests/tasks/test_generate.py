@@ -9,13 +9,14 @@ import torch
 import heedful
 from heedful.apply import inference
 from heedful.apply.inference import PackedLinear
+from heedful.data.batches import TextBatch
 from heedful.data.text.documents import Documents, read_documents, read_text
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError, MissingError
 from heedful.run.folder import parameters
 from heedful.run.recipe import Recipe, override
 from heedful.run.train import Finished, Measured
-from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.train import GenerateTask
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import SmoothedTrain

@@ -1,6 +1,6 @@
 """Pictures made different each time they are seen, so that a model learns what does not matter.
 
-What happens to a picture depends on its key alone, (seed, epoch, which picture), so that training can go on where it
+What happens to a picture depends on its key alone, (seed, epoch, which picture), so that training can continue where it
 was, and on any number of ranks. B pictures of N channels and S x S pixels; values from 0 (black) to 1 (white).
 """
 
@@ -151,20 +151,12 @@ def _rotate(pixels: Tensor, much: Tensor) -> Tensor:
     return _transformed(pixels, _affine([[angle.cos(), -angle.sin(), 0.0], [angle.sin(), angle.cos(), 0.0]], much))
 
 
-def _shear_x(pixels: Tensor, much: Tensor) -> Tensor:
-    return _transformed(pixels, _affine([[1.0, 0.3 * much, 0.0], [0.0, 1.0, 0.0]], much))
+def _shear(pixels: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
+    return _transformed(pixels, _affine([[1.0, x, 0.0], [y, 1.0, 0.0]], pixels[:, 0, 0, 0]))
 
 
-def _shear_y(pixels: Tensor, much: Tensor) -> Tensor:
-    return _transformed(pixels, _affine([[1.0, 0.0, 0.0], [0.3 * much, 1.0, 0.0]], much))
-
-
-def _move_x(pixels: Tensor, much: Tensor) -> Tensor:
-    return _transformed(pixels, _affine([[1.0, 0.0, 0.9 * much], [0.0, 1.0, 0.0]], much))
-
-
-def _move_y(pixels: Tensor, much: Tensor) -> Tensor:
-    return _transformed(pixels, _affine([[1.0, 0.0, 0.0], [0.0, 1.0, 0.9 * much]], much))
+def _move(pixels: Tensor, right: Tensor | float, down: Tensor | float) -> Tensor:
+    return _transformed(pixels, _affine([[1.0, 0.0, right], [0.0, 1.0, down]], pixels[:, 0, 0, 0]))
 
 
 def _solarize(pixels: Tensor, much: Tensor) -> Tensor:
@@ -180,10 +172,10 @@ def _posterize(pixels: Tensor, much: Tensor) -> Tensor:
 OPERATIONS: tuple[Change, ...] = (
     lambda pixels, much: pixels,
     _rotate,
-    _shear_x,
-    _shear_y,
-    _move_x,
-    _move_y,
+    lambda pixels, much: _shear(pixels, 0.3 * much, 0.0),
+    lambda pixels, much: _shear(pixels, 0.0, 0.3 * much),
+    lambda pixels, much: _move(pixels, 0.9 * much, 0.0),
+    lambda pixels, much: _move(pixels, 0.0, 0.9 * much),
     lambda pixels, much: _brightness(pixels, 1 + 0.9 * much),
     lambda pixels, much: _contrast(pixels, 1 + 0.9 * much),
     lambda pixels, much: _saturation(pixels, 1 + 0.9 * much),

@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 
 import torch
 
-from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image
+from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image
 from heedful.data.lines import read_bytes
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, entries, held_out, part_of
+from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
@@ -73,25 +73,15 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
         return PictureParts(made["train"], made["valid"], {"test": made["test"]}, str(path), channels=3, size=size)
     path = Path(path)
     reader = _Reader()
-    sorted_in: dict[str, list[_Row]] = {"train": [], "valid": []}
-    tests = {}
-    for name, rows in reader.parts(path).items():
-        if _part_of(name) == "test":
-            tests[name] = rows
-        else:
-            sorted_in[_part_of(name)] += rows
-    train, valid = sorted_in["train"], sorted_in["valid"]
+    train, valid, tests = sorted_in(reader.parts(path).items(), _part_of)
     if not any(row.things for row in train):
         raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
-    notes = reader.notes(path)
-    if not valid:
-        train, valid, note = held_out(train, lambda row: row.file.path.name, noun="picture", where=path)
-        notes.append(note)
-    channels = channels or max(row.header[0] for row in train)
-    middle = sorted(row.header[1:] for row in train)[len(train) // 2]
+    train, valid, notes = held_out(train, valid, lambda row: row.file.path.name, noun="picture", where=path)
+    channels, size = common_shape([row.header for row in train], channels)
+    own, other = _part(train, channels), _part(valid, channels)
     found = {name: _part(rows, channels) for name, rows in tests.items()}
-    own, held = _part(train, channels), _part(valid, channels)
-    return PictureParts(own, held, found, str(path), tuple(reader.files), tuple(notes), channels=channels, size=middle)
+    files, notes = tuple(reader.files), (*reader.notes(path), *notes)
+    return PictureParts(own, other, found, str(path), files, notes, channels=channels, size=size)
 
 
 def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:

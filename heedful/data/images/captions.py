@@ -1,6 +1,6 @@
 """Pictures with texts that belong to them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy
 import torch
 
-from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image, members
+from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
-from heedful.data.lines import csv_cells, json_line, read_lines, tsv_cells
+from heedful.data.lines import csv_cells, json_lines, named_cells, read_lines, tsv_cells
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, held_out, kind_of, part_of
+from heedful.data.parts import PictureParts, held_out, kind_of, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
@@ -21,7 +21,8 @@ TEXT_COLUMNS = ("text", "caption")
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 
 
-_Grouped = dict[ImageFile, list[str]]  # the texts of each picture
+_Own = tuple[ImageFile, list[str]]  # a picture and its texts
+_Grouped = dict[ImageFile, list[str]]
 
 
 @dataclass(frozen=True)
@@ -56,27 +57,14 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
         return PictureParts(train, valid, {"test": test}, str(path), channels=3, size=(shapes.SIZE, shapes.SIZE))
     path = Path(path)
     files, rows = _rows(path)
-    parts = {"train": _Grouped(), "valid": _Grouped()}
-    tests: dict[str, _Grouped] = {}
-    for name, part in rows.items():
-        kind = part_of(Path(name))
-        own = tests.setdefault(name, {}) if kind == "test" else parts[kind]
-        for file, texts in part.items():
-            own.setdefault(file, []).extend(texts)
-    if not parts["train"]:
+    learnt, checked, tests = sorted_in((name, [*part.items()]) for name, part in rows.items())
+    if not learnt:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
-    notes: tuple[str, ...] = ()
-    if not parts["valid"]:
-        whole = parts["train"]
-        kept, held, note = held_out([*whole], lambda file: file.member or file.path.name, noun="picture", where=path)
-        parts = {"train": {file: whole[file] for file in kept}, "valid": {file: whole[file] for file in held}}
-        notes = (note,)
-    headers = [image_header(file) for file in parts["train"]]
-    channels = channels or max(header[0] for header in headers)
-    middle = sorted(header[1:] for header in headers)[len(headers) // 2]
-    train, valid = (_captioned(part, channels) for part in parts.values())
+    learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
+    channels, size = common_shape([image_header(file) for file, _ in learnt], channels)
+    own, other = (_captioned(part, channels) for part in (learnt, checked))
     tested = {name: _captioned(part, channels) for name, part in tests.items()}
-    return PictureParts(train, valid, tested, str(path), files, notes, channels=channels, size=middle)
+    return PictureParts(own, other, tested, str(path), files, notes, channels=channels, size=size)
 
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
@@ -85,7 +73,7 @@ def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captione
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     _, rows = _rows(Path(path))
     tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
-    return {name: _captioned(part, channels) for name, part in tests.items()}
+    return {name: _captioned([*part.items()], channels) for name, part in tests.items()}
 
 
 def pictures_in(path: str | Path) -> list[ImageFile]:
@@ -114,8 +102,20 @@ def _drawn(scenes: Sequence[shapes.Scene]) -> Captioned:
     return Captioned(torch.from_numpy(pixels).permute(0, 3, 1, 2), [[scene.caption] for scene in scenes])
 
 
-def _captioned(part: _Grouped, channels: int) -> Captioned:
-    return Captioned(ImageFiles([*part], channels=channels), [*part.values()])
+def _name(own: _Own) -> str:
+    return own[0].member or own[0].path.name
+
+
+def _merged(rows: Iterable[_Own]) -> list[_Own]:
+    """Each picture once, with all its texts."""
+    found = _Grouped()
+    for file, texts in rows:
+        found.setdefault(file, []).extend(texts)
+    return [*found.items()]
+
+
+def _captioned(rows: Sequence[_Own], channels: int) -> Captioned:
+    return Captioned(ImageFiles([file for file, _ in rows], channels=channels), [texts for _, texts in rows])
 
 
 def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
@@ -136,25 +136,22 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
 def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
     """A picture, a text of it, and its part if that is said."""
     find = Finder(path.parent)
-    for number, row in _records(path):
-        where = f"{path}:{number}"
+    for where, row in _records(path):
         image, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (FILE_COLUMNS, TEXT_COLUMNS))
         if not isinstance(image, str) or not isinstance(text, str) or not text.strip():
             raise InputError("no text for this picture", where=where, fix="write image,text on each line")
         yield find(image, where=where), text, str(row.get("split") or "")
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+def _records(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     kind, lines = kind_of(path), read_lines(path)
     if kind not in TABLES:
         raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
     if kind == ".jsonl":
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                record = json_line(line, where=f"{path}:{number}")
-                if not isinstance(record, dict):
-                    raise InputError("not an object", where=f"{path}:{number}", fix='write {"image": ..., "text": ...}')
-                yield number, record
+        for where, record in json_lines(path, lines):
+            if not isinstance(record, dict):
+                raise InputError("not an object", where=where, fix='write {"image": ..., "text": ...}')
+            yield where, record
         return
     rows = ((number, row) for number, row in (csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines)) if row)
     first, cells = next(rows)
@@ -162,7 +159,4 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     if not set(FILE_COLUMNS) & set(header) or not set(TEXT_COLUMNS) & set(header):
         what = f"columns {', '.join(header)[:80]}, expected image (or file, path) and text (or caption)"
         raise InputError(what, where=f"{path}:{first}", fix="name the columns in the first line: image,text")
-    for number, row in rows:
-        if len(row) != len(header):
-            raise InputError(f"{len(row)} columns, expected {len(header)}", where=f"{path}:{number}")
-        yield number, dict(zip(header, row, strict=True))
+    yield from named_cells(path, rows, header)

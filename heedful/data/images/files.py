@@ -103,6 +103,12 @@ def image_header(file: ImageFile) -> tuple[int, int, int]:
         return (1 if grey else 3, *((width, height) if turned else (height, width)))
 
 
+def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) -> tuple[int, tuple[int, int]]:
+    """The channels of all pictures, which are these or, told None, the most of any; rows and columns of the middlemost
+    one."""
+    return channels or max(header[0] for header in headers), sorted(header[1:] for header in headers)[len(headers) // 2]
+
+
 def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
     """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
     `read_image`, and for colours."""

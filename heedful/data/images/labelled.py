@@ -9,9 +9,9 @@ import numpy
 import torch
 from torch import Tensor
 
-from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image, members
-from heedful.data.lines import csv_cells, read_bytes, read_lines, tsv_cells
-from heedful.data.parts import PictureParts, entries, held_out, kind_of, part_of
+from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
+from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines, tsv_cells
+from heedful.data.parts import PictureParts, entries, held_out, kind_of, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 IMAGE_COLUMNS = ("image", "file", "path")
@@ -71,27 +71,16 @@ Row = tuple[ImageFile, str]  # a picture and its label
 
 
 def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledImages:
-    parts = {"train": list[Row](), "valid": list[Row]()}
-    tests = {}
-    for name, rows in _rows(path, labelled).items():
-        if part_of(Path(name)) == "test":
-            tests[name] = rows
-        else:
-            parts[part_of(Path(name))] += rows
-    if not parts["train"]:
+    train, valid, tests = sorted_in(_rows(path, labelled).items())
+    if not train:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
-    notes: tuple[str, ...] = ()
-    if not parts["valid"]:
-        parts["train"], parts["valid"], note = held_out(
-            parts["train"], lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
-        )
-        notes = (note,)
-    headers = [image_header(file) for file, _ in parts["train"]]
-    channels = channels or max(header[0] for header in headers)
-    middle = sorted(header[1:] for header in headers)[len(headers) // 2]
-    train, valid = (_part(parts[name], channels) for name in ("train", "valid"))
+    train, valid, notes = held_out(
+        train, valid, lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
+    )
+    channels, size = common_shape([image_header(file) for file, _ in train], channels)
+    own, other = (_part(rows, channels) for rows in (train, valid))
     tested = {name: _part(rows, channels) for name, rows in tests.items()}
-    return PictureParts(train, valid, tested, str(path), (path,), notes, channels=channels, size=middle)
+    return PictureParts(own, other, tested, str(path), (path,), notes, channels=channels, size=size)
 
 
 def _part(rows: Sequence[Row], channels: int) -> Part:
@@ -169,14 +158,10 @@ def _table(path: Path, labelled: bool) -> list[Row]:
         raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
     find = Finder(path.parent)
     found = []
-    for number, row in rows[1:]:
-        where = f"{path}:{number}"
-        if len(row) != len(header):
-            raise InputError(f"{len(row)} columns, expected {len(header)}", where=where)
-        one = dict(zip(header, row, strict=True))
-        if labelled and not one["label"]:
+    for where, row in named_cells(path, rows[1:], header):
+        if labelled and not row["label"]:
             raise InputError("no label", where=where)
-        found.append((find(one[column], where=where), one["label"] if labelled else ""))
+        found.append((find(row[column], where=where), row["label"] if labelled else ""))
     if not found:
         raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
     return found

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from heedful.data.images.files import ImageFile, ImageFiles, Images, image_header, is_image, read_numbers
+from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, read_numbers
 from heedful.data.lines import read_bytes, read_lines
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, entries, held_out, part_of
+from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 IGNORE = 255  # of a mask: nobody says what is there
@@ -97,28 +97,17 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
         size = (shapes.SIZE, shapes.SIZE)
         return MaskedImages(made[0], made[1], {"test": made[2]}, str(path), channels=3, size=size, classes=SHAPES)
     path = Path(path)
-    parts: dict[str, list[_Row]] = {"train": [], "valid": []}
-    tests = {}
-    for name, rows in _parts(path).items():
-        if part_of(Path(name)) == "test":
-            tests[name] = rows
-        else:
-            parts[part_of(Path(name))] += rows
-    train, valid = parts["train"], parts["valid"]
+    train, valid, tests = sorted_in(_parts(path).items())
     if not train:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
-    notes = []
-    if not valid:
-        train, valid, note = held_out(train, lambda row: row.image.path.name, noun="picture", where=path)
-        notes.append(note)
+    train, valid, notes = held_out(train, valid, lambda row: row.image.path.name, noun="picture", where=path)
     classes = _classes(path, train)
     if classes.things:
-        notes.append(f"{path}: masks of 16 bits number things; all of them are {classes.labels[1]!r}")
-    channels = channels or max(row.header[0] for row in train)
-    middle = sorted(row.header[1:] for row in train)[len(train) // 2]
+        notes = (*notes, f"{path}: masks of 16 bits number things; all of them are {classes.labels[1]!r}")
+    channels, size = common_shape([row.header for row in train], channels)
+    own, other = (_part(rows, classes, channels) for rows in (train, valid))
     found = {name: _part(rows, classes, channels) for name, rows in tests.items()}
-    own, held = (_part(rows, classes, channels) for rows in (train, valid))
-    return MaskedImages(own, held, found, str(path), (), tuple(notes), channels=channels, size=middle, classes=classes)
+    return MaskedImages(own, other, found, str(path), (), notes, channels=channels, size=size, classes=classes)
 
 
 def read_test_masks(path: str | Path, classes: Classes, *, channels: int) -> dict[str, MaskedPart]:

@@ -1,9 +1,9 @@
-"""Running text to learn to go on with: documents, and their split into training, validation and tests."""
+"""Running text to learn to continue: documents, and their split into training, validation and tests."""
 
 from pathlib import Path
 
-from heedful.data.lines import json_line, read_lines
-from heedful.data.parts import Parts, kind_of, part_of
+from heedful.data.lines import json_lines, read_lines
+from heedful.data.parts import Parts, kind_of, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
 SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
@@ -27,21 +27,14 @@ def read_documents(path: str | Path) -> Documents:
     files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
     if not files:
         raise MissingError("no .txt and no .jsonl file", where=str(path), fix="give a folder with text in it")
-    parts: dict[str, list[str]] = {"train": [], "valid": []}
-    tests: dict[str, list[str]] = {}
-    for file in files:
-        part = part_of(file)
-        if part == "test":
-            tests[file.name.split(".")[0]] = _read(file)
-        else:
-            parts[part] += _read(file)
-    if not parts["train"]:
+    train, valid, tests = sorted_in((file.name, _read(file)) for file in files)
+    if not train:
         raise InputError("no text to train on", where=str(path), fix="add train.txt")
     notes: tuple[str, ...] = ()
-    if not parts["valid"]:
-        parts["train"], parts["valid"] = _held_out(parts["train"])
+    if not valid:
+        train, valid = _held_out(train)
         notes = (f"{path}: the last tenth is held out for validation",)
-    return Documents(parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+    return Documents(train, valid, stems(tests), str(path), tuple(files), notes)
 
 
 def read_text(path: str | Path) -> list[str]:
@@ -57,11 +50,10 @@ def _read(path: Path) -> list[str]:
     lines = read_lines(path)
     if kind_of(path) != ".jsonl":
         return ["\n".join(lines) + "\n"]
-    return [_text_of(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [_text_of(row, where) for where, row in json_lines(path, lines)]
 
 
-def _text_of(line: str, where: str) -> str:
-    row = json_line(line, where=where)
+def _text_of(row: object, where: str) -> str:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('no "text" that is a string', where=where, fix='write {"text": "..."} on each line')
     return row["text"]

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import csv_cells, json_line, read_lines, tsv_cells
+from heedful.data.lines import csv_cells, json_lines, named_cells, read_lines, tsv_cells
 from heedful.data.parts import Parts, kind_of, read_parts
 from heedful.errors import InputError
 
@@ -69,15 +69,14 @@ def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
     kind, lines = kind_of(path), read_lines(path)
     if kind not in TABLES:
         raise InputError("not a kind of file that examples are read from", where=str(path), fix="give .tsv or .jsonl")
-    rows: Iterator[tuple[int, dict[str, object]]]
+    rows: Iterator[tuple[str, dict[str, object]]]
     if kind == ".jsonl":
         rows = _objects(path, lines)
     else:
         rows = _table(path, csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines))
     answer: Answer | None = None
     examples = []
-    for number, row in rows:
-        where = f"{path}:{number}"
+    for where, row in rows:
         found, example = _example(row, where)
         if answer is not None and found != answer:
             raise InputError(f"holds a {found}, and the lines above a {answer}", where=where, fix=EXAMPLE)
@@ -88,16 +87,14 @@ def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
     return answer, examples
 
 
-def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            row = json_line(line, where=f"{path}:{number}")
-            if not isinstance(row, dict):
-                raise InputError("not an object", where=f"{path}:{number}", fix=EXAMPLE)
-            yield number, row
+def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
+    for where, row in json_lines(path, lines):
+        if not isinstance(row, dict):
+            raise InputError("not an object", where=where, fix=EXAMPLE)
+        yield where, row
 
 
-def _table(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, object]]]:
+def _table(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[str, dict[str, object]]]:
     number, first = next((row for row in rows if row[1]), (1, []))
     names = [cell.strip().lower() for cell in first]
     if "text" in names and {"label", "score"} & set(names):
@@ -109,11 +106,8 @@ def _table(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[
             fix = f"or a first line that names the columns, among them {', '.join(COLUMNS)}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
         rows = chain([(number, first)], rows)
-    for number, cells in rows:
-        if cells and len(cells) != len(header):
-            raise InputError(f"{len(cells)} columns, expected {len(header)}", where=f"{path}:{number}")
-        if cells:
-            yield number, {name: cell for name, cell in zip(header, cells, strict=True) if name in COLUMNS}
+    for where, row in named_cells(path, rows, header):
+        yield where, {name: cell for name, cell in row.items() if name in COLUMNS}
 
 
 def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:

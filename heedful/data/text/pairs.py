@@ -73,11 +73,7 @@ class Corpus(Parts[Pairs]):
 
 
 def read_parallel(
-    path: str | Path,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    columns: tuple[int, int] | None = None,
+    path: str | Path, *, source: str | None = None, target: str | None = None, columns: tuple[int, int] | None = None
 ) -> Corpus:
     """Read the pairs in `path`, a folder, a file or `hf:NAME[:CONFIG]`; any file may end in `.gz`.
 

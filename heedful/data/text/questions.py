@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.data.lines import LONGEST_LINE, json_line, read_lines, sanitise
+from heedful.data.lines import LONGEST_LINE, json_line, json_lines, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts
 from heedful.errors import InputError
 
@@ -49,8 +49,7 @@ def read_answered(path: str | Path) -> list[Question]:
     if kind_of(path) == ".json":
         found = [*_squad(json_line("\n".join(lines), where=str(path)), str(path))]
     else:
-        numbered = [(f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip()]
-        rows = [(where, json_line(line, where=where)) for where, line in numbered]
+        rows = [*json_lines(path, lines)]
         found = [_question(row, _text(row, "context", where), None, where) for where, row in rows]
     if not found:
         raise InputError("no question", where=str(path), fix=EXAMPLE)

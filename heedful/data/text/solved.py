@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.data.lines import json_line, read_lines, sanitise
+from heedful.data.lines import json_lines, read_lines, sanitise
 from heedful.data.parts import kind_of
 from heedful.errors import InputError
 
@@ -22,8 +22,7 @@ def holds_solved(path: str | Path) -> bool:
     path = Path(path)
     if path.is_dir() or kind_of(path) != ".jsonl":
         return False
-    number, line = next((number, line) for number, line in enumerate(read_lines(path), 1) if line.strip())
-    row = json_line(line, where=f"{path}:{number}")
+    _, row = next(json_lines(path, read_lines(path)))
     return isinstance(row, dict) and "input" in row
 
 
@@ -33,8 +32,7 @@ def read_solved(path: str | Path) -> list[Solved]:
     The answer is a text; with choices it is one of them, or the index of one, from 0. Other keys mean nothing. Raises
     InputError or MissingError.
     """
-    rows = ((line, f"{path}:{number}") for number, line in enumerate(read_lines(path), 1) if line.strip())
-    return [_solved(json_line(line, where=where), where) for line, where in rows]
+    return [_solved(row, where) for where, row in json_lines(path, read_lines(path))]
 
 
 def _solved(row: object, where: str) -> Solved:

@@ -92,13 +92,12 @@ def read_treebank(path: str | Path) -> Treebank:
         parts["train"] = read_trees(path)
     if not parts["train"]:
         raise MissingError("no training trees", where=str(path), fix="add a file train.tree, or a folder train")
-    notes: tuple[str, ...] = ()
-    if not parts["valid"]:
-        parts["train"], parts["valid"], note = held_out(
-            parts["train"], lambda tree: " ".join(tree.words()), noun="tree", where=path, most=MOST
-        )
-        notes = (note,)
-    return Treebank(parts["train"], parts["valid"], tests, str(path), tuple(files), notes)
+    train, valid, notes = held_out(parts["train"], parts["valid"], _sentence, noun="tree", where=path, most=MOST)
+    return Treebank(train, valid, tests, str(path), tuple(files), notes)
+
+
+def _sentence(tree: Tree) -> str:
+    return " ".join(tree.words())
 
 
 def _top(file: Path, folder: Path) -> str:

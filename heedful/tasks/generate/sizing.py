@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from heedful.data.batches import TextBatch
 from heedful.data.text.documents import read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -19,7 +20,7 @@ from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.device import best_device
 from heedful.run.recipe import override
 from heedful.run.resume import begun_recipe
-from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
 from heedful.training.optim import OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision

@@ -1,12 +1,14 @@
 """Training a language model on running text."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
 from heedful.core.seeds import counter_seed, shuffled
+from heedful.data.batches import Text, TextBatch
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
@@ -15,7 +17,7 @@ from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
-from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
 from heedful.tasks.generate.use import LanguageModel, Likelihood
 from heedful.tasks.shared.sections import SmoothedTrain
@@ -31,14 +33,26 @@ class GenerateTask:
     """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
 
     In every epoch the stream is cut elsewhere, and its pieces come in another order. `across`: a token may look
-    at the documents before its own; else segments keep them apart.
+    at the documents before its own; else segments keep them apart. `learnt`: which tokens of each document count in
+    the loss; the `bos` behind it does where its last token does.
     """
 
     def __init__(
-        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
+        self,
+        documents: Sequence[Ids],
+        plan: SmoothedTrain,
+        *,
+        context: int,
+        across: bool,
+        bos: int = BOS,
+        learnt: Sequence[list[bool]] | None = None,
     ) -> None:
         self.plan, self.context, self.across, self.bos = plan, context, across, bos
         self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
+        self.learnt: torch.Tensor | None = None
+        if learnt is not None:
+            targets = [Text(*text).targets for text in zip(documents, learnt, strict=True)]
+            self.learnt = torch.tensor([True, *chain.from_iterable(targets)])
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
             raise InputError(what, fix="give more text, or --set model.context_length=32")
@@ -52,10 +66,11 @@ class GenerateTask:
         return [self._batch(starts[i : i + rows]) for i in range(0, count, rows)]
 
     def _batch(self, starts: list[int]) -> TextBatch:
-        taken = self.stream[torch.tensor(starts)[:, None] + torch.arange(self.context + 1)]
-        tokens = taken[:, :-1]
+        places = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
+        taken = self.stream[places]
+        tokens, learnt = taken[:, :-1], None if self.learnt is None else self.learnt[places][:, 1:]
         segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
-        return TextBatch(tokens, taken[:, 1:], segments)
+        return TextBatch(tokens, taken[:, 1:], segments, learnt)
 
     def loss(self, model: LM, batch: TextBatch) -> Loss:
         return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)

@@ -17,6 +17,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from heedful.core.seeds import counter_seed
+from heedful.data.batches import TextBatch
 from heedful.data.images.files import Images, Preparation
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
@@ -26,7 +27,7 @@ from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.lm import LM
 from heedful.run.task import Saved, Scored
-from heedful.tasks.generate.losses import TextBatch, next_token_loss
+from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import SCORED
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.pictures import prepared

@@ -299,10 +299,7 @@ def giving(rng: Random) -> Pair:
 def location(rng: Random) -> Pair:
     """As in "There is a cat under the table.", "There are no books here." and "Is the key in the box?" """
     human, chance, plural = rng.random() < 0.2, rng.random(), rng.random() < 0.5
-    noun, where = (
-        rng.choice(parts.PEOPLE if human else parts.SMALL),
-        parts.place(rng) if human else parts.spot(rng),
-    )
+    noun, where = (rng.choice(parts.PEOPLE if human else parts.SMALL), parts.place(rng) if human else parts.spot(rng))
     adjectives, verb = parts.adjectives_of(rng, noun), "are" if plural else "is"
     if chance < 0.35:
         negated, ask = rng.choice(_MOODS)

@@ -8,7 +8,7 @@ masculine; the English simple past is the *passé composé*, and "was" the *impa
 import re
 from typing import Literal, NamedTuple
 
-from heedful.data.made.phrasebook.words import Adjective, Noun, Verb
+from heedful.data.made.phrasebook.words import Adjective, Noun, Verb, rows
 
 Tense = Literal["present", "progressive", "past", "future", "can", "must", "want"]
 
@@ -61,31 +61,16 @@ PRONOUNS = {
     "they": Phrase("they", "ils", 4, human=True),
 }
 
-# Masculine and feminine singular, masculine and feminine plural.
-DETERMINERS = {
-    "the": ("le", "la", "les", "les"),
-    "a": ("un", "une", "", ""),
-    "some": ("de le", "de la", "des", "des"),
-    "any": ("de le", "de la", "des", "des"),
-    "this": ("ce", "cette", "", ""),
-    "these": ("", "", "ces", "ces"),
-    "my": ("mon", "ma", "mes", "mes"),
-    "your": ("ton", "ta", "tes", "tes"),
-    "his": ("son", "sa", "ses", "ses"),
-    "her": ("son", "sa", "ses", "ses"),
-    "our": ("notre", "notre", "nos", "nos"),
-    "their": ("leur", "leur", "leurs", "leurs"),
-    "every": ("chaque", "chaque", "", ""),
-    "which": ("quel", "quelle", "quels", "quelles"),
-    "what": ("", "", "quels", "quelles"),
-    "what a": ("quel", "quelle", "", ""),
-    "all the": ("", "", "tous les", "toutes les"),
-    "several": ("", "", "plusieurs", "plusieurs"),
-    "a few": ("", "", "quelques", "quelques"),
-    "many": ("", "", "beaucoup de", "beaucoup de"),
-    "too many": ("", "", "trop de", "trop de"),
-    "how many": ("", "", "combien de", "combien de"),
-}
+# Masculine and feminine singular, masculine and feminine plural; nothing where there is no such form.
+_DETERMINERS = """
+    the: le/la/les/les; a: un/une//; some: de le/de la/des/des; any: de le/de la/des/des; this: ce/cette//;
+    these: //ces/ces; my: mon/ma/mes/mes; your: ton/ta/tes/tes; his: son/sa/ses/ses; her: son/sa/ses/ses;
+    our: notre/notre/nos/nos; their: leur/leur/leurs/leurs; every: chaque/chaque//; which: quel/quelle/quels/quelles;
+    what: //quels/quelles; what a: quel/quelle//; all the: //tous les/toutes les; several: //plusieurs/plusieurs;
+    a few: //quelques/quelques; many: //beaucoup de/beaucoup de; too many: //trop de/trop de;
+    how many: //combien de/combien de
+"""
+DETERMINERS = {name: tuple(forms.split("/")) for name, forms in (row.split(": ") for row in rows(_DETERMINERS))}
 
 _TO_BE = ("am", "are", "is", "are", "are")
 _WAS = ("was", "were", "was", "were", "were")
@@ -263,13 +248,7 @@ def being(
     main = "going to be" if tense == "future" else ""
     english = _english_clause(subject.english, auxiliary, main, f"{auxiliary} {main}".rstrip(), negated, ask)
     finite = {"present": _ETRE, "past": _ETAIT, "future": _BEFORE_INFINITIVE["future"]}[tense][person]
-    words = (
-        subject.french,
-        "ne" if negated else "",
-        finite,
-        "pas" if negated else "",
-        "être" if main else "",
-    )
+    words = (subject.french, "ne" if negated else "", finite, "pas" if negated else "", "être" if main else "")
     return _whole(front, ask, Pair(english, " ".join(filter(None, words))), complements)
 
 
@@ -305,10 +284,7 @@ def predicate(adjective: Adjective, subject: Phrase, degree: str = "") -> Pair:
 
 
 def comparison(
-    adjective: Adjective,
-    subject: Phrase,
-    degree: Literal["more", "less", "as"],
-    other: tuple[str, str] | Phrase,
+    adjective: Adjective, subject: Phrase, degree: Literal["more", "less", "as"], other: tuple[str, str] | Phrase
 ) -> Pair:
     """A comparison after "to be": "bigger than the dog", "as rich as Paul"."""
     form = agreed(adjective, subject.feminine, subject.plural)

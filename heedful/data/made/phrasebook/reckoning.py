@@ -127,10 +127,7 @@ def clock(rng: Random) -> Pair:
     if chance < 0.35:
         place = parts.definite(rng, parts.SITES, plain=True, plural=False)
         state = grammar.predicate(ADJECTIVES[rng.choice(("open", "closed"))], place)
-        hours, minutes = (
-            (rng.randint(7, 11), rng.randint(12, 22)),
-            [rng.randrange(0, 60, 5) for _ in range(2)],
-        )
+        hours, minutes = ((rng.randint(7, 11), rng.randint(12, 22)), [rng.randrange(0, 60, 5) for _ in range(2)])
         told = [figures.digital_clock(*time) for time in zip(hours, minutes, strict=True)]
         if chance < 0.27:
             told = [figures.clock(*time, part=True) for time in zip(hours, minutes, strict=True)]
@@ -169,11 +166,7 @@ def price(rng: Random) -> Pair:
 
 def shopping(rng: Random) -> Pair:
     """As in "My brother is going to buy three red apples for twelve euros." """
-    verb, noun, tense = (
-        VERBS[rng.choice(("buy", "buy", "sell"))],
-        rng.choice(_PRICED),
-        rng.choice(parts.TENSES),
-    )
+    verb, noun, tense = (VERBS[rng.choice(("buy", "buy", "sell"))], rng.choice(_PRICED), rng.choice(parts.TENSES))
     goods = counted(rng.randint(2, 60), noun, *parts.adjectives_of(rng, noun))
     if rng.random() < 0.3:
         goods = parts.item(rng, [noun])
@@ -190,10 +183,7 @@ def appointment(rng: Random) -> Pair:
     elif chance < 0.55:
         verb, subject = VERBS[rng.choice(("open", "close"))], parts.definite(rng, parts.SITES, plural=False)
     else:
-        verb, subject = (
-            VERBS[rng.choice(("begin", "end", "last"))],
-            parts.definite(rng, parts.tagged("event")),
-        )
+        verb, subject = (VERBS[rng.choice(("begin", "end", "last"))], parts.definite(rng, parts.tagged("event")))
     if verb.english == "last":
         unit, most = rng.choice(list(_SPANS.items()))
         return finish(clause(subject, verb, tense, counted(rng.randint(2, most), NOUNS[unit])))

@@ -62,238 +62,180 @@ class Verb(NamedTuple):
         return self.style in ("motion", "reflexive")
 
 
-# "masculine or feminine, tags": "English/plural French/plural, ..."
+# masculine or feminine, tags: English/plural French/plural, ...; the order of all tables is that of the draws.
 # "own" may be somebody's, "handy" is useful, "tale" has a plot, "wild" is not built; "in", "at" fit places.
-_NOUNS = {
-    "m person": "boy garçon, man/men homme, child/children enfant, pupil élève, king roi, tourist touriste, "
-    "hero/heroes héros",
-    "m person own": "friend ami, neighbor voisin, guest invité",
-    "m person job own": "doctor médecin, teacher professeur, lawyer avocat",
-    "m person job": "baker boulanger, student étudiant, singer chanteur, farmer fermier, engineer ingénieur, "
-    "painter peintre, actor acteur, waiter serveur, cook cuisinier, writer écrivain",
-    "f person": "girl fille, woman/women femme, queen reine, princess princesse, lady dame",
-    "f person job": "nurse infirmière, actress actrice, waitress serveuse",
-    "m family": "brother frère, uncle oncle, cousin cousin, son fils, nephew neveu",
-    "m family one": "father père, grandfather grand-père",
-    "f family": "sister sœur, aunt tante, daughter fille, niece nièce",
-    "f family one": "mother mère, grandmother grand-mère",
-    "m animal own": "cat chat, dog chien, horse cheval/chevaux, bird oiseau, rabbit lapin, donkey âne, "
-    "hamster hamster, pig cochon",
-    "m animal": "lion lion, elephant éléphant, bear ours, wolf/wolves loup, owl hibou/hiboux, fox renard, "
-    "duck canard, monkey singe, snake serpent, squirrel écureuil",
-    "f animal own": "cow vache, hen poule, turtle tortue, goat chèvre",
-    "f animal": "mouse/mice souris, frog grenouille, spider araignée, bee abeille",
-    "m food own": "cake gâteau, egg œuf, sandwich sandwich/sandwichs, cookie biscuit",
-    "f food own": "pie tarte, omelet omelette",
-    "m food fruit": "lemon citron, bean haricot, apricot abricot, melon melon, onion oignon, "
-    "mushroom champignon, pineapple ananas",
-    "f food fruit": "apple pomme, orange orange, pear poire, carrot carotte, tomato/tomatoes tomate, "
-    "strawberry fraise, cherry cerise, banana banane, peach pêche, olive olive",
-    "m mass dish": "bread pain, cheese fromage, rice riz, chocolate chocolat, ham jambon, honey miel",
-    "f mass dish": "meat viande, jam confiture, soup soupe, salad salade",
-    "m mass grocery": "butter beurre, sugar sucre, salt sel",
-    "f mass grocery": "flour farine, oil huile",
-    "m mass drink": "milk lait, coffee café, tea thé, wine vin",
-    "f mass drink": "water eau, lemonade limonade, beer bière",
-    "m thing own": "gift cadeau, ticket billet, toy jouet, basket panier, stamp timbre, carpet tapis",
-    "m thing own handy": "umbrella parapluie, phone téléphone, computer ordinateur, pen stylo, "
-    "pencil crayon, tool outil",
-    "m thing own precious": "jewel bijou/bijoux, painting tableau",
-    "f thing own": "clock horloge, doll poupée, candle bougie, blanket couverture, photo photo, flower fleur",
-    "f thing own handy": "key clé, lamp lampe, map carte, ladder échelle, spoon cuillère",
-    "f thing own precious": "watch montre, ring bague",
-    "m thing own fragile": "glass verre, mirror miroir",
-    "f thing own fragile": "cup tasse, plate assiette, bottle bouteille",
-    "m thing own text": "newspaper journal/journaux",
-    "m thing own text tale": "book livre, novel roman",
-    "f thing own text tale": "letter lettre",
-    "m text tale own": "poem poème",
-    "f text tale own": "story histoire, song chanson",
-    "m thing own clothing": "hat chapeau, coat manteau, glove gant, sweater pull",
-    "f thing own clothing": "shirt chemise, dress robe, shoe chaussure, scarf/scarves écharpe, skirt jupe, "
-    "jacket veste",
-    "m thing own opening": "bag sac",
-    "f thing own opening": "box boîte, suitcase valise",
-    "f opening": "door porte, window fenêtre",
-    "m furniture own": "bed lit, sofa canapé, armchair fauteuil",
-    "f furniture own": "table table, chair chaise",
-    "m vehicle own": "bicycle vélo, boat bateau, truck camion",
-    "f vehicle own": "car voiture, motorcycle moto",
-    "m transport": "train train, plane avion, bus bus",
-    "m thing own instrument": "piano piano, violin violon",
-    "f thing own instrument": "guitar guitare, harp harpe, flute flûte",
-    "m place built in own": "garden jardin, village village",
-    "f place built in own": "kitchen cuisine, street rue, city ville",
-    "f place wild in": "forest forêt",
-    "f place built in building own": "house maison, hut hutte",
-    "m place built at": "market marché, airport aéroport",
-    "m place built at own": "office bureau",
-    "f place wild at": "beach plage",
-    "f place built at": "station gare, bank banque, bakery boulangerie, pharmacy pharmacie",
-    "f place built at own": "farm ferme",
-    "m place built in at building": "hotel hôtel, hospital hôpital/hôpitaux, castle château, museum musée, "
-    "theater théâtre",
-    "f place built in at building": "church église, library bibliothèque",
-    "f place built in at building own": "school école",
-    "m place built in at": "park parc, restaurant restaurant, store magasin",
-    "f place built in at": "university université",
-    "m place built": "bridge pont",
-    "f place wild": "river rivière, island île",
-    "m event": "concert concert, wedding mariage, exam examen, game match/matchs",
-    "f event": "meeting réunion, party fête, lesson leçon, exhibition exposition",
-    "m unit": "day jour, month mois, year an, kilometer kilomètre, inhabitant habitant",
-    "f unit": "hour heure, minute minute, week semaine, page page, room chambre",
-}
+_NOUNS = """
+    m person: boy garçon, man/men homme, child/children enfant, pupil élève, king roi, tourist touriste,
+      hero/heroes héros;
+    m person own: friend ami, neighbor voisin, guest invité;
+    m person job own: doctor médecin, teacher professeur, lawyer avocat;
+    m person job: baker boulanger, student étudiant, singer chanteur, farmer fermier, engineer ingénieur,
+      painter peintre, actor acteur, waiter serveur, cook cuisinier, writer écrivain;
+    f person: girl fille, woman/women femme, queen reine, princess princesse, lady dame;
+    f person job: nurse infirmière, actress actrice, waitress serveuse;
+    m family: brother frère, uncle oncle, cousin cousin, son fils, nephew neveu;
+    m family one: father père, grandfather grand-père; f family: sister sœur, aunt tante, daughter fille, niece nièce;
+    f family one: mother mère, grandmother grand-mère;
+    m animal own: cat chat, dog chien, horse cheval/chevaux, bird oiseau, rabbit lapin, donkey âne, hamster hamster,
+      pig cochon;
+    m animal: lion lion, elephant éléphant, bear ours, wolf/wolves loup, owl hibou/hiboux, fox renard, duck canard,
+      monkey singe, snake serpent, squirrel écureuil;
+    f animal own: cow vache, hen poule, turtle tortue, goat chèvre;
+    f animal: mouse/mice souris, frog grenouille, spider araignée, bee abeille;
+    m food own: cake gâteau, egg œuf, sandwich sandwich/sandwichs, cookie biscuit;
+    f food own: pie tarte, omelet omelette;
+    m food fruit: lemon citron, bean haricot, apricot abricot, melon melon, onion oignon, mushroom champignon,
+      pineapple ananas;
+    f food fruit: apple pomme, orange orange, pear poire, carrot carotte, tomato/tomatoes tomate, strawberry fraise,
+      cherry cerise, banana banane, peach pêche, olive olive;
+    m mass dish: bread pain, cheese fromage, rice riz, chocolate chocolat, ham jambon, honey miel;
+    f mass dish: meat viande, jam confiture, soup soupe, salad salade;
+    m mass grocery: butter beurre, sugar sucre, salt sel; f mass grocery: flour farine, oil huile;
+    m mass drink: milk lait, coffee café, tea thé, wine vin; f mass drink: water eau, lemonade limonade, beer bière;
+    m thing own: gift cadeau, ticket billet, toy jouet, basket panier, stamp timbre, carpet tapis;
+    m thing own handy: umbrella parapluie, phone téléphone, computer ordinateur, pen stylo, pencil crayon, tool outil;
+    m thing own precious: jewel bijou/bijoux, painting tableau;
+    f thing own: clock horloge, doll poupée, candle bougie, blanket couverture, photo photo, flower fleur;
+    f thing own handy: key clé, lamp lampe, map carte, ladder échelle, spoon cuillère;
+    f thing own precious: watch montre, ring bague; m thing own fragile: glass verre, mirror miroir;
+    f thing own fragile: cup tasse, plate assiette, bottle bouteille; m thing own text: newspaper journal/journaux;
+    m thing own text tale: book livre, novel roman; f thing own text tale: letter lettre; m text tale own: poem poème;
+    f text tale own: story histoire, song chanson;
+    m thing own clothing: hat chapeau, coat manteau, glove gant, sweater pull;
+    f thing own clothing: shirt chemise, dress robe, shoe chaussure, scarf/scarves écharpe, skirt jupe, jacket veste;
+    m thing own opening: bag sac; f thing own opening: box boîte, suitcase valise;
+    f opening: door porte, window fenêtre; m furniture own: bed lit, sofa canapé, armchair fauteuil;
+    f furniture own: table table, chair chaise; m vehicle own: bicycle vélo, boat bateau, truck camion;
+    f vehicle own: car voiture, motorcycle moto; m transport: train train, plane avion, bus bus;
+    m thing own instrument: piano piano, violin violon; f thing own instrument: guitar guitare, harp harpe, flute flûte;
+    m place built in own: garden jardin, village village; f place built in own: kitchen cuisine, street rue, city ville;
+    f place wild in: forest forêt; f place built in building own: house maison, hut hutte;
+    m place built at: market marché, airport aéroport; m place built at own: office bureau;
+    f place wild at: beach plage; f place built at: station gare, bank banque, bakery boulangerie, pharmacy pharmacie;
+    f place built at own: farm ferme;
+    m place built in at building: hotel hôtel, hospital hôpital/hôpitaux, castle château, museum musée, theater théâtre;
+    f place built in at building: church église, library bibliothèque; f place built in at building own: school école;
+    m place built in at: park parc, restaurant restaurant, store magasin; f place built in at: university université;
+    m place built: bridge pont; f place wild: river rivière, island île;
+    m event: concert concert, wedding mariage, exam examen, game match/matchs;
+    f event: meeting réunion, party fête, lesson leçon, exhibition exposition;
+    m unit: day jour, month mois, year an, kilometer kilomètre, inhabitant habitant;
+    f unit: hour heure, minute minute, week semaine, page page, room chambre
+"""
 
-# "before or after, tags": "English French/feminine/masculine before a vowel, ...". After the English: + for a
-# comparative in -er, = for none (or none that is regular).
-# A feminine that is given, and is the masculine unchanged, makes the adjective invariable.
-_ADJECTIVES = {
-    "before person animal thing place food furniture vehicle opening": "small+ petit",
-    "before thing place animal furniture vehicle opening": "big+ grand",
-    "before person animal thing place tale vehicle": "beautiful beau/belle/bel",
-    "before thing built tale furniture vehicle opening transport": "new= nouveau/nouvelle/nouvel",
-    "before person animal thing built furniture vehicle opening transport": "old+ vieux/vieille/vieil",
-    "before person animal family": "young+ jeune",
-    "before food text job": "good= bon/bonne, bad= mauvais",
-    "before thing place animal": "pretty+ joli",
-    "before tale event": "long+ long/longue",
-    "before animal": "fat+ gros/grosse",
-    "after thing opening furniture vehicle": "red= rouge, blue= bleu, green= vert, white= blanc/blanche, "
-    "black= noir, yellow= jaune, pink= rose, purple= violet/violette, gray= gris, brown= marron/marron",
-    "after animal": "white= blanc/blanche, black= noir, gray= gris, brown= marron/marron, "
-    "dangerous dangereux, fast+ rapide",
-    "after person family": "intelligent intelligent, kind+ gentil/gentille, lazy+ paresseux, rich+ riche, "
-    "poor+ pauvre, famous célèbre, sick+ malade, honest honnête, serious sérieux, shy timide, "
-    "jealous jaloux/jalouse, polite poli, patient patient, elegant élégant, French= français, "
-    "English= anglais, Italian= italien, Spanish= espagnol, American= américain",
-    "after person family animal": "sad+ triste, happy+ heureux, tired fatigué, strong+ fort, weak+ faible, "
-    "curious curieux, brave+ courageux, calm+ calme, active actif, thin+ mince",
-    "after thing furniture vehicle": "expensive cher, heavy+ lourd, dirty+ sale, clean+ propre",
-    "after thing": "light+ léger, strange étrange",
-    "after handy": "useful utile",
-    "after precious": "precious précieux",
-    "after clothing": "Italian= italien, elegant élégant",
-    "after fruit": "red= rouge, green= vert, yellow= jaune, rotten= pourri",
-    "after food dish": "fresh+ frais/fraîche, delicious délicieux",
-    "after mass": "expensive cher, French= français, Italian= italien",
-    "after drink": "hot+ chaud, cold+ froid",
-    "after place": "quiet+ tranquille, famous célèbre, clean+ propre, dirty+ sale",
-    "after wild": "dangerous dangereux",
-    "after built": "noisy+ bruyant, modern moderne",
-    "after text": "interesting intéressant, boring ennuyeux, difficult difficile, easy+ facile, "
-    "French= français, English= anglais, Spanish= espagnol",
-    "after tale": "short+ court, sad+ triste, funny+ drôle, strange étrange",
-    "after vehicle transport": "fast+ rapide, slow+ lent, noisy+ bruyant, modern moderne",
-    "after vehicle": "American= américain",
-    "after opening at": "open= ouvert, closed= fermé",
-    "after event": "interesting intéressant, boring ennuyeux, important important, short+ court",
-}
+# before or after, tags: English French/feminine/masculine before a vowel, ... After the English: + for a
+# comparative in -er, = for none (or none that is regular). A feminine that is given, and is the masculine unchanged,
+# makes the adjective invariable.
+_ADJECTIVES = """
+    before person animal thing place food furniture vehicle opening: small+ petit;
+    before thing place animal furniture vehicle opening: big+ grand;
+    before person animal thing place tale vehicle: beautiful beau/belle/bel;
+    before thing built tale furniture vehicle opening transport: new= nouveau/nouvelle/nouvel;
+    before person animal thing built furniture vehicle opening transport: old+ vieux/vieille/vieil;
+    before person animal family: young+ jeune; before food text job: good= bon/bonne, bad= mauvais;
+    before thing place animal: pretty+ joli; before tale event: long+ long/longue; before animal: fat+ gros/grosse;
+    after thing opening furniture vehicle: red= rouge, blue= bleu, green= vert, white= blanc/blanche, black= noir,
+      yellow= jaune, pink= rose, purple= violet/violette, gray= gris, brown= marron/marron;
+    after animal: white= blanc/blanche, black= noir, gray= gris, brown= marron/marron, dangerous dangereux,
+      fast+ rapide;
+    after person family: intelligent intelligent, kind+ gentil/gentille, lazy+ paresseux, rich+ riche, poor+ pauvre,
+      famous célèbre, sick+ malade, honest honnête, serious sérieux, shy timide, jealous jaloux/jalouse, polite poli,
+      patient patient, elegant élégant, French= français, English= anglais, Italian= italien, Spanish= espagnol,
+      American= américain;
+    after person family animal: sad+ triste, happy+ heureux, tired fatigué, strong+ fort, weak+ faible,
+      curious curieux, brave+ courageux, calm+ calme, active actif, thin+ mince;
+    after thing furniture vehicle: expensive cher, heavy+ lourd, dirty+ sale, clean+ propre;
+    after thing: light+ léger, strange étrange; after handy: useful utile; after precious: precious précieux;
+    after clothing: Italian= italien, elegant élégant;
+    after fruit: red= rouge, green= vert, yellow= jaune, rotten= pourri;
+    after food dish: fresh+ frais/fraîche, delicious délicieux;
+    after mass: expensive cher, French= français, Italian= italien; after drink: hot+ chaud, cold+ froid;
+    after place: quiet+ tranquille, famous célèbre, clean+ propre, dirty+ sale; after wild: dangerous dangereux;
+    after built: noisy+ bruyant, modern moderne;
+    after text: interesting intéressant, boring ennuyeux, difficult difficile, easy+ facile, French= français,
+      English= anglais, Spanish= espagnol;
+    after tale: short+ court, sad+ triste, funny+ drôle, strange étrange;
+    after vehicle transport: fast+ rapide, slow+ lent, noisy+ bruyant, modern moderne;
+    after vehicle: American= américain; after opening at: open= ouvert, closed= fermé;
+    after event: interesting intéressant, boring ennuyeux, important important, short+ court
+"""
 
-# "style": one verb a line, as English/past/gerund/third person, French with its five present forms and its
-# participle, and tags of its objects. French without forms is a regular verb in -er.
+# By style: English/past/gerund/third person, French with its five present forms and its participle, and tags of its
+# objects. French without forms is a regular verb in -er.
 _VERBS = {
     "action": """
-        eat/ate manger : food dish
-        drink/drank boire bois bois boit buvons boivent bu : drink
-        buy/bought acheter achète achètes achète achetons achètent acheté : food mass thing furniture vehicle
-        sell/sold vendre vends vends vend vendons vendent vendu : food grocery thing furniture vehicle animal
-        look_for chercher : thing animal person family
-        take/took prendre prends prends prend prenons prennent pris : thing food transport
-        write/wrote écrire écris écris écrit écrivons écrivent écrit : tale
-        draw/drew dessiner : animal thing building
-        paint peindre peins peins peint peignons peignent peint : animal building opening furniture
-        watch regarder : person family animal transport
-        listen_to écouter : person family instrument
-        open ouvrir ouvre ouvres ouvre ouvrons ouvrent ouvert : opening
-        close fermer : opening
-        wash laver : clothing fragile vehicle animal
-        clean nettoyer nettoie nettoies nettoie nettoyons nettoient nettoyé : built furniture vehicle clothing
-        choose/chose choisir choisis choisis choisit choisissons choisissent choisi : thing food vehicle
-        build/built construire construis construis construit construisons construisent construit : building
-        bring/brought apporter : thing food drink dish
-        carry porter : thing
-        hide/hid cacher : thing animal
-        prepare préparer : dish food
-        help aider : person family
-        call appeler appelle appelles appelle appelons appellent appelé : person family
-        visit visiter : place
-        wait_for attendre attends attends attend attendons attendent attendu : person family transport
-        repair réparer : vehicle instrument furniture
-        touch toucher : animal thing furniture
+        eat/ate manger : food dish; drink/drank boire bois bois boit buvons boivent bu : drink;
+        buy/bought acheter achète achètes achète achetons achètent acheté : food mass thing furniture vehicle;
+        sell/sold vendre vends vends vend vendons vendent vendu : food grocery thing furniture vehicle animal;
+        look_for chercher : thing animal person family;
+        take/took prendre prends prends prend prenons prennent pris : thing food transport;
+        write/wrote écrire écris écris écrit écrivons écrivent écrit : tale; draw/drew dessiner : animal thing building;
+        paint peindre peins peins peint peignons peignent peint : animal building opening furniture;
+        watch regarder : person family animal transport; listen_to écouter : person family instrument;
+        open ouvrir ouvre ouvres ouvre ouvrons ouvrent ouvert : opening; close fermer : opening;
+        wash laver : clothing fragile vehicle animal;
+        clean nettoyer nettoie nettoies nettoie nettoyons nettoient nettoyé : built furniture vehicle clothing;
+        choose/chose choisir choisis choisis choisit choisissons choisissent choisi : thing food vehicle;
+        build/built construire construis construis construit construisons construisent construit : building;
+        bring/brought apporter : thing food drink dish; carry porter : thing; hide/hid cacher : thing animal;
+        prepare préparer : dish food; help aider : person family;
+        call appeler appelle appelles appelle appelons appellent appelé : person family; visit visiter : place;
+        wait_for attendre attends attends attend attendons attendent attendu : person family transport;
+        repair réparer : vehicle instrument furniture; touch toucher : animal thing furniture;
         count compter : animal thing
         """,
     "event": """
-        see/saw voir vois vois voit voyons voient vu : person family animal thing place vehicle transport
-        hear/heard entendre entends entends entend entendons entendent entendu : person animal instrument
-        find/found trouver : thing animal vehicle
-        lose/lost perdre perds perds perd perdons perdent perdu : thing
-        break/broke casser : fragile instrument
-        forget/forgot/forgetting oublier : thing
-        meet/met rencontrer : person
+        see/saw voir vois vois voit voyons voient vu : person family animal thing place vehicle transport;
+        hear/heard entendre entends entends entend entendons entendent entendu : person animal instrument;
+        find/found trouver : thing animal vehicle; lose/lost perdre perds perds perd perdons perdent perdu : thing;
+        break/broke casser : fragile instrument; forget/forgot/forgetting oublier : thing; meet/met rencontrer : person
         """,
     "state": """
-        love adorer : person animal place tale
-        know/knew connaître connais connais connaît connaissons connaissent connu : person family place tale
-        have/had/having/has avoir ai as a avons ont eu : thing animal furniture vehicle
+        love adorer : person animal place tale;
+        know/knew connaître connais connais connaît connaissons connaissent connu : person family place tale;
+        have/had/having/has avoir ai as a avons ont eu : thing animal furniture vehicle;
         want vouloir veux veux veut voulons veulent voulu : thing food drink dish furniture vehicle
         """,
     "taste": """
-        like aimer : food mass animal
-        prefer/preferred/preferring préférer préfère préfères préfère préférons préfèrent préféré : food mass
+        like aimer : food mass animal;
+        prefer/preferred/preferring préférer préfère préfères préfère préférons préfèrent préféré : food mass;
         hate détester : food mass animal
         """,
     "exchange": """
-        give/gave donner : thing food animal
-        send/sent envoyer envoie envoies envoie envoyons envoient envoyé : thing
-        show/showed montrer : thing animal vehicle
-        lend/lent prêter : thing vehicle
+        give/gave donner : thing food animal; send/sent envoyer envoie envoies envoie envoyons envoient envoyé : thing;
+        show/showed montrer : thing animal vehicle; lend/lent prêter : thing vehicle
         """,
     "activity": """
-        sing/sang chanter
-        dance danser
-        sleep/slept dormir dors dors dort dormons dorment dormi
-        work travailler
-        run/ran/running courir cours cours court courons courent couru
-        swim/swam/swimming nager
-        laugh rire ris ris rit rions rient ri
-        cry pleurer
-        smile sourire souris souris sourit sourions sourient souri
-        cook cuisiner
-        travel voyager
-        play jouer
-        walk marcher
-        wait attendre attends attends attend attendons attendent attendu
-        study étudier
+        sing/sang chanter; dance danser; sleep/slept dormir dors dors dort dormons dorment dormi; work travailler;
+        run/ran/running courir cours cours court courons courent couru; swim/swam/swimming nager;
+        laugh rire ris ris rit rions rient ri; cry pleurer; smile sourire souris souris sourit sourions sourient souri;
+        cook cuisiner; travel voyager; play jouer; walk marcher;
+        wait attendre attends attends attend attendons attendent attendu; study étudier
         """,
     "motion": """
-        arrive arriver
-        leave/left partir pars pars part partons partent parti
-        come/came venir viens viens vient venons viennent venu
-        stay rester
-        go_out/went sortir sors sors sort sortons sortent sorti
-        come_back/came revenir reviens reviens revient revenons reviennent revenu
-        fall/fell tomber
+        arrive arriver; leave/left partir pars pars part partons partent parti;
+        come/came venir viens viens vient venons viennent venu; stay rester;
+        go_out/went sortir sors sors sort sortons sortent sorti;
+        come_back/came revenir reviens reviens revient revenons reviennent revenu; fall/fell tomber;
         go/went aller vais vas va allons vont allé
         """,
     "reflexive": """
-        get_up/got/getting se_lever lève lèves lève levons lèvent levé
-        wake_up/woke se_réveiller
-        go_to_bed/went se_coucher
-        rest se_reposer
-        hurry se_dépêcher
+        get_up/got/getting se_lever lève lèves lève levons lèvent levé; wake_up/woke se_réveiller;
+        go_to_bed/went se_coucher; rest se_reposer; hurry se_dépêcher
         """,
     "timed": """
-        cost/cost coûter
-        pay/paid payer paie paies paie payons paient payé
-        live habiter
-        begin/began/beginning commencer commence commences commence commençons commencent commencé
-        end finir finis finis finit finissons finissent fini
-        last durer
+        cost/cost coûter; pay/paid payer paie paies paie payons paient payé; live habiter;
+        begin/began/beginning commencer commence commences commence commençons commencent commencé;
+        end finir finis finis finit finissons finissent fini; last durer
         """,
 }
 
 _FEMININES = (("e", "e"), ("eux", "euse"), ("er", "ère"), ("if", "ive"), ("en", "enne"), ("", "e"))
+
+
+def rows(table: str) -> list[str]:
+    """The rows of a table, which semicolons part."""
+    return " ".join(table.split()).split("; ")
 
 
 def _with_s(word: str) -> str:
@@ -341,16 +283,8 @@ def _adjective(entry: str, before: bool, tags: frozenset[str]) -> Adjective:
     feminine = others[0] if others else masculine[: len(masculine) - len(end)] + feminine_end
     invariable = others == [masculine]
     plurals = (masculine, feminine) if invariable else (_french_plural(masculine), _french_plural(feminine))
-    return Adjective(
-        word,
-        comparative,
-        masculine,
-        feminine,
-        *plurals,
-        others[1] if len(others) > 1 else masculine,
-        before,
-        tags,
-    )
+    liaison = others[1] if len(others) > 1 else masculine
+    return Adjective(word, comparative, masculine, feminine, *plurals, liaison, before, tags)
 
 
 def _verb(line: str, style: str) -> Verb:
@@ -373,22 +307,21 @@ def _verb(line: str, style: str) -> Verb:
 def _read_adjectives() -> dict[str, Adjective]:
     """Read every row; an adjective that stands in several rows gathers the tags of all."""
     entries: dict[str, tuple[bool, set[str]]] = {}
-    for key, row in _ADJECTIVES.items():
+    for row in rows(_ADJECTIVES):
+        key, listed = row.split(": ")
         place, *tags = key.split()
-        for entry in row.split(", "):
+        for entry in listed.split(", "):
             entries.setdefault(entry, (place == "before", set()))[1].update(tags)
     read = [_adjective(entry, before, frozenset(tags)) for entry, (before, tags) in entries.items()]
     return {adjective.english: adjective for adjective in read}
 
 
-NOUNS = {
-    noun.english: noun
-    for key, row in _NOUNS.items()
-    for noun in (_noun(entry, key.split()) for entry in row.split(", "))
-}
+def _read_nouns() -> dict[str, Noun]:
+    listed = [row.split(": ") for row in rows(_NOUNS)]
+    read = [_noun(entry, key.split()) for key, entries in listed for entry in entries.split(", ")]
+    return {noun.english: noun for noun in read}
+
+
+NOUNS = _read_nouns()
 ADJECTIVES = _read_adjectives()
-VERBS = {
-    verb.english: verb
-    for style, rows in _VERBS.items()
-    for verb in (_verb(row, style) for row in rows.strip().split("\n"))
-}
+VERBS = {verb.english: verb for style, table in _VERBS.items() for verb in (_verb(row, style) for row in rows(table))}

@@ -1,0 +1,135 @@
+"""A mask of learnt tokens: the loss of a language model counts those alone, wherever they stand in a row."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.core.seeds import shuffled
+from heedful.data.batches import Text, TextBatch, pack_texts
+from heedful.errors import InputError
+from heedful.models.lm import LM
+from heedful.models.presets import LMSize, lm_config
+from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.generate.train import GenerateTask
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.training.loop import rows_of
+from heedful.training.loss import Loss
+
+V = 40
+EACH = pytest.mark.parametrize("smoothing", [0.0, 0.1])
+
+
+@pytest.fixture(scope="module")
+def model() -> LM:
+    torch.manual_seed(2)
+    row = LMSize(style="llama", n_layers=2, d_model=16, n_heads=2, d_ff=32, vocab_size=V, context_length=24)
+    model = LM(lm_config(row))
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model
+
+
+def texts(count: int = 12) -> list[Text]:
+    generator = torch.Generator().manual_seed(5)
+    found = []
+    for _ in range(count):
+        length = int(torch.randint(1, 12, (), generator=generator))
+        ids = torch.randint(4, V, (length,), generator=generator).tolist()
+        found.append(Text(ids, (torch.rand(length, generator=generator) < 0.5).tolist()))
+    return found
+
+
+def rows(learnt: Tensor | None = None) -> TextBatch:
+    tokens = torch.randint(0, V, (3, 13), generator=torch.Generator().manual_seed(3))
+    return TextBatch(tokens[:, :-1], tokens[:, 1:], torch.ones(3, 12, dtype=torch.int64), learnt)
+
+
+def gradients(model: LM, batch: TextBatch, smoothing: float) -> tuple[Tensor, int, tuple[Tensor, ...]]:
+    loss = next_token_loss(model, batch, across=False, smoothing=smoothing)
+    return loss.total.detach(), loss.count, torch.autograd.grad(loss.total, [*model.parameters()])
+
+
+def nats(loss: Loss) -> tuple[float, int]:
+    return float(loss.total.detach()), loss.count
+
+
+@EACH
+def test_where_all_are_learnt_nothing_changes(model: LM, smoothing: float) -> None:
+    """Not by one bit: neither the loss nor a gradient."""
+    plain, masked = (gradients(model, rows(all_), smoothing) for all_ in (None, torch.ones(3, 12, dtype=torch.bool)))
+    assert (float(plain[0]), plain[1]) == (float(masked[0]), masked[1])
+    assert all(torch.equal(*both) for both in zip(plain[2], masked[2], strict=True))
+
+
+@EACH
+def test_the_loss_is_that_of_the_learnt_tokens_alone(model: LM, smoothing: float) -> None:
+    learnt = torch.rand(3, 12, generator=torch.Generator().manual_seed(4)) < 0.4
+    batch = rows(learnt)
+    logits = model(batch.tokens, batch.segments)
+    each = torch.nn.functional.cross_entropy(logits.mT, batch.following, reduction="none", label_smoothing=smoothing)
+    loss = next_token_loss(model, batch, across=False, smoothing=smoothing)
+    assert loss.count == int(learnt.sum()) > 0
+    torch.testing.assert_close(loss.total, each[learnt].sum(), rtol=1e-5, atol=1e-5)
+    other = batch._replace(following=torch.where(learnt, batch.following, 0))
+    assert nats(next_token_loss(model, other, across=False, smoothing=smoothing)) == nats(loss)
+
+
+def test_padding_never_counts(model: LM) -> None:
+    """Whatever is said of it."""
+    (batch,) = pack_texts(texts(4), range(4), row=24, rows=6)
+    assert (batch.segments == 0).any()
+    assert batch.learnt is not None
+    rash = batch._replace(learnt=batch.learnt | (batch.segments == 0))
+    one, other = (next_token_loss(model, each, across=False) for each in (batch, rash))
+    assert nats(one) == nats(other)
+    assert one.count == int(batch.learnt.sum())
+
+
+def test_packed_texts_lose_as_much_as_each_alone(model: LM) -> None:
+    given = texts()
+    packed = list(pack_texts(given, shuffled(len(given), 0, 1), row=24, rows=4))
+    alone = [batch for text in given for batch in pack_texts([text], [0], row=len(text.ids) + 1, rows=1)]
+    assert len(packed) < len(alone)
+    losses = [[next_token_loss(model, batch, across=False) for batch in batches] for batches in (packed, alone)]
+    assert sum(loss.count for loss in losses[0]) == sum(loss.count for loss in losses[1]) > 0
+    totals = [torch.stack([loss.total for loss in own]).sum() for own in losses]
+    torch.testing.assert_close(*totals, rtol=1e-5, atol=1e-4)
+
+
+def test_ranks_share_what_is_learnt(model: LM) -> None:
+    (batch,) = pack_texts(texts(6), range(6), row=24, rows=4)
+    whole = next_token_loss(model, batch, across=False)
+    parts = [next_token_loss(model, rows_of(batch, rank, 2), across=False) for rank in range(2)]
+    assert sum(part.count for part in parts) == whole.count
+    torch.testing.assert_close(parts[0].total + parts[1].total, whole.total)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_a_stream_keeps_its_tokens_with_what_is_learnt_of_them(model: LM, across: bool) -> None:
+    plan = SmoothedTrain(steps=1, tokens=64, seed=3)
+    documents = [[4 + (3 * i + j) % 36 for j in range(5 + i)] for i in range(9)]
+    even = [[token % 2 == 0 for token in ids] for ids in documents]
+    plain, every, some = (
+        GenerateTask(documents, plan, context=12, across=across, learnt=learnt)
+        for learnt in (None, [[True] * len(ids) for ids in documents], even)
+    )
+    for epoch in range(3):
+        batches = [task.batches(epoch, model) for task in (plain, every, some)]
+        assert len({len(own) for own in batches}) == 1
+        for one, two, three in zip(*batches, strict=True):
+            assert one.learnt is None
+            assert all(torch.equal(*both) for both in zip(one[:3], two[:3], strict=True))
+            assert all(torch.equal(*both) for both in zip(one[:3], three[:3], strict=True))
+            assert two.learnt.all()
+            assert nats(plain.loss(model, one)) == nats(every.loss(model, two))
+            ends = three.following == plain.bos
+            # The end of a document is learnt where its last token is, which is the token before it.
+            expected = torch.where(ends, three.tokens % 2 == 0, three.following % 2 == 0)
+            assert torch.equal(three.learnt, expected)
+            assert ends.any() or epoch
+
+
+def test_documents_and_what_is_learnt_of_them_belong_together() -> None:
+    plan = SmoothedTrain(steps=1, tokens=64)
+    with pytest.raises(InputError, match="a text of 20 tokens, of which 19 are told"):
+        GenerateTask([[5] * 20], plan, context=12, across=True, learnt=[[True] * 19])
