@@ -17,20 +17,20 @@ from heedful.models import make_model
 from heedful.models.presets import LMSize, lm_config
 
 ROOT = Path(__file__).parents[2]
-GPT = lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24, dropout=0.2))
+GPT = lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24, dropout=0.2))
 # A process of its own, as the checks of annotations that tests bring along cannot be traced. "aot_eager" runs what was
 # traced without a compiler.
 PROGRAM = """
 import copy, torch
 from heedful.apply import compiled
 from heedful.models import make_model
-from heedful.models.presets import Decoder, FullTransformer, language_model, translator
+from heedful.models.presets import LMSize, Seq2SeqSize, lm_config, translator_config
 
 compiled.BACKEND = "aot_eager"
 torch.manual_seed(2)
-gpt = language_model(Decoder(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24, dropout=0.2))
-row = FullTransformer(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=2, decoder_layers=2)
-both = translator(row, source_vocab=37, target_vocab=37, joint=True)
+gpt = lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24, dropout=0.2))
+row = Seq2SeqSize(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=2, decoder_layers=2)
+both = translator_config(row, source_vocab=37, target_vocab=37, joint=True)
 for config, count in ((gpt, 1), (both, 2)):
     plain = make_model(config).train()
     other = copy.deepcopy(plain)

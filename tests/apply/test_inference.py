@@ -19,9 +19,9 @@ from heedful.models.presets import LMSize, lm_config
 from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.folder import parameters
 
-GPT = LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context=24)
-LLAMA = LMSize(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context=24)
-WIDE = LMSize(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context=24)
+GPT = LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24)
+LLAMA = LMSize(style="llama", n_layers=2, d_model=64, n_heads=4, kv_heads=2, d_ff=96, vocab_size=50, context_length=24)
+WIDE = LMSize(n_layers=2, d_model=512, n_heads=8, vocab_size=600, context_length=24)
 
 
 def linear(K: int, N: int, bias: bool = True) -> nn.Linear:
@@ -243,7 +243,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(InputError, match="no weights 'int2'"):
         for_inference(LM(lm_config(GPT)), "int2")
     with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
-        for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context=8))), "int4")
+        for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context_length=8))), "int4")
     with torch.device("meta"):
         elsewhere = LM(lm_config(GPT))
     with pytest.raises(InputError, match="int8 weights are for a CPU"):

@@ -7,7 +7,7 @@ from torch import Tensor
 from heedful.core.attention import KV, AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.cache import BlockCache, Past
-from heedful.core.mask import Mask
+from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 
 B, T, S, C, H = 3, 7, 5, 16, 4
@@ -30,17 +30,18 @@ def decoder(scheme: str) -> Stack:
     return stack
 
 
-def positions_for(scheme: str, per_row: bool) -> Tensor | None:
+def positions_for(scheme: str, per_row: bool) -> dict[str, Tensor]:
+    """What the context is told of them."""
     if scheme == "none":
-        return None
+        return {}
     if scheme == "added":
-        return torch.randn(B if per_row else 1, T, C)
+        return {"position_embeddings": torch.randn(B if per_row else 1, T, C)}
     first = torch.tensor([[0], [4], [11]]) if per_row else torch.tensor([[0]])
-    return first + torch.arange(T)
+    return {"positions": first + torch.arange(T)}
 
 
-def part(positions: Tensor | None, start: int, end: int) -> Tensor | None:
-    return None if positions is None else positions[:, start:end]
+def part(positions: dict[str, Tensor], start: int, end: int) -> dict[str, Tensor]:
+    return {name: told[:, start:end] for name, told in positions.items()}
 
 
 @pytest.mark.parametrize("per_row", [False, True])
@@ -50,18 +51,15 @@ def test_cached_is_full(scheme: str, per_row: bool) -> None:
     positions = positions_for(scheme, per_row)
     memory_mask = Mask(valid=torch.arange(S) < torch.tensor([[5], [3], [1]]))
     with torch.no_grad():
-        full, nothing = stack(
-            x, Context(mask=Mask(causal=True), positions=positions, memory=memory, memory_mask=memory_mask)
-        )
+        full, nothing = stack(x, Context(mask=Mask(causal=True), memory=memory, memory_mask=memory_mask, **positions))
         assert nothing is None
         for chunks in CHUNKS:
             for size in (None, T + 4):
-                caches, out, start = stack.start(Context(mask=Mask(), memory=memory), size), [], 0
+                caches, out, start = stack.start(Context(mask=Mask(), memory_mask=None, memory=memory), size), [], 0
                 for chunk in chunks:
                     end = start + chunk
-                    context = Context(
-                        mask=Mask(causal=True), positions=part(positions, start, end), memory_mask=memory_mask
-                    )
+                    told = part(positions, start, end)
+                    context = Context(mask=Mask(causal=True), memory_mask=memory_mask, **told)
                     y, caches = stack(x[:, start:end], context, caches)
                     out.append(y)
                     start = end
@@ -76,15 +74,18 @@ def test_pick_commutes_with_step(scheme: str, size: int | None) -> None:
     for per_row, chosen in ((False, [2, 0, 0, 1]), (True, [1]), (True, [2, 1, 0, 2])):
         positions, rows = positions_for(scheme, per_row), torch.tensor(chosen)
         with torch.no_grad():
-            caches = stack.start(Context(mask=Mask(), memory=memory), size)
-            _, caches = stack(x[:, :3], Context(mask=Mask(causal=True), positions=part(positions, 0, 3)), caches)
+            caches = stack.start(Context(mask=Mask(), memory_mask=None, memory=memory), size)
+            context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **part(positions, 0, 3))
+            _, caches = stack(x[:, :3], context, caches)
             picked = tuple(cache.pick(rows, rows) for cache in caches)
             for t in range(3, T, 2):
                 now = slice(t, t + 2)
                 at = part(positions, t, t + 2)
-                at_rows = at[rows] if at is not None and len(at) == B else at
-                all_rows, caches = stack(x[:, now], Context(mask=Mask(causal=True), positions=at), caches)
-                these, picked = stack(x[rows, now], Context(mask=Mask(causal=True), positions=at_rows), picked)
+                at_rows = {name: told[rows] if len(told) == B else told for name, told in at.items()}
+                context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **at)
+                all_rows, caches = stack(x[:, now], context, caches)
+                context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **at_rows)
+                these, picked = stack(x[rows, now], context, picked)
                 torch.testing.assert_close(these, all_rows[rows], rtol=1e-5, atol=1e-5)
 
 

@@ -25,7 +25,7 @@ def loud(model: nn.Module) -> nn.Module:
 
 
 def lm(name: str) -> LM:
-    row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context=32, vocab_size=V)
+    row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context_length=32, vocab_size=V)
     return LM(lm_config(row, vocab_size=V))
 
 

@@ -33,7 +33,7 @@ def loud(kind: str, *, context: int = 24, style: str = "gpt2", draft: str = "non
     """A model that says anything, in tokens of this kind."""
     torch.manual_seed(4)
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=330)
-    row = LMSize(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context=context)
+    row = LMSize(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=context)
     model = LM(lm_config(row))
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
@@ -173,7 +173,7 @@ def run(tmp_path_factory):
         {
             "task": "generate",
             "preset": "gpt-nano",
-            "model": {"d_model": 64, "n_heads": 4, "n_layers": 2, "context": 48},
+            "model": {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 48},
             "data": {"tokenizer": "chars", "across": False},
             "train": {"steps": 150, "tokens": 480, "lr": 4e-3, "warmup": 20, "average": 0.95, "precision": "fp32"},
         },
