@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
-from heedful.apply.inference import WEIGHTS, for_inference, quick_copy
+from heedful.apply.inference import WEIGHTS, for_inference, draft_model
 from heedful.decode.continuous import Batch
 from heedful.exchange.hf import gpt2
 from heedful.exchange.hf.rules import to_ours
@@ -49,7 +49,7 @@ def heedful(size: dict[str, Any], how: str) -> GoOn:
         own[name].data.copy_(value)
     made = made.to(DEVICE)
     made = made.bfloat16() if how == "bfloat16" else made
-    draft = quick_copy(made, "int8") if "guessed" in how else None
+    draft = draft_model(made, "int8") if "guessed" in how else None
     weights = how.split()[0]
     for_inference(made, weights if weights in WEIGHTS else "float32")
 

@@ -3,13 +3,28 @@ together, and swapped everywhere but in embeddings."""
 
 import copy
 import platform
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import nn
 
 from heedful.apply import inference
-from heedful.apply.inference import MANY, Float32Linear, Int4Linear, Int8Linear, PackedLinear, for_inference, quick_copy
+from heedful.apply.inference import (
+    MIN_ROWS_FOR_MKL,
+    Float32Linear,
+    Int4Linear,
+    Int8Linear,
+    Joint,
+    JointPart,
+    PackedLinear,
+    draft_model,
+    for_inference,
+)
 from heedful.core.kernels import onednn_knows
 from heedful.errors import InputError
 from heedful.look.record import record
@@ -97,7 +112,7 @@ def test_the_kernel_of_thirty_two_bits_is_another(fixed: bool, rows: int, size: 
 
 @pytest.mark.parametrize("avx2", [False, True])
 @pytest.mark.parametrize("size", [600, 2200])
-@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+@pytest.mark.parametrize("rows", [MIN_ROWS_FOR_MKL - 1, MIN_ROWS_FOR_MKL])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_many_rows_are_for_mkl_without_avx512(
     fixed: bool, rows: int, size: int, avx2: bool, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +124,7 @@ def test_many_rows_are_for_mkl_without_avx512(
     with torch.profiler.profile() as seen, torch.no_grad():
         torch.testing.assert_close(made(x), expected, rtol=1e-5, atol=1e-4)
     names = {event.key for event in seen.key_averages()}
-    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == MANY)
+    assert ("mkldnn::_linear_pointwise" in names) != (avx2 and rows == MIN_ROWS_FOR_MKL)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -194,17 +209,17 @@ def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
         nn.init.normal_(parameter, mean=1.0 if parameter.dim() == 1 else 0.0, std=std)
     made = for_inference(for_inference(copy.deepcopy(full)), weights)  # as what was loaded is swapped again
     made = for_inference(made, weights)
-    assert hasattr(made.stack.blocks[0].self_attention, "query") == (weights == "float32"), "not twice in fewer bits"
+    attention: Any = made.stack.blocks[0].self_attention
+    kinds = {type(part) for part in (attention.query, attention.key, attention.value)}
+    assert (kinds == {JointPart}) == (weights == "int8")
+    if weights == "int8":
+        assert attention.query.joint is attention.key.joint is attention.value.joint, "once, not thrice"
     assert not any(type(module) is nn.Linear for module in made.modules())
     if weights == "float32":
         assert [name for name, _ in made.named_parameters()] == [name for name, _ in full.named_parameters()]
         assert all(torch.equal(value, full.get_parameter(name)) for name, value in parameters(made).items())
         packed = [name for name, module in made.named_modules() if isinstance(module, PackedLinear)]
-        assert len(packed) == (9 if row is WIDE else 0)
-        attention = made.stack.blocks[0].self_attention
-        joint, query = attention.joint, attention.query
-        assert joint.out_features == query.out_features + attention.key.out_features + attention.value.out_features
-        assert joint.weight.untyped_storage().data_ptr() == query.weight.untyped_storage().data_ptr(), "once, not twice"
+        assert len(packed) == (13 if row is WIDE else 0)
         if row is not WIDE:
             assert (made.head.weight is made.embed.tokens.weight) == row.tied
     assert made.embed.tokens.weight.shape == full.embed.tokens.weight.shape
@@ -219,24 +234,81 @@ def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
             assert (logits - whole).abs().max() < 0.05 * whole.abs().max()
 
 
-def test_what_was_joined_and_settled_can_be_watched_and_copied() -> None:
+def joint_of_three() -> tuple[list[nn.Linear], list[JointPart]]:
+    maps = [linear(32, 16), linear(32, 8, bias=True), linear(32, 24)]
+    joint = Joint(maps)
+    return maps, [JointPart(joint, i) for i in range(3)]
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1), (0,), (1, 1, 0, 0, 2, 2, 1, 0)])
+def test_a_joint_product_is_its_maps(
+    order: tuple[int, ...], mode: Callable[[], AbstractContextManager[None]], steps: int
+) -> None:
+    """To the last bit, in any order, whoever is called how often; of one input after another, by turns, and changed in
+    place between any two calls."""
+    maps, parts = joint_of_three()
+    alone = [Int8Linear(each) for each in maps]
+    with mode():
+        for change in (False, True):
+            x, y = torch.randn(2, 3, 32), torch.randn(2, 3, 32)
+            for i in order:
+                assert torch.equal(parts[i](x), alone[i](x))
+                if change:
+                    x.mul_(-0.5)
+            for i in order:
+                for given in (x, y):
+                    assert torch.equal(parts[i](given), alone[i](given))
+            assert torch.equal(parts[0](x.clone()), alone[0](x))
+
+
+def test_a_joint_product_is_made_once_for_three_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, parts = joint_of_three()
+    seen = Mock(wraps=parts[0].joint.linear.forward)
+    monkeypatch.setattr(parts[0].joint.linear, "forward", seen)
+    for count in (1, 2):
+        x = torch.randn(3, 32)
+        for i in (1, 2, 0):
+            parts[i](x)
+        assert seen.call_count == count
+        assert parts[0].joint.ready is None, "nothing is kept"
+
+
+def test_a_joint_product_keeps_no_input_alive() -> None:
+    _, parts = joint_of_three()
+    x = torch.randn(3, 32)
+    gone = weakref.ref(x)
+    parts[0](x)
+    assert parts[0].joint.ready is not None
+    del x
+    assert gone() is None
+    assert parts[0].joint.ready is None, "nor what was made of it"
+
+
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_what_was_swapped_can_be_watched_and_copied(weights: str) -> None:
     model = LM(lm_config(GPT)).eval()
     tokens = torch.randint(0, GPT.vocab_size, (1, 9))
     expected = model(tokens)
-    for_inference(model)
-    assert model.stack.blocks[0].self_attention.joint is not None
+    for_inference(model, weights)
+    unseen = model(tokens)
+    assert torch.allclose(unseen, expected, atol=1e-5 if weights == "float32" else 0.1)
     with record(model) as seen:
-        assert torch.allclose(model(tokens), expected, atol=1e-5)
+        assert torch.equal(model(tokens), unseen)
+    assert torch.equal(copy.deepcopy(model)(tokens), unseen)
     assert [seen.weights(name).shape for name in seen.names] == [(1, 4, 9, 9)] * 2
-    guesser = quick_copy(model, "int8")
-    assert not torch.equal(guesser(tokens), expected)
-    assert torch.allclose(guesser(tokens), expected, atol=0.1)
-    assert torch.allclose(model(tokens), expected, atol=1e-5)
+    if weights == "float32":
+        draft = draft_model(model, "int8")
+        assert not torch.equal(draft(tokens), expected)
+        assert torch.allclose(draft(tokens), expected, atol=0.1)
+    assert torch.equal(model(tokens), unseen)
 
 
 def test_places_that_only_keys_and_queries_see_are_not_joined() -> None:
     model = DETR(detr_config(next(iter(DETECTORS.values())), n_classes=3))
-    assert all(block.self_attention.joint is None for block in for_inference(model).encoder.blocks)
+    made = for_inference(model, "int8")
+    assert all(type(block.self_attention.query) is Int8Linear for block in made.encoder.blocks)
+    assert not any(isinstance(module, Joint) for module in made.encoder.modules())
 
 
 def test_what_cannot_be() -> None:

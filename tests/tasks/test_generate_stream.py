@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from heedful.apply.inference import quick_copy
+from heedful.apply.inference import draft_model
 from heedful.core.seeds import counter_seed
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, train_tokenizer
@@ -37,7 +37,7 @@ def loud(kind: str, *, context: int = 24, style: str = "gpt2", draft: str = "non
     model = LM(lm_config(row))
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
-    return LanguageModel(model, tokenizer, {"task": "generate"}, None if draft == "none" else quick_copy(model, draft))
+    return LanguageModel(model, tokenizer, {"task": "generate"}, None if draft == "none" else draft_model(model, draft))
 
 
 @EACH

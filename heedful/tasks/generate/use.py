@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.apply.inference import for_inference, quick_copy
+from heedful.apply.inference import for_inference, draft_model
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.frame import Frame
@@ -120,7 +120,7 @@ class LanguageModel(TextModel):
             draft = "int8" if large and on_cpu and weights == "float32" else "none"
         if draft not in DRAFTS or (draft != "none" and weights != "float32"):
             raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
-        guesser = quick_copy(model, draft) if draft != "none" else None
+        guesser = draft_model(model, draft) if draft != "none" else None
         return cls(for_inference(model, weights), tokenizer, about, guesser)
 
     @property
