@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.apply.inference import for_inference, draft_model
+from heedful.apply.inference import draft_model, for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.frame import Frame
@@ -19,9 +19,9 @@ from heedful.data.reader import Reader
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.continuous import Batch
+from heedful.decode.continuous import Session
 from heedful.decode.forced import log_probabilities
-from heedful.decode.rules import NEVER, RepetitionPenalty
+from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
@@ -99,7 +99,7 @@ class LanguageModel(TextModel):
     purpose: ClassVar = "generating text"
 
     def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any], draft: LM | None = None) -> None:
-        """`draft` guesses what the model will say of one text alone (`heedful.decode.continuous`)."""
+        """`draft` drafts tokens where there is one text alone (`heedful.decode.continuous`)."""
         super().__init__(model, tokenizer, about)
         self.draft = draft
 
@@ -109,7 +109,7 @@ class LanguageModel(TextModel):
     ) -> "LanguageModel":
         """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
         the same (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
-        the same: a copy in so few bits guesses ahead, where there is one text alone; "auto" takes int8 where reading
+        the same: a copy in so few bits drafts tokens, where there is one text alone; "auto" takes int8 where reading
         the weights is most of the time. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         refuse_other(about, run, cls.task, cls.purpose)
@@ -120,8 +120,8 @@ class LanguageModel(TextModel):
             draft = "int8" if large and on_cpu and weights == "float32" else "none"
         if draft not in DRAFTS or (draft != "none" and weights != "float32"):
             raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
-        guesser = draft_model(model, draft) if draft != "none" else None
-        return cls(for_inference(model, weights), tokenizer, about, guesser)
+        drafting = draft_model(model, draft) if draft != "none" else None
+        return cls(for_inference(model, weights), tokenizer, about, drafting)
 
     @property
     def reads(self) -> Reads:
@@ -203,44 +203,40 @@ class LanguageModel(TextModel):
     def _say(
         self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: Sequence[str], batch: int
     ) -> Iterator[Added]:
-        """Goes on with texts, each with its seed, and tells what is added to which, as it is made."""
+        """Continues texts, each with its seed, and tells what is added to which, as it is made."""
         if not begun or tokens < 1:
             return
         past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]
-        readers, full = [Reader(self.tokenizer, stop, ids) for ids, _ in begun], [0] * len(begun)
-        running = Batch(
+        readers = [Reader(self.tokenizer, stop, ids) for ids, _ in begun]
+        session = Session(
             self.model,
             rows=batch,
             size=min(self.context, max(map(len, past)) + tokens - 1),
             device=self.device,
-            temperature=how.temperature,
-            top_k=how.top_k or None,
-            top_p=how.top_p,
-            min_p=how.min_p,
+            end=self.end,
             forbidden=self.forbidden,
-            rules=[RepetitionPenalty(how.repetition_penalty)] if how.repetition_penalty != 1 else [],
             draft=self.draft,
         )
+        numbers: dict[int, int] = {}  # of the texts, by their handles in the session
 
         def enter(number: int) -> None:
             ids, seed = begun[number]
-            window = self._window([*ids, *made[number]])
-            full[number] = len(made[number]) + self.context + 1 - len(window)
-            running.add(number, window, counter_seed(seed, len(made[number])))
+            again = replace(how, seed=counter_seed(seed, len(made[number])))
+            numbers[session.add(self._window([*ids, *made[number]]), again)] = number
 
         for number in range(len(begun)):
             enter(number)
-        while len(running):
-            for number, token, logprob in running.step():
+        while len(session):
+            for handle, token, logprob, finished in session.step():
+                number = numbers[handle]
                 ended = token == self.end or logprob == NEVER
                 if not ended:
                     made[number].append(token)
                     yield Added(number, readers[number].read(token), token, logprob)
                 if ended or readers[number].over or len(made[number]) == tokens:
-                    running.drop(number)
+                    session.cancel(handle)
                     yield Added(number, readers[number].rest(), None, 0.0)
-                elif len(made[number]) == full[number]:
-                    running.drop(number)
+                elif finished:  # the context is full
                     enter(number)
 
     def _window(self, ids: Ids) -> Ids:
