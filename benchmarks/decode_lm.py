@@ -19,12 +19,13 @@ import torch
 
 from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
 from heedful.apply.inference import WEIGHTS, draft_model, for_inference
-from heedful.decode.continuous import Batch
+from heedful.decode.continuous import Session
+from heedful.decode.settings import Sampling
 from heedful.exchange.hf import gpt2
 from heedful.exchange.hf.rules import to_ours
 from heedful.models.lm import LM
 
-ON_CPU = ("float32 guessed", *WEIGHTS)  # ours
+ON_CPU = ("float32 drafted", *WEIGHTS)  # ours
 ON_CUDA = ("float32", "bfloat16")
 SMALL = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 500}
 Ids = list[int]
@@ -41,7 +42,7 @@ def theirs(size: dict[str, Any]) -> Any:
 
 
 def heedful(size: dict[str, Any], how: str) -> GoOn:
-    """`how`: the weights, and "guessed" with a draft of int8, as `heed generate` does it for one long text."""
+    """`how`: the weights, and "drafted" with a draft of int8, as `heed generate` does it for one long text."""
     model = theirs(size)
     made = LM(gpt2.config_from_hf(model.config.to_dict())).eval()
     own = dict(made.named_parameters())
@@ -49,15 +50,15 @@ def heedful(size: dict[str, Any], how: str) -> GoOn:
         own[name].data.copy_(value)
     made = made.to(DEVICE)
     made = made.bfloat16() if how == "bfloat16" else made
-    draft = draft_model(made, "int8") if "guessed" in how else None
+    draft = draft_model(made, "int8") if "drafted" in how else None
     weights = how.split()[0]
     for_inference(made, weights if weights in WEIGHTS else "float32")
 
     def go_on(prompt: Ids, tokens: int) -> Ids:
         room = len(prompt) + tokens - 1
-        batch = Batch(made, rows=1, size=room, device=DEVICE, temperature=0.0, draft=draft)
-        batch.add(0, prompt)
-        return [said.token for _ in range(tokens) for said in batch.step()]
+        session = Session(made, rows=1, size=room, device=DEVICE, draft=draft)
+        session.add(prompt, Sampling(temperature=0.0))
+        return [said.token for _ in range(tokens) for said in session.step()]
 
     return go_on
 
@@ -175,7 +176,7 @@ def main() -> None:
             print(f"{name}: {statistics.median(spent):.1f} ms a token after 768")
     named = {each.name: each for each in contestants}
     for mine, prefixes in (
-        ("heedful float32 guessed", ("heedful float32", "Hugging Face", "CTranslate2 float32")),
+        ("heedful float32 drafted", ("heedful float32", "Hugging Face", "CTranslate2 float32")),
         ("heedful float32", ("Hugging Face", "CTranslate2 float32")),
         ("heedful int8", ("CTranslate2 int8",)),
         ("heedful int4", ("CTranslate2 int8",)),

@@ -1,17 +1,17 @@
 """Continuous batching: a text enters a batch as soon as another leaves it, between any two tokens (Yu et al. 2022,
 iteration-level scheduling). What a text gets does not depend on those beside it.
 
-A text that is alone may be guessed ahead (Leviathan et al. 2023): a quicker model, the draft, says the next few
+A text that is alone may be decoded speculatively (Leviathan et al. 2023): a quicker model, the draft, says the next few
 tokens, and the model reads them all at once, which takes hardly longer than one. As far as it would have said the
-same they stay, and the first that differs is its own: the draft changes no token, only when they come. Drawn tokens
-too, as both draw by the same random numbers.
+same they stay, and the first that differs is its own: drafted tokens change no token, only when they come. Sampled ones
+neither, as both models draw by the same random numbers.
 
 R rows, K of them, S longest prompt but its last token, T tokens of a row at once, V vocabulary.
 """
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.rules import Forbid, Rule, log_normaliser
-from heedful.decode.search import State, draw, refuse_nan, sampling_filters
+from heedful.decode.rules import NEVER, Forbid, Rule, log_normaliser
+from heedful.decode.search import State, draw, penalties, refuse_nan, sampling_filters
+from heedful.decode.settings import DEFAULT_SAMPLING, Sampling
 from heedful.errors import InputError
 
 StateType = TypeVar("StateType", bound="RowsState")
@@ -45,47 +46,52 @@ class RowsModel(Protocol[StateType]):
         """Read prompts, padded at their ends, where `segments` is 0; with room for `size` tokens a row in all."""
 
     def step(self, tokens: Int[Tensor, "R"], state: StateType) -> tuple[Float[Tensor, "R V"], StateType]:
-        """Logits of the next token, given the last `tokens`; the batch may overwrite them."""
+        """Logits of the next token, given the last `tokens`; the session may overwrite them."""
 
     def steps(self, tokens: Int[Tensor, "R T"], state: StateType) -> tuple[Float[Tensor, "R T V"], StateType]:
         """Logits of what follows each of the last `tokens`, of rows that are equally long."""
 
 
-GUESSES = 4  # at first; more while all are right, fewer when not
-MOST_GUESSES = 6
+DRAFTED = 4  # tokens at first; more while all are right, fewer when not
+MOST_DRAFTED = 6
 
 
-class Said(NamedTuple):
-    """The next token of the text with this number, and its log-probability (nats) as `heedful.decode.search` has it:
-    -inf where the rules left none."""
+class NextToken(NamedTuple):
+    """The next token of a text, and its log-probability (nats) as `heedful.decode.search` has it: -inf where the rules
+    left none. `finished`: it is the last one, and the text has left its session."""
 
-    text: int
+    handle: int
     token: int
     log_probability: float
+    finished: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class _Text:
-    number: int
+    handle: int
     prompt: tuple[int, ...]
+    left: int  # tokens that may still be handed out
+    rules: tuple[Rule, ...]
+    filters: tuple[Rule, ...] | None  # None: it takes the most probable
     stream: random.Random
-    said: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)  # new ones
     drawn: list[float] = field(default_factory=list)  # from the stream, one for each token
 
     def chances(self, count: int) -> list[float]:
         """The random numbers of the next so many tokens, the same each time."""
-        first = len(self.said)
+        first = len(self.tokens)
         self.drawn += [self.stream.random() for _ in range(first + count - len(self.drawn))]
         return self.drawn[first : first + count]
 
 
-class Batch(Generic[StateType]):
-    """Texts that a model goes on with, at most `rows` at a time: `add` them, `step` again and again, and `drop` each
-    one when it has come to its end. A text has room for `size` tokens in all, its prompt's counted.
+class Session(Generic[StateType]):
+    """Texts that a model continues, at most `rows` at a time: `add` and `cancel` them whenever you like, and `step`
+    again and again. What a text gets does not depend on the others, nor on when it came.
 
-    The settings are those of `heedful.decode.search.sample`; temperature 0 takes the most probable token. Every text
-    has its own stream of random numbers, keyed by its seed. A `draft` guesses what the model will say, and goes on
-    from the model's own state.
+    A text has room for `size` tokens in all, its prompt's counted (the last one need not fit, as the model is not given
+    it). It is finished by the token `end`, where its room or its limit is used up, or where the rules leave no token.
+    `forbidden` tokens never come; `rules` act after that. A `draft` drafts tokens where there is one text alone, from
+    the model's own state.
     """
 
     def __init__(
@@ -95,98 +101,140 @@ class Batch(Generic[StateType]):
         rows: int,
         size: int,
         device: torch.device,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
+        end: int | None = None,
         forbidden: tuple[int, ...] = (),
         rules: Sequence[Rule] = (),
         draft: RowsModel[StateType] | None = None,
     ) -> None:
         if rows < 1:
             raise InputError(f"a batch of {rows} rows", fix="give 1 or more")
-        self._model, self._most, self._size, self._device = model, rows, size, device
-        self._greedy, self._filters = temperature == 0, sampling_filters(temperature, top_k, top_p, min_p)
-        self._forbid, self._rules = Forbid(forbidden), rules
-        self._draft, self._guesses = draft, GUESSES
+        self._model, self._most, self._size, self._device, self._end = model, rows, size, device, end
+        self._forbid, self._rules = Forbid(forbidden), tuple(rules)
+        self._draft, self._drafted = draft, DRAFTED
+        self._added = 0
         self._waiting: deque[_Text] = deque()
         self._rows: list[_Text | None] = []  # of the state; None: its text has left
         self._state: StateType | None = None
-        self._ahead: deque[Said] = deque()  # of the one text there is: what is known of it already
+        self._ahead: deque[tuple[_Text, int, float]] = deque()  # of the one text there is: what is known of it already
 
     def __len__(self) -> int:
-        """How many texts have been added and not dropped."""
+        """How many texts have been added, and are neither finished nor cancelled."""
         return len(self._waiting) + sum(text is not None for text in self._rows)
 
-    def add(self, number: int, prompt: Sequence[int], seed: int = 0) -> None:
-        """A text to go on with, from a prompt of at least one token; it enters as soon as there is a row for it."""
-        self._waiting.append(_Text(number, tuple(prompt), random.Random(f"{seed} 0 0")))
+    def add(self, prompt: Sequence[int], sampling: Sampling = DEFAULT_SAMPLING, longest: int | None = None) -> int:
+        """A text to continue, drawn as `sampling` says by random numbers of its own, keyed by its seed, for at most
+        `longest` tokens (None: as there is room for). It enters as soon as there is a row for it. Returns its handle.
+        Raises InputError for a prompt without a token or without room, and for settings that cannot be."""
+        room = self._size + 1 - len(prompt)
+        if not prompt or room < 1:
+            what = f"a prompt of {len(prompt)} tokens in a session with room for {self._size}"
+            raise InputError(what, fix="give at least one token, and no more than there is room for")
+        if longest is not None and longest < 1:
+            raise InputError(f"at most {longest} new tokens", fix="ask for 1 or more")
+        handle = self._added
+        text = _Text(
+            handle,
+            tuple(prompt),
+            left=room if longest is None else min(room, longest),
+            rules=(*self._rules, *penalties(sampling)),
+            filters=sampling_filters(sampling),
+            stream=random.Random(f"{sampling.seed} 0 0"),
+        )
+        self._added += 1
+        self._waiting.append(text)
+        return handle
 
-    def drop(self, number: int) -> None:
-        """No more of this text."""
-        self._waiting = deque(text for text in self._waiting if text.number != number)
-        self._rows = [None if text is None or text.number == number else text for text in self._rows]
-        self._ahead = deque(said for said in self._ahead if said.text != number)
+    def cancel(self, handle: int) -> None:
+        """No more of this text: its row is free. Nothing happens where it has left already."""
+        self._waiting = deque(text for text in self._waiting if text.handle != handle)
+        self._rows = [None if text is None or text.handle == handle else text for text in self._rows]
+        self._ahead = deque(known for known in self._ahead if known[0].handle != handle)
 
     @torch.inference_mode()
-    def step(self) -> list[Said]:
+    def step(self) -> list[NextToken]:
         """The next token of every text that has a row. Raises NonFiniteError for logits that are NaN or +inf."""
         if self._ahead:
-            return [self._ahead.popleft()]
+            return [self._hand_out(*self._ahead.popleft())]
         texts = self._enter()
         if not texts or self._state is None:
             return []
         if self._draft is not None and len(texts) == 1:
-            self._ahead.extend(self._guess(texts[0], self._draft, self._state))
-            return [self._ahead.popleft()]
-        newest = torch.tensor([(text.said or text.prompt)[-1] for text in texts], device=self._device)
+            self._ahead.extend(self._speculate(texts[0], self._draft, self._state))
+            return [self._hand_out(*self._ahead.popleft())]
+        newest = torch.tensor([(text.tokens or text.prompt)[-1] for text in texts], device=self._device)
         logits, self._state = self._model.step(newest, self._state)
         chances = [chance for text in texts for chance in text.chances(1)]
-        tokens, values = self._say(logits, [text.said for text in texts], chances)
+        tokens, values = self._say(logits, texts, [text.tokens for text in texts], chances)
         for text, token in zip(texts, tokens, strict=True):
-            text.said.append(token)
-        made = zip(texts, tokens, values, strict=True)
-        return [Said(text.number, token, value) for text, token, value in made]
+            text.tokens.append(token)
+        return [self._hand_out(*made) for made in zip(texts, tokens, values, strict=True)]
 
-    def _guess(self, text: _Text, draft: RowsModel[StateType], state: StateType) -> list[Said]:
-        """The next tokens of the one text there is: as many as the draft guesses rightly, and one more."""
-        known = len(text.prompt) + len(text.said)  # all but the last are in the state
-        count = min(self._guesses, self._size - known)
-        chances, tokens, ahead = text.chances(count + 1), [(text.said or text.prompt)[-1]], state
+    def _hand_out(self, text: _Text, token: int, value: float) -> NextToken:
+        text.left -= 1
+        finished = token == self._end or value == NEVER or text.left == 0
+        if finished:
+            self.cancel(text.handle)
+        return NextToken(text.handle, token, value, finished)
+
+    def _speculate(
+        self, text: _Text, draft: RowsModel[StateType], state: StateType
+    ) -> Iterable[tuple[_Text, int, float]]:
+        """The next tokens of the one text there is: as many as the draft says rightly, and one more."""
+        known = len(text.prompt) + len(text.tokens)  # all but the last are in the state
+        count = min(self._drafted, self._size - known)
+        chances, tokens, ahead = text.chances(count + 1), [(text.tokens or text.prompt)[-1]], state
         for i in range(count):
             logits, ahead = draft.step(torch.tensor(tokens[-1:], device=self._device), ahead)
-            tokens += self._choose(logits.float(), [text.said + tokens[1:]], chances[i : i + 1]).tolist()
+            before = [text.tokens + tokens[1:]]
+            tokens += self._choose(logits.float(), [text], before, chances[i : i + 1]).tolist()
         logits, state = self._model.steps(torch.tensor([tokens], device=self._device), state)
-        said, values = self._say(logits[0], [text.said + tokens[1 : i + 1] for i in range(count + 1)], chances)
-        right = next((i for i in range(count) if said[i] != tokens[i + 1]), count)
+        before = [text.tokens + tokens[1 : i + 1] for i in range(count + 1)]
+        made, values = self._say(logits[0], [text] * (count + 1), before, chances)
+        right = next((i for i in range(count) if made[i] != tokens[i + 1]), count)
         self._state = state.keep(known + right)
-        self._guesses = min(right + 1, MOST_GUESSES) if count else self._guesses
-        text.said += said[: right + 1]
-        return [Said(text.number, token, value) for token, value in zip(said[: right + 1], values, strict=False)]
+        self._drafted = min(right + 1, MOST_DRAFTED) if count else self._drafted
+        text.tokens += made[: right + 1]
+        return [(text, token, value) for token, value in zip(made[: right + 1], values, strict=False)]
 
     def _say(
-        self, logits: Float[Tensor, "R V"], before: Sequence[list[int]], chances: Sequence[float]
+        self,
+        logits: Float[Tensor, "R V"],
+        texts: Sequence[_Text],
+        before: Sequence[list[int]],
+        chances: Sequence[float],
     ) -> tuple[list[int], list[float]]:
         """A token a row, and its log-probability."""
         scores = logits.float()
         normaliser = log_normaliser(scores)
-        tokens = self._choose(scores, before, chances)
+        tokens = self._choose(scores, texts, before, chances)
         values = scores.gather(1, tokens[:, None]).squeeze(1) - normaliser
         refuse_nan(values)
         return tokens.tolist(), values.tolist()
 
     def _choose(
-        self, scores: Float[Tensor, "R V"], before: Sequence[list[int]], chances: Sequence[float]
+        self,
+        scores: Float[Tensor, "R V"],
+        texts: Sequence[_Text],
+        before: Sequence[list[int]],
+        chances: Sequence[float],
     ) -> Int[Tensor, "R"]:
-        """A token a row, the rules having changed the scores; `before` is what its text has said so far."""
+        """A token a row, the rules of its text having changed the scores; `before` are the new tokens so far."""
         scores = self._forbid(torch.zeros(len(scores), 0, dtype=torch.int64, device=self._device), scores)
-        for i, own in enumerate(before if self._rules else []):  # each alone: they differ in length
-            said = torch.tensor([own], dtype=torch.int64, device=self._device)
-            for rule in self._rules:
-                scores[i : i + 1] = rule(said, scores[i : i + 1])
-        if self._greedy:
-            return scores.argmax(-1)
-        return draw(scores, self._filters, torch.tensor(chances, device=self._device))
+        alike: dict[tuple[Rule, ...] | None, list[int]] = {}
+        for i, (text, own) in enumerate(zip(texts, before, strict=True)):
+            alike.setdefault(text.filters, []).append(i)
+            if text.rules:  # each alone: they differ in length
+                history = torch.tensor([own], dtype=torch.int64, device=self._device)
+                for rule in text.rules:
+                    scores[i : i + 1] = rule(history, scores[i : i + 1])
+        uniform = torch.tensor(chances, device=self._device)
+        if len(alike) == 1:
+            return draw(scores, texts[0].filters, uniform)
+        tokens = torch.empty(len(texts), dtype=torch.int64, device=self._device)
+        for filters, members in alike.items():
+            rows = torch.tensor(members, device=self._device)
+            tokens[rows] = draw(scores[rows], filters, uniform[rows])
+        return tokens
 
     def _enter(self) -> list[_Text]:
         """Lets in who waits, as far as there is room, and gives up rows that nobody needs: the text of each row."""

@@ -23,7 +23,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.rules import NEVER, Forbid, MinP, Rule, Shortest, Temperature, TopK, TopP, log_normaliser, top
+from heedful.decode.rules import (
+    NEVER,
+    Forbid,
+    MinP,
+    RepetitionPenalty,
+    Rule,
+    Shortest,
+    Temperature,
+    TopK,
+    TopP,
+    log_normaliser,
+    top,
+)
+from heedful.decode.settings import DEFAULT_SAMPLING, Sampling
 from heedful.errors import InputError, NonFiniteError
 
 StateType = TypeVar("StateType", bound="State")
@@ -107,40 +120,37 @@ def sample(
     bos: int | Int[Tensor, "B"],
     eos: int,
     longest: int | Sequence[int] | Int[Tensor, "B"],
-    seed: int | Sequence[int],
+    sampling: Sampling = DEFAULT_SAMPLING,
+    seeds: Sequence[int] | None = None,
     samples: int = 1,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float = 1.0,
-    min_p: float = 0.0,
     shortest: int = 0,
     forbidden: tuple[int, ...] = (),
     rules: Sequence[Rule] = (),
     prefix: Sequence[Sequence[int]] | None = None,
     length_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
-    """Draw every next token at random: `samples` hypotheses a sentence, in the order drawn.
+    """Draw every next token at random, as `sampling` says: `samples` hypotheses a sentence, in the order drawn.
 
-    The filters act on the logits after the rules, in the order temperature, top_k, top_p, min_p, and shape
-    the draw alone: scores are those that `greedy` would give. Temperature 0 is greedy search. Each sample has
-    its own stream of random numbers, keyed by the seed, the sentence's place in the batch and the sample's
-    number; with a seed for each sentence the place does not count: it draws the same in any batch.
-    The other arguments and the errors are those of `greedy`.
+    The repetition penalty comes after the other rules. The filters act on the logits after all rules, in the order
+    temperature, top_k, top_p, min_p, and shape the draw alone: scores are those that `greedy` would give. Temperature 0
+    is greedy search. Each sample has its own stream of random numbers, keyed by the seed, the sentence's place in the
+    batch and the sample's number; with `seeds`, one for each sentence in place of `sampling.seed`, the place does not
+    count: it draws the same in any batch. The other arguments and the errors are those of `greedy`.
     """
     B, device = len(source), source.device
     if samples < 1:
         raise InputError(f"{samples} samples asked for", fix="ask for 1 or more")
-    if not isinstance(seed, int) and len(seed) != B:
-        raise InputError(f"{len(seed)} seeds for {B} sentences", fix="give one seed, or one for each sentence")
+    if seeds is not None and len(seeds) != B:
+        raise InputError(f"{len(seeds)} seeds for {B} sentences", fix="give one for each sentence, or none")
     rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, Forbid(forbidden), Shortest(shortest, eos))
-    filters = sampling_filters(temperature, top_k, top_p, min_p)
-    keys = [(seed, i) for i in range(B)] if isinstance(seed, int) else [(own, 0) for own in seed]
+    rules = (*rules, *penalties(sampling), Forbid(forbidden), Shortest(shortest, eos))
+    filters = sampling_filters(sampling)
+    keys = [(sampling.seed, i) for i in range(B)] if seeds is None else [(own, 0) for own in seeds]
     streams = [random.Random(f"{own} {place} {copy}") for own, place in keys for copy in range(samples)]
     uniform = torch.tensor([[stream.random() for _ in range(steps)] for stream in streams]).to(device)
 
     def choose(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
-        return scores.argmax(-1) if temperature == 0 else draw(scores, filters, uniform[:, t].index_select(0, index))
+        return draw(scores, filters, uniform[:, t].index_select(0, index))
 
     state = model.start(source, segments)
     if samples > 1:
@@ -152,16 +162,26 @@ def sample(
     return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
 
 
-def sampling_filters(temperature: float, top_k: int | None, top_p: float, min_p: float) -> list[Rule]:
-    """What shapes a draw, in this order; nothing for what changes nothing."""
-    filters: list[Rule] = [Temperature(temperature)] if temperature not in (0, 1) else []
-    filters += [TopK(top_k)] if top_k is not None else []
-    filters += [TopP(top_p)] if top_p != 1 else []
-    return filters + ([MinP(min_p)] if min_p != 0 else [])
+def penalties(sampling: Sampling) -> tuple[Rule, ...]:
+    """What sampling changes of the logits themselves; nothing for what changes nothing."""
+    return () if sampling.repetition_penalty == 1 else (RepetitionPenalty(sampling.repetition_penalty),)
 
 
-def draw(scores: Float[Tensor, "R V"], filters: Sequence[Rule], uniform: Float[Tensor, "R"]) -> Int[Tensor, "R"]:
-    """A token a row by its probability after the filters: where a number in [0, 1) falls among their sums."""
+def sampling_filters(sampling: Sampling) -> tuple[Rule, ...] | None:
+    """What shapes a draw, in this order; nothing for what changes nothing. None where nothing is drawn at random."""
+    if sampling.temperature == 0:
+        return None
+    filters: tuple[Rule, ...] = () if sampling.temperature == 1 else (Temperature(sampling.temperature),)
+    filters += () if sampling.top_k == 0 else (TopK(sampling.top_k),)
+    filters += () if sampling.top_p == 1 else (TopP(sampling.top_p),)
+    return filters if sampling.min_p == 0 else (*filters, MinP(sampling.min_p))
+
+
+def draw(scores: Float[Tensor, "R V"], filters: Sequence[Rule] | None, uniform: Float[Tensor, "R"]) -> Int[Tensor, "R"]:
+    """A token a row by its probability after the filters: where a number in [0, 1) falls among their sums. Without
+    filters (None) the most probable."""
+    if filters is None:
+        return scores.argmax(-1)
     best = scores.argmax(-1, keepdim=True)
     for rule in filters:
         scores = rule(best[:, :0], scores)

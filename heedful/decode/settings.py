@@ -16,6 +16,9 @@ class Sampling:
     seed: int = 0
 
 
+DEFAULT_SAMPLING = Sampling()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decoding(Sampling):
     """How to search. `beam` 1 is greedy; with `samples`, tokens are drawn at random in place of searched for."""

@@ -181,6 +181,18 @@ def test_rows_of_unequal_length(size: int | None) -> None:
     kept(cache.put(torch.tensor([1, 3]), Past().append(newer)))
 
 
+def test_a_row_longer_than_the_buffer_makes_it_grow() -> None:
+    """Nothing is lost of the rows that are there, and the new one is there whole."""
+    first, newer = kv(4, 3), kv(40, 1)
+    cache = Past().append(first).put(torch.tensor([1]), Past().append(newer)).keep(40, torch.tensor([4, 40, 4]))
+    for row, (parts, length) in enumerate(
+        ((row_of(first, 0, 4), 4), (row_of(newer, 0, 40), 40), (row_of(first, 2, 4), 4))
+    ):
+        for found, expected in zip(row_of(cache.kv(), row, length), parts, strict=True):
+            assert torch.equal(found, expected)
+    assert all(part.isfinite().all() for part in cache.kv())
+
+
 def test_the_memory_is_projected_once_and_picked_along() -> None:
     memory = kv(S)
     cache = BlockCache(Past(), memory).append(kv(1))

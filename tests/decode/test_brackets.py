@@ -11,13 +11,14 @@ from heedful.data.text.trees import LEAF, Brackets, Leaf, linearise
 from heedful.data.tokenizer import BOS, EOS
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.settings import Sampling
 
 BRACKETS = Brackets(["NP", "S", "VP"])
 LEAVES = [1, 7, 2, 40, 3]
 SEARCHES: dict[str, Callable[..., list[list[Hypothesis]]]] = {
     "greedy": lambda *given, **options: [[one] for one in greedy(*given, **options)],
     "beam": lambda *given, **options: beam(*given, beam=4, n_best=3, **options),
-    "sample": lambda *given, **options: sample(*given, seed=1, samples=3, **options),
+    "sample": lambda *given, **options: sample(*given, sampling=Sampling(seed=1), samples=3, **options),
 }
 
 

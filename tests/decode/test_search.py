@@ -16,6 +16,7 @@ from torch import Tensor
 
 from heedful.decode.rules import NEVER, NoRepeat
 from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.settings import Sampling
 from heedful.errors import InputError, NonFiniteError
 
 PAD, BOS, EOS = 0, 1, 2
@@ -259,7 +260,7 @@ def test_finished_sentences_leave_the_batch(width: int) -> None:
 
 def test_finished_samples_leave_the_batch() -> None:
     model = toy(end=0.5)
-    drawn = sample(model, sources(6), bos=BOS, eos=EOS, longest=10, seed=3)
+    drawn = sample(model, sources(6), bos=BOS, eos=EOS, longest=10, sampling=Sampling(seed=3))
     lengths = [len(one.token_log_probabilities) for (one,) in drawn]
     assert model.seen == [[i for i, n in enumerate(lengths) if n > step] for step in range(max(lengths))]
 
@@ -279,7 +280,15 @@ def search_all(
     return [
         [[one] for one in greedy(model, source, segments, **options)],
         beam(model, source, segments, beam=4, n_best=3, **options),
-        sample(model, source, segments, seed=seeds, samples=2, temperature=0.8, top_k=6, top_p=0.95, **options),
+        sample(
+            model,
+            source,
+            segments,
+            seeds=seeds,
+            sampling=Sampling(temperature=0.8, top_k=6, top_p=0.95),
+            samples=2,
+            **options,
+        ),
     ]
 
 
@@ -332,7 +341,7 @@ def test_shortest_forbidden_and_no_repeat_hold() -> None:
     }
     free = beam(model, sources(20), bos=BOS, eos=EOS, longest=14, beam=4, n_best=4)
     held = beam(model, sources(20), beam=4, n_best=4, **options)
-    drawn = sample(model, sources(20), seed=1, samples=4, **options)
+    drawn = sample(model, sources(20), sampling=Sampling(seed=1), samples=4, **options)
     for found, holds in ((free, False), (held, True), (drawn, True)):
         every = [one.tokens for ours in found for one in ours]
         assert all(len(told) >= 3 for told in every) == holds
@@ -369,7 +378,7 @@ def test_a_forced_prefix_is_scored_as_any_tokens_whatever_the_rules() -> None:
     every = [
         [[one] for one in greedy(model, source, **options)],
         beam(model, source, beam=3, n_best=2, **options),
-        sample(model, source, seed=2, samples=2, **options),
+        sample(model, source, sampling=Sampling(seed=2), samples=2, **options),
     ]
     for found in every:
         for own, forced, ours in zip(source.tolist(), PREFIXES, found, strict=True):
@@ -409,7 +418,7 @@ def test_a_sentence_stops_where_the_rules_leave_nothing() -> None:
     free = greedy(model, sources(4), bos=BOS, eos=EOS, longest=2)
     assert greedy(model, sources(4), **options) == free
     assert beam(model, sources(4), beam=1, **options) == [[one] for one in free]
-    drawn = sample(model, sources(4), seed=0, samples=2, **options)
+    drawn = sample(model, sources(4), sampling=Sampling(seed=0), samples=2, **options)
     assert all(len(one.tokens) == 2 and not one.finished for ours in drawn for one in ours)
     wide = beam(model, sources(4), beam=3, n_best=3, **options)
     assert wide == beam(model, sources(4), beam=3, n_best=3, bos=BOS, eos=EOS, longest=2)
@@ -466,12 +475,8 @@ def test_samples_follow_the_exact_distribution(temperature: float, top_k: int, t
         bos=BOS,
         eos=EOS,
         longest=3,
-        seed=5,
         samples=count,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
+        sampling=Sampling(seed=5, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p),
     )[0]
     counts = Counter((*one.tokens, EOS) if one.finished else one.tokens for one in drawn)
     assert set(counts) <= set(chances), "nothing that the filters cut"
@@ -491,21 +496,22 @@ def test_a_seed_repeats_and_seeds_differ() -> None:
     model = toy()
 
     def draw(seed: int | Sequence[int], B: int = 6) -> list[list[Hypothesis]]:
-        return sample(model, sources(B), bos=BOS, eos=EOS, longest=8, seed=seed, samples=3)
+        told: Any = {"sampling": Sampling(seed=seed)} if isinstance(seed, int) else {"seeds": seed}
+        return sample(model, sources(B), bos=BOS, eos=EOS, longest=8, samples=3, **told)
 
     assert draw(1) == draw(1) != draw(2)
     assert draw(1)[:2] == draw(1, B=2), "the batch may grow"
     assert len({one.tokens for one in draw(1)[0]}) > 1, "the samples of a sentence differ"
-    same = sample(model, sources(1).expand(6, 3), bos=BOS, eos=EOS, longest=8, seed=1)
+    same = sample(model, sources(1).expand(6, 3), bos=BOS, eos=EOS, longest=8, sampling=Sampling(seed=1))
     assert len({one.tokens for (one,) in same}) > 1, "so do equal sentences under one seed"
     own = draw([11, 12, 13, 14, 15, 16])
-    assert own[4:] == sample(model, sources(6)[4:], bos=BOS, eos=EOS, longest=8, seed=[15, 16], samples=3)
+    assert own[4:] == sample(model, sources(6)[4:], bos=BOS, eos=EOS, longest=8, seeds=[15, 16], samples=3)
 
 
 def test_temperature_0_is_greedy() -> None:
     model = toy()
     options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 8, "rules": (NoRepeat(2),)}
-    drawn = sample(model, sources(9), seed=1, samples=2, temperature=0.0, top_k=3, **options)
+    drawn = sample(model, sources(9), sampling=Sampling(seed=1, temperature=0.0, top_k=3), samples=2, **options)
     assert drawn == [[one, one] for one in greedy(model, sources(9), **options)]
 
 
@@ -529,14 +535,14 @@ def test_logits_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(NonFiniteError, match="NaN or infinite"):
         beam(model, sources(3), beam=3, **options)
     with pytest.raises(NonFiniteError, match="NaN or infinite"):
-        sample(model, sources(3), seed=1, top_p=0.9, **options)
+        sample(model, sources(3), sampling=Sampling(seed=1, top_p=0.9), **options)
 
 
 def test_an_empty_batch_has_no_results() -> None:
     options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 4}
     assert greedy(toy(), sources(0), **options) == []
     assert beam(toy(), sources(0), beam=2, **options) == []
-    assert sample(toy(), sources(0), seed=1, samples=2, **options) == []
+    assert sample(toy(), sources(0), sampling=Sampling(seed=1), samples=2, **options) == []
 
 
 @pytest.mark.parametrize(
@@ -560,8 +566,8 @@ def test_options_that_cannot_be_met_are_refused(options: dict[str, Any], message
 def test_sampling_options_that_cannot_be_met_are_refused() -> None:
     options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 4}
     with pytest.raises(InputError, match="0 samples"):
-        sample(toy(), sources(2), seed=1, samples=0, **options)
+        sample(toy(), sources(2), sampling=Sampling(seed=1), samples=0, **options)
     with pytest.raises(InputError, match="1 seeds for 2 sentences"):
-        sample(toy(), sources(2), seed=[1], **options)
+        sample(toy(), sources(2), seeds=[1], **options)
     with pytest.raises(InputError, match="temperature -1"):
-        sample(toy(), sources(2), seed=1, temperature=-1.0, **options)
+        sample(toy(), sources(2), sampling=Sampling(seed=1, temperature=-1.0), **options)

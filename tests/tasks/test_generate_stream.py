@@ -12,6 +12,7 @@ from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, train_tokenizer
 from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import sample
+from heedful.decode.settings import Sampling
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
@@ -91,7 +92,7 @@ def test_past_the_context_a_search_begins_anew(how: str) -> None:
         longest = min(begun + tokens - len(ids), 24 + 1 - len(window))
         source, stay = torch.tensor([window[:-1]]), counter_seed(seed, len(ids) - begun)
         options = {"bos": window[-1], "eos": BOS, "longest": longest, "forbidden": (PAD, EOS, UNK), "rules": rules}
-        ((found,),) = sample(model.model, source, seed=[stay], **options, **chosen)
+        ((found,),) = sample(model.model, source, seeds=[stay], sampling=Sampling(**chosen), **options)
         ids += found.tokens
         if found.finished:
             break

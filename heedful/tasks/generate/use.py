@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
@@ -19,9 +19,9 @@ from heedful.data.reader import Reader
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.continuous import Batch
+from heedful.decode.continuous import Session
 from heedful.decode.forced import log_probabilities
-from heedful.decode.rules import NEVER, RepetitionPenalty
+from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
@@ -120,8 +120,8 @@ class LanguageModel(TextModel[LM]):
             draft = "int8" if large and on_cpu and weights == "float32" else "none"
         if draft not in DRAFTS or (draft != "none" and weights != "float32"):
             raise InputError(f"no draft {draft!r} for {weights} weights", fix=f"choose {', '.join(DRAFTS)}")
-        drafter = draft_model(model, draft) if draft != "none" else None
-        return cls(for_inference(model, weights), tokenizer, about, drafter)
+        drafting = draft_model(model, draft) if draft != "none" else None
+        return cls(for_inference(model, weights), tokenizer, about, drafting)
 
     @property
     def reads(self) -> Reads:
@@ -207,40 +207,36 @@ class LanguageModel(TextModel[LM]):
         if not begun or tokens < 1:
             return
         past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]
-        readers, full = [Reader(self.tokenizer, stop, ids) for ids, _ in begun], [0] * len(begun)
-        running = Batch(
+        readers = [Reader(self.tokenizer, stop, ids) for ids, _ in begun]
+        session = Session(
             self.model,
             rows=batch,
             size=min(self.context, max(map(len, past)) + tokens - 1),
             device=self.device,
-            temperature=how.temperature,
-            top_k=how.top_k or None,
-            top_p=how.top_p,
-            min_p=how.min_p,
+            end=self.end,
             forbidden=self.forbidden,
-            rules=[RepetitionPenalty(how.repetition_penalty)] if how.repetition_penalty != 1 else [],
             draft=self.draft,
         )
+        numbers: dict[int, int] = {}  # of the texts, by their handles in the session
 
         def enter(number: int) -> None:
             ids, seed = begun[number]
-            window = self._window([*ids, *made[number]])
-            full[number] = len(made[number]) + self.context + 1 - len(window)
-            running.add(number, window, counter_seed(seed, len(made[number])))
+            again = replace(how, seed=counter_seed(seed, len(made[number])))
+            numbers[session.add(self._window([*ids, *made[number]]), again)] = number
 
         for number in range(len(begun)):
             enter(number)
-        while len(running):
-            for number, token, logprob in running.step():
+        while len(session):
+            for handle, token, logprob, finished in session.step():
+                number = numbers[handle]
                 ended = token == self.end or logprob == NEVER
                 if not ended:
                     made[number].append(token)
                     yield TextPiece(number, readers[number].read(token), token, logprob)
                 if ended or readers[number].over or len(made[number]) == tokens:
-                    running.drop(number)
+                    session.cancel(handle)
                     yield TextPiece(number, readers[number].rest(), None, 0.0)
-                elif len(made[number]) == full[number]:
-                    running.drop(number)
+                elif finished:  # the context is full
                     enter(number)
 
     def _window(self, ids: Ids) -> Ids:

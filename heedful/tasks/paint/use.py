@@ -21,7 +21,6 @@ from heedful.data.batches import TextBatch
 from heedful.data.images.files import Images, Preparation
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
-from heedful.decode.rules import RepetitionPenalty
 from heedful.decode.search import sample
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
@@ -105,12 +104,8 @@ class Painter(PictureModel[LM]):
                 bos=prompts[:, -1],
                 eos=begin,
                 longest=self.spec.pixels - given.shape[1],
-                seed=seeds[first : first + batch],
-                temperature=how.temperature,
-                top_k=how.top_k or None,
-                top_p=how.top_p,
-                min_p=how.min_p,
-                rules=[RepetitionPenalty(how.repetition_penalty)] if how.repetition_penalty != 1 else (),
+                sampling=how,
+                seeds=seeds[first : first + batch],
                 forbidden=(begin,),
             )
             made.append(torch.cat([given, torch.tensor([one.tokens for (one,) in drawn])], 1))

@@ -198,7 +198,7 @@ class Translator:
         if decoding.forced_eos and decoding.longest is not None:
             rules.append(Certain(decoding.longest - 1, self.target.eos))
         rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
-        if decoding.repetition_penalty != 1:
+        if decoding.repetition_penalty != 1 and not decoding.samples:  # `sample` knows of it
             rules.append(RepetitionPenalty(decoding.repetition_penalty))
         common: dict[str, Any] = {
             "bos": self.target.bos,
@@ -215,12 +215,9 @@ class Translator:
                 model,
                 source,
                 segments,
-                seed=[counter_seed(decoding.seed, i) for i in numbers],
+                sampling=decoding,
+                seeds=[counter_seed(decoding.seed, i) for i in numbers],
                 samples=decoding.samples,
-                temperature=decoding.temperature,
-                top_k=decoding.top_k or None,
-                top_p=decoding.top_p,
-                min_p=decoding.min_p,
                 **common,
             )
         if decoding.beam == 1:
