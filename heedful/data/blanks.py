@@ -46,7 +46,7 @@ class Masker:
         self.begins, self.ends = torch.tensor(letters or [(False, False)] * tokenizer.size).unbind(1)
 
     def choose(self, words: Int[Tensor, "T"], draw: torch.Generator) -> Int[Tensor, "N"]:
-        """The places of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
+        """The positions of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
         real = (~torch.isin(words, self.controls)).nonzero()[:, 0]
         if not len(real):
             return real
@@ -61,14 +61,14 @@ class Masker:
     def hide(self, words: Int[Tensor, "T"], seed: int, *, mixed: bool) -> tuple[Int[Tensor, "T"], Bool[Tensor, "T"]]:
         """What is seen of a row, and which of its tokens are to be named; `mixed`: not all of those are hidden."""
         draw = torch.Generator().manual_seed(seed)
-        places = self.choose(words, draw)
+        positions = self.choose(words, draw)
         tokens, chosen = words.clone(), torch.zeros_like(words, dtype=torch.bool)
-        chosen[places], tokens[places] = True, self.mask
+        chosen[positions], tokens[positions] = True, self.mask
         if mixed:
-            chance = torch.rand(len(places), generator=draw)
-            others = self.texts[torch.randint(len(self.texts), (len(places),), generator=draw)]
-            tokens[places[chance >= HIDDEN]] = others[chance >= HIDDEN]
-            kept = places[chance >= HIDDEN + OTHER]
+            chance = torch.rand(len(positions), generator=draw)
+            others = self.texts[torch.randint(len(self.texts), (len(positions),), generator=draw)]
+            tokens[positions[chance >= HIDDEN]] = others[chance >= HIDDEN]
+            kept = positions[chance >= HIDDEN + OTHER]
             tokens[kept] = words[kept]
         return tokens, chosen
 
@@ -80,7 +80,7 @@ class Masker:
 
 
 def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
-    """A text in pieces that the model can read. With a seed, a text that needs several is cut at other places: the
+    """A text in pieces that the model can read. With a seed, a text that needs several is cut elsewhere: the
     first ends anywhere, and a few others early."""
     draw, begin = random.Random(seed), 0
     while begin < len(ids):
@@ -93,7 +93,7 @@ def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
 class PairSampler:
     """Makes pairs of texts: most are parted, at the end of a sentence where there is one, and half of the second parts
     are no continuation. "next": they are another text's (Devlin et al. 2019, section 3.1, task 2); "order": the two
-    parts have changed places (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
+    parts have changed order (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
 
     def __init__(self, tokenizer: Tokenizer, kind: PairKind) -> None:
         self.kind, self.eos = kind, tokenizer.eos
@@ -131,10 +131,10 @@ class PairSampler:
 
     def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
         """Where the text ends a sentence, else between words, else anywhere."""
-        places = range(1, len(ids))
-        sentences = [place for place in places if self.ends[ids[place - 1]]]
-        words = [place for place in places if self.begins[ids[place]]]
-        place = draw.choice(sentences or words or list(places))
+        positions = range(1, len(ids))
+        sentences = [place for place in positions if self.ends[ids[place - 1]]]
+        words = [place for place in positions if self.begins[ids[place]]]
+        place = draw.choice(sentences or words or list(positions))
         return ids[:place], ids[place:]
 
 

@@ -130,8 +130,8 @@ def json_line(line: str, *, where: str) -> object:
 
 def json_lines(path: str | Path, lines: Iterable[str]) -> Iterator[tuple[str, object]]:
     """Where each line of a .jsonl file is that is not blank, and what it holds. Raises InputError."""
-    places = ((f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
-    return ((where, json_line(line, where=where)) for where, line in places)
+    positions = ((f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
+    return ((where, json_line(line, where=where)) for where, line in positions)
 
 
 def named_cells(

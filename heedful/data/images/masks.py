@@ -18,7 +18,7 @@ from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
-IGNORE = 255  # of a mask: nobody says what is there
+IGNORE = 255  # of a mask: what is there is not known
 IMAGES, MASKS = ("images", "image", "img", "imgs", "JPEGImages"), ("masks", "mask", "labels", "SegmentationClass")
 EXAMPLE = "give a folder with images/ and masks/, whose files have the same names, or with train/ and valid/ like that"
 
@@ -39,7 +39,7 @@ class MaskFiles:
 
 @dataclass(frozen=True)
 class Classes:
-    """What the numbers in masks mean; 255, unless it is one of them, says nothing."""
+    """What the numbers in masks mean; 255, unless it is one of them, means that it is not known."""
 
     labels: tuple[str, ...]
     values: tuple[int, ...]
@@ -86,7 +86,7 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
       palette numbers or grey values; or a folder with folders train*, valid* (val, dev) and test* like that.
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
-    Classes are the numbers that occur in the masks to learn from, in order; 255 says nothing, unless 0 and 255 are
+    Classes are the numbers that occur in the masks to learn from, in order; 255 is none of them, unless 0 and 255 are
     all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them. Masks
     of 16 bits number things: they are one class, and 0 is ground. Without a part to validate on, a tenth of the
     pictures is held out, chosen by a hash of the names. Raises InputError or MissingError.

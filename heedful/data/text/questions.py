@@ -21,7 +21,7 @@ class Span(NamedTuple):
 
 
 class Question(NamedTuple):
-    """`answers` say the same in other words or places; none: the context does not tell."""
+    """`answers` say the same in other words or elsewhere; none: the context does not tell."""
 
     question: str
     context: str

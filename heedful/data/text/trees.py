@@ -17,7 +17,7 @@ from heedful.data.tokenizer import SPECIALS, UNK
 from heedful.errors import InputError, MissingError
 
 LEAF = "XX"
-ROOTS = ("", "TOP", "ROOT", "S1")  # brackets around a sentence that say nothing of it
+ROOTS = ("", "TOP", "ROOT", "S1")  # brackets around a sentence that tell nothing of it
 DEEPEST = 200  # brackets within each other; a deeper one is a broken file, not a sentence
 SPACE = re.compile("[ \t\r\n]+")  # others, such as thin spaces, may stand inside a word
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
@@ -167,7 +167,7 @@ class _Open:
 
 def plain(tree: Tree) -> Tree | None:
     """Without empty elements and what is empty without them, without functions ("NP-SBJ-1" is an NP), and without a
-    bracket around all that says nothing; None where no word is left."""
+    bracket around all that tells nothing; None where no word is left."""
     kept = _plain(tree)
     while kept is not None and kept.label in ROOTS:
         first, *others = kept.children

@@ -66,9 +66,9 @@ class GenerateTask:
         return [self._batch(starts[i : i + rows]) for i in range(0, count, rows)]
 
     def _batch(self, starts: list[int]) -> TextBatch:
-        places = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
-        taken = self.stream[places]
-        tokens, learnt = taken[:, :-1], None if self.learnt is None else self.learnt[places][:, 1:]
+        positions = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
+        taken = self.stream[positions]
+        tokens, learnt = taken[:, :-1], None if self.learnt is None else self.learnt[positions][:, 1:]
         segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
         return TextBatch(tokens, taken[:, 1:], segments, learnt)
 
