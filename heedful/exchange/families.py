@@ -51,7 +51,7 @@ class Family:
 
 
 def _encoder_loads(config: EncoderConfig) -> str:
-    return "AutoModelForMaskedLM" if config.words else "AutoModel"
+    return "AutoModelForMaskedLM" if config.mlm_head else "AutoModel"
 
 
 VIT = Family(  # and DeiT, which is one with a teacher

@@ -235,7 +235,10 @@ def test_tensors_that_are_not_accounted_for_are_refused(pair: Pair) -> None:
 
 def test_what_bart_has_no_words_for_is_refused() -> None:
     for preset, words in (
-        ("transformer-base-pre", ("order = 'pre'", "model.source.position_embeddings = 'sinusoidal'", "output_bias = False")),
+        (
+            "transformer-base-pre",
+            ("order = 'pre'", "model.source.position_embeddings = 'sinusoidal'", "output_bias = False"),
+        ),
         ("t5-small", ("model.encoder.shared_position.kind = 'buckets'", "model.scaled_output = True", "norm = 'rms'")),
     ):
         config = translator_config(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)

@@ -18,7 +18,6 @@ import heedful
 from heedful import cli
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import StackConfig
-from heedful.core.embed import PlacesConfig
 from heedful.core.position import PositionConfig
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, MissingError, StorageError
@@ -46,11 +45,10 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "GELU": ("transformer-base", {"activation": "gelu"}),
     "tanh GELU": ("transformer-base", {"activation": "gelu_tanh"}),
     "Marian": ("marian", {}),
-    "BART": ("bart-base", {"context": 60}),
+    "BART": ("bart-base", {"context_length": 60}),
     "T5": ("t5-small", {"head_dim": 6}),
     "T5 1.1": ("t5-v1.1-small", {"head_dim": 6}),
 }
-NOWHERE = PlacesConfig(kind="none")
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +74,9 @@ def attending(config: Any, **changes: Any) -> Any:
     return replace(config, encoder=changed(config.encoder), decoder=changed(config.decoder))
 
 
-def elsewhere(config: Any, places: PlacesConfig) -> Any:
-    return replace(config, source=replace(config.source, places=places), target=replace(config.target, places=places))
+def without_positions(config: Any) -> Any:
+    sides = {side: replace(getattr(config, side), position_embeddings="none") for side in ("source", "target")}
+    return replace(config, **sides)
 
 
 def variant(name: str, vocab: int) -> Any:
@@ -88,9 +87,9 @@ def variant(name: str, vocab: int) -> Any:
         case "one key head, scale":
             return attending(pre, kv_heads=1, head_dim=6, scale=0.3)
         case "rotary":
-            return attending(elsewhere(pre, NOWHERE), position=PositionConfig(kind="rotary", theta=100.0))
-        case "no places":
-            return elsewhere(pre, NOWHERE)
+            return attending(without_positions(pre), position=PositionConfig(kind="rotary", theta=100.0))
+        case "no positions":
+            return without_positions(pre)
         case "untied, epsilon, unscaled":
             wide = [
                 replace(stack, block=replace(stack.block, norm_eps=0.3, activation="quick_gelu"))
@@ -108,7 +107,7 @@ VARIANTS = [
     "grouped heads, biases",
     "one key head, scale",
     "rotary",
-    "no places",
+    "no positions",
     "untied, epsilon, unscaled",
 ]
 
@@ -229,7 +228,7 @@ def test_language_models(name: str, tokenizer: Tokenizer, tmp_path: Path) -> Non
     import ctranslate2
 
     key, changes = LANGUAGES[name]
-    row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context=40, vocab_size=tokenizer.size)
+    row = replace(LANGUAGE_MODELS[key], n_layers=2, d_model=16, n_heads=4, context_length=40, vocab_size=tokenizer.size)
     run = made_run(tmp_path / "run", lm_config(replace(row, **changes)), tokenizer, task="generate")
     made = export_model(run, tmp_path / "out", to="ctranslate2")
     assert made.loads.startswith("ctranslate2.Generator(")
@@ -255,7 +254,7 @@ def sandwich(config: Any) -> Any:
         (lambda config: attending(config, gate=True), "gated attention"),
         (lambda config: attending(config, position=PositionConfig(kind="rotary")), "several position schemes at once"),
         (
-            lambda config: attending(elsewhere(config, NOWHERE), position=PositionConfig(kind="shaw")),
+            lambda config: attending(without_positions(config), position=PositionConfig(kind="shaw")),
             "the position scheme 'shaw'",
         ),
         (lambda config: replace(config, source=replace(config.source, types=2)), "types of tokens"),

@@ -1,6 +1,6 @@
 """DETR against Hugging Face's, with loud weights: N(0, 0.4) in every matrix and bias, N(1, 0.4) in every norm, and
 statistics of batches that are not those of a beginning. Only the residual network's convolutions keep the size of what
-goes through them (He et al. 2015): its norms do not hold it down, and with 0.4 the places would drown.
+goes through them (He et al. 2015): its norms do not hold it down, and with 0.4 the positions would drown.
 
 "Close" means: no element differs by more than 1e-5 of the tensor's largest in single precision, and 1e-9 in double,
 in which gradients are compared. Names are those of the files that they save, which are the Hub's.

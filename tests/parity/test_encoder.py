@@ -101,7 +101,7 @@ def ragged(*lengths: int, left: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def arguments(pair: Pair, tokens: Tensor, valid: Tensor, types: Tensor | None) -> dict[str, Tensor | None]:
-    """Theirs. BERT counts places from the row's begin unless it is told; RoBERTa leaves padding out itself."""
+    """Theirs. BERT counts positions from the row's begin unless it is told; RoBERTa leaves padding out itself."""
     given = {"input_ids": tokens, "attention_mask": valid.long(), "token_type_ids": types}
     if pair.family is bert:
         given["position_ids"] = (valid.cumsum(1) - 1).clamp(min=0)
@@ -112,10 +112,10 @@ def theirs_of(pair: Pair, **given: Any) -> dict[str, Tensor]:
     """The last hidden state, and the output of every head that there is."""
     found = pair.theirs(**given, output_hidden_states=True)
     outputs = {"hidden": found.hidden_states[-1]}
-    if pair.ours.config.words:
-        outputs["words"] = found["prediction_logits" if pair.ours.config.pairs else "logits"]
-    if pair.ours.config.pairs:
-        outputs["pairs"] = found["seq_relationship_logits" if pair.ours.config.words else "logits"]
+    if pair.ours.config.mlm_head:
+        outputs["words"] = found["prediction_logits" if pair.ours.config.nsp_head else "logits"]
+    if pair.ours.config.nsp_head:
+        outputs["pairs"] = found["seq_relationship_logits" if pair.ours.config.mlm_head else "logits"]
     elif pair.ours.config.pooler:
         outputs["pooled"] = found.pooler_output
     return outputs
@@ -126,10 +126,10 @@ def ours_of(pair: Pair, tokens: Tensor, segments: Tensor | None, types: Tensor |
     hidden = model.hidden(tokens, segments, types)
     first = hidden[:, 0] if segments is None else hidden[torch.arange(len(tokens)), segments.argmax(1)]
     outputs = {"hidden": hidden}
-    if model.config.words:
+    if model.config.mlm_head:
         outputs["words"] = model(tokens, segments, types)
-    if model.config.pairs:
-        outputs["pairs"] = model.follows(first)
+    if model.config.nsp_head:
+        outputs["pairs"] = model.next_sentence(first)
     elif model.config.pooler:
         outputs["pooled"] = model.pool(first)
     return outputs
@@ -262,7 +262,7 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     name = next(name for name in weights if "layer.1.attention.self.query.weight" in name)
     with pytest.raises(InputError, match="nothing of theirs for our tensor"):
         to_ours(pair.rules, {key: value for key, value in weights.items() if key != name}, own)
-    if pair.ours.config.words:
+    if pair.ours.config.mlm_head:
         theirs = "cls.predictions.bias" if pair.family is bert else "lm_head.bias"
         with pytest.raises(InputError, match=r"differs from another that is our 'head\.bias'"):
             to_ours(pair.rules, weights | {theirs: weights[theirs] + 1}, own)
@@ -285,7 +285,7 @@ def test_the_published_file_has_more_than_it_says() -> None:
     weights = RobertaForMaskedLM(ROBERTA).state_dict()
     pooler = {f"roberta.{name}": value for name, value in RobertaModel(ROBERTA).state_dict().items() if "pool" in name}
     config = roberta.config_from_hf(ROBERTA.to_dict(), weights | pooler)
-    assert (config.words, config.pooler, config.pairs) == (True, True, False)
+    assert (config.mlm_head, config.pooler, config.nsp_head) == (True, True, False)
     to_ours(roberta.rules(config), weights | pooler, dict(Encoder(config).named_parameters()))
 
 
@@ -298,8 +298,10 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
         roberta.config_from_hf(ROBERTA.to_dict() | {"hidden_act": "relu"}, ())
     with pytest.raises(InputError, match="type_vocab_size is 0"):
         bert.config_from_hf(BERT.to_dict() | {"type_vocab_size": 0}, ())
-    with pytest.raises(InputError, match=r"RoBERTa has no words for model\.pairs = True"):
-        roberta.config_to_hf(encoder_config(ENCODERS["roberta-base"], pooler=True, pairs=True), pad=1, start=0, end=2)
+    with pytest.raises(InputError, match=r"RoBERTa has no words for model\.nsp_head = True"):
+        roberta.config_to_hf(
+            encoder_config(ENCODERS["roberta-base"], pooler=True, nsp_head=True), pad=1, start=0, end=2
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])

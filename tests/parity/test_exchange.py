@@ -19,7 +19,6 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 import heedful
 from heedful import cli
-from heedful.core.embed import PlacesConfig
 from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import packed
@@ -455,9 +454,9 @@ def test_translators_that_cannot_be_read_are_refused(
 
 KINDS: tuple[Kind, ...] = ("bpe", "unigram", "chars", "bytes")
 DECODERS = {
-    "gpt2": LMSize(n_layers=2, d_model=16, n_heads=4, context=40),
-    "gpt2, untied": LMSize(n_layers=2, d_model=16, n_heads=4, context=40, tied=False, d_ff=24),
-    "llama": LMSize(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context=40),
+    "gpt2": LMSize(n_layers=2, d_model=16, n_heads=4, context_length=40),
+    "gpt2, untied": LMSize(n_layers=2, d_model=16, n_heads=4, context_length=40, tied=False, d_ff=24),
+    "llama": LMSize(style="llama", n_layers=2, d_model=16, n_heads=4, kv_heads=2, d_ff=24, context_length=40),
 }
 OTHERS = sorted(DECODERS.keys() - {"gpt2"})
 
@@ -502,20 +501,21 @@ def test_language_models_of_ours_load_there(tmp_path: Path, kind: Kind, style: s
         assert again.generate([text], tokens=12, temperature=0.0)[0][0][:3] == made[:3]
 
 
-ROW = TransformerSize(d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu")
+ROW = TransformerSize(
+    d_model=16, n_heads=4, d_ff=24, encoder_layers=2, decoder_layers=2, order="post", activation="silu"
+)
 
 
 def like_marian(size: int) -> Any:
     """A translator of ours in the words that Marian has."""
     config = translator_config(ROW, source_vocab=size, target_vocab=size, joint=True)
-    places = PlacesConfig(kind="sinusoidal", halves=True, size=64)
 
     def stack(own: Any) -> Any:
         attention = replace(own.block.attention, bias=True)
         cross = None if own.block.cross is None else attention
         return replace(own, block=replace(own.block, attention=attention, cross=cross))
 
-    embed = replace(config.source, places=places)
+    embed = replace(config.source, sines_first=True, context_length=64)
     stacks = {"encoder": stack(config.encoder), "decoder": stack(config.decoder)}
     return make_model(replace(config, source=embed, target=embed, output_bias=True, **stacks))
 

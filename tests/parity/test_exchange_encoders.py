@@ -159,7 +159,7 @@ def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
 def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None:
     """A text begins and ends as theirs does, and only its tokens are hidden and named."""
     corpus = Documents(LINES * 3, LINES[:2], {"test": LINES}, "made", (), ())
-    pairs = {"pairs": "next"} if pair.ours.model.pairs is not None else {}
+    pairs = {"pairs": "next"} if pair.ours.model.nsp_head is not None else {}
     plan = {"task": "fill", "start_from": str(pair.run), "data": pairs, "train": {"steps": 2, "lr": 1e-6}}
     recipe = build(plan, where="test")
     for _ in train(recipe, tmp_path / "run", corpus=corpus):
@@ -248,7 +248,7 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
 
 # What was made here
 
-ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context=40)
+ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context_length=40)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "chars"])

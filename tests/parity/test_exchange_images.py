@@ -110,9 +110,7 @@ def test_what_is_exported_is_what_was_imported(pair: Pair, tmp_path: Path) -> No
 
 
 def a_run(folder: Path, prepared: Preparation, **row: Any) -> Path:
-    model = make_model(
-        vit_config(ViTSize(d_model=16, n_layers=1, n_heads=2, patch=4, size=12, n_classes=2, **row))
-    )
+    model = make_model(vit_config(ViTSize(d_model=16, n_layers=1, n_heads=2, patch=4, size=12, n_classes=2, **row)))
     about = {"task": "classify-images", "labels": ["a", "b"], "preparation": prepared.__dict__}
     write_model(folder, model, parameters(model), {"task.json": about})
     return folder

@@ -134,7 +134,7 @@ def a_run(folder: Path) -> Path:
     """As one that was trained here: its tokenizer does not read in lower case by itself."""
     tokenizer = train_tokenizer(map(lowered, LINES), kind="bpe", size=300)
     sizes: dict[str, Any] = {"d_common": 8, "image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 4}
-    sizes |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context": 16, "size": 12}
+    sizes |= {"text_width": 16, "text_layers": 1, "text_heads": 2, "context_length": 16, "size": 12}
     model = make_model(clip_config(ClipSize(**sizes), vocab_size=tokenizer.size, end=tokenizer.eos))
     loud(model)
     prepared = Preparation(resize=(12,), crop=(12, 12), mean=(0.3, 0.4, 0.5), std=(0.2, 0.3, 0.4))

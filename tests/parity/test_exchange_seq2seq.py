@@ -206,7 +206,7 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
     ((objective, (mark, marks)),) = STYLES[style].items()
     tokenizer = train_tokenizer([*LINES, "<s> </s> <unk>"] * 2, kind=kind, size=340, **marks)
     row = TRANSLATORS[style]
-    sizes = SMALL | ({"head_dim": 4} if objective == "spans" else {"context": 64})
+    sizes = SMALL | ({"head_dim": 4} if objective == "spans" else {"context_length": 64})
     row = from_json(Seq2SeqSize, to_json(row) | sizes, where="test")
     net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     loud(net)

@@ -16,7 +16,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
-from heedful.core.embed import EmbedConfig, PlacesConfig
+from heedful.core.embed import EmbedConfig
 from heedful.errors import InputError
 from heedful.exchange.hf.marian import FIXED, IRRELEVANT, RULES, USED, config_from_hf, config_to_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
@@ -295,7 +295,7 @@ def test_the_configuration_of_a_published_model() -> None:
     attention = AttentionConfig(n_heads=8)
     encoder = BlockConfig(attention=attention, d_ff=2048, activation="silu", dropout=0.1)
     decoder = BlockConfig(attention=attention, cross=attention, d_ff=2048, activation="silu", dropout=0.1)
-    embed = EmbedConfig(vocab_size=58101, scaled=True, places=PlacesConfig(kind="sinusoidal", halves=True), dropout=0.1)
+    embed = EmbedConfig(vocab_size=58101, scaled=True, sines_first=True, dropout=0.1)
     config = Seq2SeqConfig(
         d_model=512,
         source=embed,
@@ -380,7 +380,7 @@ def test_what_marian_has_no_words_for_is_refused() -> None:
         config_to_hf(config, pad=PAD, start=BOS, end=EOS)
     for words in (
         "model.encoder.block.order = 'pre'",
-        "model.source.places.halves = False",
+        "model.source.sines_first = False",
         "model.output_bias = False",
     ):
         assert words in str(caught.value)

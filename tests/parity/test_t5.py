@@ -262,5 +262,7 @@ def test_what_t5_has_no_words_for_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["t5-small", "t5-v1.1-small"])
 def test_no_name_has_two_rules(name: str) -> None:
-    names = [rule.theirs for rule in rules(translator_config(TRANSLATORS[name], source_vocab=9, target_vocab=9, joint=True))]
+    names = [
+        rule.theirs for rule in rules(translator_config(TRANSLATORS[name], source_vocab=9, target_vocab=9, joint=True))
+    ]
     assert len(names) == len(set(names))

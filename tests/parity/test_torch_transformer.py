@@ -79,7 +79,7 @@ class Ours(nn.Module):
         self.encoder, self.decoder = stack(2, None), stack(3, attention)
 
     def forward(self, source: Tensor, target: Tensor, *, causal: bool) -> tuple[Tensor, Tensor]:
-        memory, _ = self.encoder(source, Context(mask=Mask(valid=SOURCE_VALID)))
+        memory, _ = self.encoder(source, Context(mask=Mask(valid=SOURCE_VALID), memory_mask=None))
         mask, memory_mask = Mask(causal=causal, valid=TARGET_VALID), Mask(valid=SOURCE_VALID)
         return memory, self.decoder(target, Context(mask=mask, memory=memory, memory_mask=memory_mask))[0]
 

@@ -93,16 +93,16 @@ def test_hidden_states_of_every_block(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("size", [(36, 36), (12, 24), (18, 42), (24, 24), (27, 31)])
-def test_places_between(pair: Pair, size: tuple[int, int]) -> None:
+def test_positions_between(pair: Pair, size: tuple[int, int]) -> None:
     """Of pictures of other sizes, with pixels over at the edges too."""
     if pair.ours.config.patches.size != (24, 24):
-        pytest.skip("theirs takes the places for a square")
+        pytest.skip("theirs takes the positions for a square")
     pixels = pictures(pair.ours.config, *size)
     close(pair.ours(pixels), pair.theirs(pixels, interpolate_pos_encoding=True).logits)
 
 
 def test_gradients_of_every_parameter(pair: Pair) -> None:
-    """With places interpolated where theirs can."""
+    """With positions interpolated where theirs can."""
     for model in pair[:2]:
         model.double()
     square = pair.ours.config.patches.size == (24, 24)
@@ -197,7 +197,9 @@ def test_presets_have_their_names_there() -> None:
         config = vit_config(row)
         theirs = config_to_hf(config, labels=thousand[: config.n_classes])
         assert theirs["model_type"] == ("deit" if "distilled" in name else "vit")
-    with pytest.raises(InputError, match=r"ViT has no words for model\.patches\.places = 'sinusoidal'"):
-        config_to_hf(vit_config(replace(VISION_TRANSFORMERS["vit-b16"], position_embeddings="sinusoidal")), labels=thousand)
+    with pytest.raises(InputError, match=r"ViT has no words for model\.patches\.position_embeddings = 'sinusoidal'"):
+        config_to_hf(
+            vit_config(replace(VISION_TRANSFORMERS["vit-b16"], position_embeddings="sinusoidal")), labels=thousand
+        )
     with pytest.raises(InputError, match=r"ViT has no words for model\.n_classes = 1000"):
         config_to_hf(vit_config(VISION_TRANSFORMERS["vit-b16"]), labels=["too", "few"])

@@ -1,7 +1,7 @@
 """BART (Lewis et al. 2020), as the Hub holds it.
 
-It is the Transformer with learned places, a norm of the embeddings and a bias on the logits. The first place is row 2
-of their tables and row 0 of ours: nothing looks up the two before, which are zeros on the way back.
+It is the Transformer with learned positions, a norm of the embeddings and a bias on the logits. The first position is
+row 2 of their tables and row 0 of ours: nothing looks up the two before, which are zeros on the way back.
 
 Which tokens begin, end and pad a text is no part of our configuration: `config_to_hf` is told, and who imports reads it
 from theirs (`decoder_start_token_id`, `forced_bos_token_id`, `eos_token_id`, `pad_token_id`).
@@ -75,7 +75,7 @@ IRRELEVANT = EVERYWHERE | {
     "task_specific_params",
 }
 
-UNUSED = 2  # rows of their tables of places
+UNUSED = 2  # rows of their tables of positions
 _BIAS = "final_logits_bias"
 _BLOCK = {
     "self_attn.q_proj": "self_attention.query",
@@ -106,8 +106,8 @@ RULES = (
         for stack, side in (("encoder", "source"), ("decoder", "target"))
         for kind in ("weight", "bias")
     ),
-    Rule("model.encoder.embed_positions.weight", "source.places.table.weight", unused=UNUSED),
-    Rule("model.decoder.embed_positions.weight", "target.places.table.weight", unused=UNUSED),
+    Rule("model.encoder.embed_positions.weight", "source.position_embeddings.table.weight", unused=UNUSED),
+    Rule("model.decoder.embed_positions.weight", "target.position_embeddings.table.weight", unused=UNUSED),
     *(
         Rule(name, "source.tokens.weight")
         for name in (
@@ -153,11 +153,11 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
         }
         return {"n_layers": got[f"{side}_layers"], "block": block}
 
-    places = {"kind": "learned", "size": got["max_position_embeddings"]}
     embed = {
         "vocab_size": got["vocab_size"],
         "scaled": got["scale_embedding"],
-        "places": places,
+        "position_embeddings": "learned",
+        "context_length": got["max_position_embeddings"],
         "norm_eps": 1e-5,
         "dropout": got["dropout"],
     }
@@ -193,7 +193,7 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
         "encoder_attention_heads": encoder.attention.n_heads,
         "encoder_ffn_dim": encoder.d_ff,
         "encoder_layers": config.encoder.n_layers,
-        "max_position_embeddings": config.source.places.size,
+        "max_position_embeddings": config.source.context_length,
         "scale_embedding": config.source.scaled,
         "vocab_size": config.source.vocab_size,
         "bos_token_id": start if first is None else first,

@@ -72,19 +72,19 @@ _WORDS = {"cls.predictions.transform.dense": "transform.dense", "cls.predictions
 
 def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     """The table for a model with these heads. Where there is none, their names lack the first "bert."."""
-    whole = config.words or config.pairs
+    whole = config.mlm_head or config.nsp_head
     found = [*trunk(config, "bert.", written=whole), *trunk(config, "", written=not whole)]
-    if config.words:
+    if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [*modules(_WORDS), Rule("cls.predictions.decoder.weight", output)]
         found += [Rule(f"cls.predictions.{theirs}", "head.bias") for theirs in ("bias", "decoder.bias")]
-    if config.pairs:
-        found += modules({"cls.seq_relationship": "pairs"})
+    if config.nsp_head:
+        found += modules({"cls.seq_relationship": "nsp_head"})
     return tuple(found)
 
 
 def trunk(config: EncoderConfig, prefix: str, *, written: bool, unused: int = 0) -> Iterator[Rule]:
-    """All but the heads. The table of places begins with `unused` rows."""
+    """All but the heads. The table of positions begins with `unused` rows."""
     names = {f"encoder.layer.{{i}}.{theirs}": f"stack.blocks.{{i}}.{ours}" for theirs, ours in _BLOCK.items()}
     names["embeddings.LayerNorm"] = "embed.norm"
     if config.pooler:
@@ -93,8 +93,8 @@ def trunk(config: EncoderConfig, prefix: str, *, written: bool, unused: int = 0)
     tables = {"word": "embed.tokens", "token_type": "embed.types"}
     for theirs, ours in tables.items():
         yield Rule(f"{prefix}embeddings.{theirs}_embeddings.weight", f"{ours}.weight", written=written)
-    places = f"{prefix}embeddings.position_embeddings.weight"
-    yield Rule(places, "embed.places.table.weight", unused=unused, written=written)
+    positions = f"{prefix}embeddings.position_embeddings.weight"
+    yield Rule(positions, "embed.position_embeddings.table.weight", unused=unused, written=written)
     yield Rule(f"{prefix}embeddings.position_ids", None)  # 0, 1, 2 ..., which old files hold
 
 
@@ -114,9 +114,9 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str], *, where: str
     """
     got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
     heads = {
-        "words": any(name.startswith("cls.predictions.") for name in names),
+        "mlm_head": any(name.startswith("cls.predictions.") for name in names),
         "pooler": any(name.endswith("pooler.dense.weight") for name in names),
-        "pairs": any(name.startswith("cls.seq_relationship.") for name in names),
+        "nsp_head": any(name.startswith("cls.seq_relationship.") for name in names),
     }
     return from_json(EncoderConfig, as_ours(got, where) | heads, where)  # which looks at the type of every value
 
@@ -135,7 +135,8 @@ def as_ours(got: dict[str, Any], where: str) -> dict[str, Any]:
     embed = {
         "vocab_size": got["vocab_size"],
         "scaled": False,
-        "places": {"kind": "learned", "size": got["max_position_embeddings"]},
+        "position_embeddings": "learned",
+        "context_length": got["max_position_embeddings"],
         "types": got["type_vocab_size"],
         "norm_eps": got["layer_norm_eps"],
         "dropout": got["hidden_dropout_prob"],
@@ -150,10 +151,10 @@ def as_ours(got: dict[str, Any], where: str) -> dict[str, Any]:
 
 def config_to_hf(config: EncoderConfig, *, pad: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from. Raises InputError for what BERT has no words for."""
-    words, pairs = config.words, config.pairs
-    kind = (
-        ("ForPreTraining" if pairs else "ForMaskedLM") if words else "ForNextSentencePrediction" if pairs else "Model"
-    )
+    if config.mlm_head:
+        kind = "ForPreTraining" if config.nsp_head else "ForMaskedLM"
+    else:
+        kind = "ForNextSentencePrediction" if config.nsp_head else "Model"
     theirs = FIXED | as_theirs(config) | {"architectures": [f"Bert{kind}"], "pad_token_id": pad}
     nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "BERT")
     return theirs
@@ -169,7 +170,7 @@ def as_theirs(config: EncoderConfig) -> dict[str, Any]:
         "hidden_size": config.d_model,
         "intermediate_size": block.d_ff,
         "layer_norm_eps": block.norm_eps,
-        "max_position_embeddings": embed.places.size,
+        "max_position_embeddings": embed.context_length,
         "num_attention_heads": block.attention.n_heads,
         "num_hidden_layers": config.stack.n_layers,
         "tie_word_embeddings": config.tied,

@@ -89,12 +89,12 @@ _MAPS = {
 RULES = (
     *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in _MAPS.items() for kind in ("weight", "bias")),
     Rule("text_model.embeddings.token_embedding.weight", "text.embed.tokens.weight"),
-    Rule("text_model.embeddings.position_embedding.weight", "text.embed.places.table.weight"),
+    Rule("text_model.embeddings.position_embedding.weight", "text.embed.position_embeddings.table.weight"),
     Rule("text_model.embeddings.position_ids", None),  # 0, 1, 2 and so on, which old files hold
     Rule("vision_model.embeddings.position_ids", None),
     Rule("vision_model.embeddings.class_embedding", "image.cls"),
     Rule("vision_model.embeddings.patch_embedding.weight", "image.patches.map.weight"),
-    Rule("vision_model.embeddings.position_embedding.weight", "image.places.table.weight"),
+    Rule("vision_model.embeddings.position_embedding.weight", "image.position_embeddings.table.weight"),
     Rule("text_projection.weight", "text_out.weight"),
     Rule("visual_projection.weight", "image_out.weight"),
     Rule("logit_scale", "log_scale"),
@@ -133,7 +133,8 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> CLI
             "embed": {
                 "vocab_size": vocab_size,
                 "scaled": False,
-                "places": {"kind": "learned", "size": text["max_position_embeddings"]},
+                "position_embeddings": "learned",
+                "context_length": text["max_position_embeddings"],
             },
             "stack": _stack(text, f"{where}: text_config"),
             "end": vocab_size - 1 if end == MEANS_HIGHEST else end,
@@ -156,7 +157,7 @@ def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
         | _stack_to_hf(text.d_model, text.stack)
         | {
             "eos_token_id": text.end,
-            "max_position_embeddings": text.embed.places.size,
+            "max_position_embeddings": text.embed.context_length,
             "vocab_size": text.embed.vocab_size,
             "bos_token_id": start,
             "pad_token_id": pad,

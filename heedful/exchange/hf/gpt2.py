@@ -42,7 +42,7 @@ FIXED: dict[str, Any] = {
 
 IRRELEVANT = EVERYWHERE | {
     "initializer_range",
-    "n_ctx",  # the places, under the name that they had at first
+    "n_ctx",  # the positions, under the name that they had at first
     "reorder_and_upcast_attn",  # the same mathematics in another order
     "summary_activation",
     "summary_first_dropout",
@@ -80,7 +80,7 @@ RULES = (
     Rule("transformer.ln_f.weight", "stack.norm.weight"),
     Rule("transformer.ln_f.bias", "stack.norm.bias"),
     Rule("transformer.wte.weight", "embed.tokens.weight"),
-    Rule("transformer.wpe.weight", "embed.places.table.weight"),
+    Rule("transformer.wpe.weight", "embed.position_embeddings.table.weight"),
 )
 
 
@@ -113,7 +113,8 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> LMC
     embed = {
         "vocab_size": got["vocab_size"],
         "scaled": False,
-        "places": {"kind": "learned", "size": got["n_positions"]},
+        "position_embeddings": "learned",
+        "context_length": got["n_positions"],
         "dropout": got["embd_pdrop"],
     }
     ours = {
@@ -138,7 +139,7 @@ def config_to_hf(config: LMConfig, *, start: int, end: int) -> dict[str, Any]:
         "n_head": block.attention.n_heads,
         "n_inner": block.d_ff,
         "n_layer": config.stack.n_layers,
-        "n_positions": config.embed.places.size,
+        "n_positions": config.embed.context_length,
         "resid_pdrop": block.dropout,
         "tie_word_embeddings": config.tied,
         "vocab_size": config.embed.vocab_size,

@@ -106,7 +106,8 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> LMC
         "embed": {
             "vocab_size": got["vocab_size"],
             "scaled": False,
-            "places": {"kind": "none", "size": got["max_position_embeddings"]},
+            "position_embeddings": "none",
+            "context_length": got["max_position_embeddings"],
         },
         "stack": {"n_layers": got["num_hidden_layers"], "block": block, "final_norm": True},
         "tied": got["tie_word_embeddings"],
@@ -125,7 +126,7 @@ def config_to_hf(config: LMConfig, *, start: int, end: int) -> dict[str, Any]:
         "hidden_act": activation_to_hf(block.activation),
         "hidden_size": config.d_model,
         "intermediate_size": block.d_ff,
-        "max_position_embeddings": config.embed.places.size,
+        "max_position_embeddings": config.embed.context_length,
         "mlp_bias": block.bias,
         "num_attention_heads": attention.n_heads,
         "num_hidden_layers": config.stack.n_layers,

@@ -4,7 +4,7 @@
     model = Seq2Seq(config)
     weights = to_ours(rules(config), their_weights, dict(model.named_parameters()))
 
-It is the Transformer with the sines of the places before the cosines, and a bias on the logits. Which tokens begin,
+It is the Transformer with the sines of the positions before the cosines, and a bias on the logits. Which tokens begin,
 end and pad a sentence is no part of our configuration: `config_to_hf` is told, and who imports reads it from theirs
 (`decoder_start_token_id`, `eos_token_id`, `pad_token_id`).
 """
@@ -136,11 +136,12 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
         return {"n_layers": got[f"{side}_layers"], "block": block}
 
     def embed(vocab_size: int) -> dict[str, Any]:
-        places = {"kind": "sinusoidal", "halves": True, "size": got["max_position_embeddings"]}
         return {
             "vocab_size": vocab_size,
             "scaled": got["scale_embedding"],
-            "places": places,
+            "position_embeddings": "sinusoidal",
+            "sines_first": True,
+            "context_length": got["max_position_embeddings"],
             "dropout": got["dropout"],
         }
 
@@ -179,7 +180,7 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "share_encoder_decoder_embeddings": config.tied == "all",
         "tie_word_embeddings": config.tied != "none",
         "vocab_size": config.source.vocab_size,
-        "max_position_embeddings": config.target.places.size,
+        "max_position_embeddings": config.target.context_length,
         "bos_token_id": start,
         "decoder_start_token_id": start,
         "eos_token_id": end,

@@ -1,6 +1,6 @@
 """RoBERTa (Liu et al. 2019), as the Hub holds it: BERT without the head for pairs, and with other names.
 
-A place is counted from their padding's number, 1, on: theirs begin in row 2 of the table, and ours in row 0. Nothing
+A position is counted from their padding's number, 1, on: theirs begin in row 2 of the table, and ours in row 0. Nothing
 looks up the two rows before but padding, which nothing looks at. They are left out on the way here, and zeros on the
 way back.
 
@@ -18,7 +18,7 @@ from heedful.exchange.hf.keys import EVERYWHERE, nothing_lost, understood
 from heedful.exchange.hf.rules import Rule
 from heedful.models.encoder import EncoderConfig
 
-UNUSED = 2  # rows of the table of places
+UNUSED = 2  # rows of the table of positions
 USED = bert.USED | {"vocab_size": 50265}
 FIXED = bert.FIXED | {
     "hidden_act": "gelu",  # their head over the vocabulary uses no other
@@ -33,9 +33,9 @@ _WORDS = {"lm_head.dense": "transform.dense", "lm_head.layer_norm": "transform.n
 
 def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     """The table for a model with these heads. Where there is none, their names lack the first "roberta."."""
-    found = [*bert.trunk(config, "roberta.", written=config.words, unused=UNUSED)]
-    found += bert.trunk(config, "", written=not config.words, unused=UNUSED)
-    if config.words:
+    found = [*bert.trunk(config, "roberta.", written=config.mlm_head, unused=UNUSED)]
+    found += bert.trunk(config, "", written=not config.mlm_head, unused=UNUSED)
+    if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [*bert.modules(_WORDS), Rule("lm_head.decoder.weight", output)]
         found += [Rule(f"lm_head.{theirs}", "head.bias") for theirs in ("bias", "decoder.bias")]
@@ -48,14 +48,14 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str], *, where: str
     Raises InputError for a key that is not known, or a value that we cannot build.
     """
     got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
-    places = got["max_position_embeddings"]
-    if not isinstance(places, int) or places <= UNUSED:
-        raise InputError(f"max_position_embeddings is {places!r}: the first {UNUSED} are not used", where=where)
+    positions = got["max_position_embeddings"]
+    if not isinstance(positions, int) or positions <= UNUSED:
+        raise InputError(f"max_position_embeddings is {positions!r}: the first {UNUSED} are not used", where=where)
     heads = {
-        "words": any(name.startswith("lm_head.") for name in names),
+        "mlm_head": any(name.startswith("lm_head.") for name in names),
         "pooler": any(name.endswith("pooler.dense.weight") for name in names),
     }
-    ours = bert.as_ours(got | {"max_position_embeddings": places - UNUSED}, where) | heads
+    ours = bert.as_ours(got | {"max_position_embeddings": positions - UNUSED}, where) | heads
     return from_json(EncoderConfig, ours, where)  # which looks at the type of every value
 
 
@@ -64,8 +64,8 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
     number of the padding than 1 among it."""
     theirs = FIXED | bert.as_theirs(config)
     theirs |= {
-        "architectures": ["RobertaForMaskedLM" if config.words else "RobertaModel"],
-        "max_position_embeddings": config.embed.places.size + UNUSED,
+        "architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"],
+        "max_position_embeddings": config.embed.context_length + UNUSED,
         "bos_token_id": start,
         "eos_token_id": end,
     }

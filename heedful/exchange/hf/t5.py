@@ -148,7 +148,7 @@ def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> Seq
     embed = {
         "vocab_size": got["vocab_size"],
         "scaled": False,
-        "places": {"kind": "none"},
+        "position_embeddings": "none",
         "dropout": got["dropout_rate"],
     }
     decoder_layers = got["num_layers"] if got["num_decoder_layers"] is None else got["num_decoder_layers"]

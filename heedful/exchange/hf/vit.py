@@ -78,7 +78,7 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
     return (
         *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in maps.items() for kind in ("weight", "bias")),
         Rule(f"{name}.embeddings.cls_token", "cls", "token"),
-        Rule(f"{name}.embeddings.position_embeddings", "places.table.weight", "row"),
+        Rule(f"{name}.embeddings.position_embeddings", "position_embeddings.table.weight", "row"),
         *teacher,
     )
 

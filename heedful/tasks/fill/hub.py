@@ -18,10 +18,10 @@ def read_encoder(folder: Path, said: Mapping[str, Any], config: EncoderConfig) -
     """`said`: their config.json, with the ids that it leaves out. Raises InputError for a head over the vocabulary
     without a mask, and as `read_framed`."""
     tokenizer = read_framed(folder, said, size=config.embed.vocab_size)
-    if config.words and tokenizer.mask is None:
+    if config.mlm_head and tokenizer.mask is None:
         raise InputError("no mask in its vocabulary", where=str(folder), fix="get the tokenizer of the model")
-    about: dict[str, Any] = {"task": "fill" if config.words else "encode"}
-    about |= {"pairs": "next"} if config.words and config.pairs else {}
+    about: dict[str, Any] = {"task": "fill" if config.mlm_head else "encode"}
+    about |= {"pairs": "next"} if config.mlm_head and config.nsp_head else {}
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": about}
 
 
