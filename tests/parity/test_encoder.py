@@ -306,14 +306,14 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
 
 @pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])
 def test_presets_have_as_many_numbers_there(name: str) -> None:
-    """With the head for words, with all heads, and with the pooler alone."""
+    """With the head for tokens, with all heads, and with the pooler alone."""
     row = ENCODERS[name]
     family = roberta if row.style == "roberta" else bert
     numbers = {"pad": 1, "start": 0, "end": 2} if family is roberta else {"pad": 0}
     wordy, pooled = (RobertaForMaskedLM, RobertaModel) if family is roberta else (BertForMaskedLM, BertModel)
-    kinds = {wordy: {}, pooled: {"words": False, "pooler": True}}
+    kinds = {wordy: {}, pooled: {"mlm_head": False, "pooler": True}}
     if family is bert:
-        kinds[BertForPreTraining] = {"pooler": True, "pairs": True}
+        kinds[BertForPreTraining] = {"pooler": True, "nsp_head": True}
     for kind, heads in kinds.items():
         config = encoder_config(row, **heads)
         with torch.device("meta"):

@@ -84,14 +84,14 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     source, target, about = translator.source, translator.target, translator.about
     eos, pad, decoding = target.eos, target.pad, translator.decoding()
     config: Any = translator.model.config
-    context_length = config.target.context_length
+    places = config.target.context_length
     if source.numbers is not None:
         made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {
             "tokenizer_class": "MarianTokenizer",
             "source_lang": about["source"],
             "target_lang": about["target"],
-            "model_max_length": context_length,
+            "model_max_length": places,
         }
         roles = {"eos": eos, "pad": pad, "unk": source.unk}
         made[TOKENIZER_CONFIG] |= {
@@ -105,7 +105,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
             inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(" ", 1, 0)])
         special = source.special
         roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
-        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=context_length)
+        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=places)
     else:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
     search = {
@@ -117,7 +117,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "length_penalty": decoding.length_penalty,
         "no_repeat_ngram_size": decoding.no_repeat or None,
         "min_length": decoding.shortest + 1 if decoding.shortest else None,
-        "max_length": context_length if decoding.longest is None else decoding.longest + 1,
+        "max_length": places if decoding.longest is None else decoding.longest + 1,
         "forced_eos_token_id": eos if decoding.forced_eos else None,
         "early_stopping": about.get("early_stopping", True if source.ours else None),
     }
