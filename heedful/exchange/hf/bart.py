@@ -18,6 +18,7 @@ from heedful.exchange.hf.keys import Key
 from heedful.exchange.hf.rules import Rule, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
+# With what each is where a file leaves it out (their BartConfig).
 KEYS = seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
     "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
     "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),

@@ -24,6 +24,7 @@ def _types(key: str, types: Any, where: str) -> Any:
     return types
 
 
+# With what each is where a file leaves it out (their BertConfig).
 KEYS = {
     "attention_probs_dropout_prob": Key(0.1, "stack.block.attention.dropout"),
     "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),

@@ -29,6 +29,7 @@ def _tower_keys(ours: str, *, d_model: int, n_heads: int) -> dict[str, Key]:
     }
 
 
+# With what each is where a file leaves it out (their CLIPConfig, CLIPTextConfig and CLIPVisionConfig).
 KEYS = {
     "logit_scale_init_value": Key(2.6592, "log_scale"),
     "projection_dim": Key(512, "d_common"),

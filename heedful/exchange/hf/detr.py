@@ -12,6 +12,7 @@ from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
 
 LIST = How(COPY.ours, list)
+# With what each is where a file leaves it out (their DetrConfig).
 KEYS = seq2seq.stack_keys(activation="relu", d_model=256, n_heads=8, d_ff=2048, n_layers=6) | {
     "backbone": Key("resnet50"),
     "backbone_config": Key(None),

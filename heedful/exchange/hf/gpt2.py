@@ -11,6 +11,7 @@ from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
 from heedful.exchange.hf.rules import Rule, inside, modules
 from heedful.models.lm import LMConfig
 
+# With what each is where a file leaves it out (their GPT2Config).
 KEYS = {
     "activation_function": Key("gelu_new", "stack.block.activation", ACTIVATION),
     "attn_pdrop": Key(0.1, "stack.block.attention.dropout"),

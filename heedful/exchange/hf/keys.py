@@ -2,8 +2,9 @@
 
     KEYS = {"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}
 
-Each key of theirs is in the table, or has the only value that we can build, or says nothing about the mathematics.
-Whatever else is in a file stops the import, by name; whatever of ours does not come back stops the export.
+Each key of theirs is in the table (KEYS), or has the only value that we can build (FIXED), or says nothing about the
+mathematics (IRRELEVANT); what no key of theirs says, all models of a family have in common (ALWAYS). Whatever else is
+in a file stops the import, by name; whatever of ours does not come back stops the export.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -10,6 +10,7 @@ from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
 from heedful.exchange.hf.rules import Rule, inside, modules
 from heedful.models.lm import LMConfig
 
+# With what each is where a file leaves it out (their LlamaConfig).
 KEYS = {
     "attention_bias": Key(False, "stack.block.attention.bias"),
     "attention_dropout": Key(0.0, "stack.block.attention.dropout"),

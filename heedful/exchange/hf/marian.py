@@ -18,6 +18,7 @@ from heedful.exchange.hf.keys import Key
 from heedful.exchange.hf.rules import Rule
 from heedful.models.seq2seq import Seq2SeqConfig
 
+# With what each is where a file leaves it out (their MarianConfig).
 KEYS = seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
     "decoder_vocab_size": Key(None, "target.vocab_size"),
     "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),

@@ -23,6 +23,7 @@ def _used(key: str, positions: Any, where: str) -> int:
     return positions - UNUSED
 
 
+# With what each is where a file leaves it out (their RobertaConfig).
 KEYS = bert.KEYS | {
     "max_position_embeddings": Key(512, "embed.context_length", How(_used, lambda length: length + UNUSED)),
     "vocab_size": Key(50265, "embed.vocab_size"),

@@ -9,6 +9,7 @@ from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, Key
 from heedful.exchange.hf.rules import Rule, inside, modules
 from heedful.models.pyramid import PyramidConfig
 
+# With what each is where a file leaves it out (their SegformerConfig).
 KEYS = {
     "attention_probs_dropout_prob": Key(0.0, "attention_dropout"),
     "classifier_dropout_prob": Key(0.1, "head_dropout"),

@@ -23,11 +23,12 @@ _ALL_DROPOUTS = (
     "{encoder,decoder}.block.{dropout,mlp_dropout,attention.dropout} decoder.block.cross.dropout"
     " {encoder,decoder,source,target}.dropout"
 )
+# With what each is where a file leaves it out (their T5Config).
 KEYS = {
     "d_ff": Key(2048, "{encoder,decoder}.block.d_ff"),
     "d_kv": Key(64, f"{_ATTENTIONS}.head_dim"),
     "d_model": Key(512, "d_model"),
-    "dense_act_fn": Key(None),  # what feed_forward_proj says, once more; so is the next but one
+    "dense_act_fn": Key(None),  # what feed_forward_proj says, once more; so does is_gated_act
     "dropout_rate": Key(0.1, _ALL_DROPOUTS),
     "feed_forward_proj": Key("relu"),
     "is_gated_act": Key(None),

@@ -20,6 +20,7 @@ def _teacher(key: str, kind: Any, where: str) -> bool:
     return kind == "deit"
 
 
+# With what each is where a file leaves it out (their ViTConfig and DeiTConfig).
 KEYS = {
     "attention_probs_dropout_prob": Key(0.0, "stack.block.attention.dropout"),
     "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
