@@ -26,7 +26,7 @@ from heedful.store import files
 
 QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16")  # what weights may be in place of float32
 WEIGHTS = "model.bin"
-PLACES = 4096  # at least so many rows has a table of places that have no last one
+MIN_POSITIONS = 4096  # rows, at least, of a table of positions that have no last one
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "quick_gelu": "GELUSigmoid", "silu": "SWISH"}
 
@@ -55,7 +55,7 @@ def most_tokens(embed: EmbedConfig, stack: StackConfig) -> int | None:
     """How many tokens a text may have in the model's folder; None where any number."""
     if _schemes(stack):
         return None
-    return embed.context_length if embed.position_embeddings == "learned" else max(PLACES, embed.context_length)
+    return embed.context_length if embed.position_embeddings == "learned" else max(MIN_POSITIONS, embed.context_length)
 
 
 def sides(config: object) -> list[tuple[EmbedConfig, StackConfig]]:
@@ -108,7 +108,7 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
 
 
 def _schemes(stack: StackConfig) -> list[PositionConfig]:
-    """How attention is told of places."""
+    """How attention is told of positions."""
     return [one for one in (stack.block.attention.position, stack.shared_position) if one.kind != "none"]
 
 

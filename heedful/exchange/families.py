@@ -1,9 +1,9 @@
-"""Families of models on the Hugging Face Hub: an entry each, whose table of tensors and configuration are a module of
-`heedful.exchange.hf`."""
+"""Families of models on the Hugging Face Hub: an entry each, whose tables of tensors and of configuration keys are a
+module of `heedful.exchange.hf`."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -32,6 +32,19 @@ from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.vit import ViTConfig
 
 
+@runtime_checkable
+class Module(Protocol):
+    """What a module of `heedful.exchange.hf` has for a family."""
+
+    def config_from_hf(self, theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "") -> Any: ...
+
+    @property
+    def config_to_hf(self) -> Callable[..., dict[str, Any]]: ...
+
+    @property
+    def rules(self) -> Callable[[Any], tuple[Rule, ...]]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """How models of one kind move.
@@ -50,116 +63,40 @@ class Family:
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
 
 
-def _encoder_loads(config: EncoderConfig) -> str:
-    return "AutoModelForMaskedLM" if config.mlm_head else "AutoModel"
+def _family(name: str, config: type, loads: str, module: Module, tokens: Mapping[str, int] | None = None) -> Family:
+    return Family(
+        name=name,
+        config=config,
+        loads=lambda config: loads,
+        config_from_hf=lambda theirs, names, where: module.config_from_hf(theirs, names, where=where),
+        config_to_hf=module.config_to_hf,
+        rules=module.rules,
+        tokens=tokens or {},
+    )
 
 
-VIT = Family(  # and DeiT, which is one with a teacher
-    name="ViT",
-    config=ViTConfig,
-    loads=lambda config: "AutoModelForImageClassification",
-    config_from_hf=lambda theirs, names, where: vit.config_from_hf(theirs, where=where),
-    config_to_hf=vit.config_to_hf,
-    rules=vit.rules,
-    tokens={},
-)
+def _encoder(name: str, module: Module, tokens: Mapping[str, int]) -> Family:
+    family = _family(name, EncoderConfig, "", module, tokens)
+    return replace(family, loads=lambda config: "AutoModelForMaskedLM" if config.mlm_head else "AutoModel")
+
+
+_LM, _SEQ2SEQ = "AutoModelForCausalLM", "AutoModelForSeq2SeqLM"
+_VIT = _family("ViT", ViTConfig, "AutoModelForImageClassification", vit)  # and DeiT, which is one with a teacher
 
 # By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
 FAMILIES: dict[str, Family] = {
-    "gpt2": Family(
-        name="GPT-2",
-        config=LMConfig,
-        loads=lambda config: "AutoModelForCausalLM",
-        config_from_hf=lambda theirs, names, where: gpt2.config_from_hf(theirs, where=where),
-        config_to_hf=gpt2.config_to_hf,
-        rules=gpt2.rules,
-        whole=gpt2.whole,
-        tokens=gpt2.TOKENS,
-    ),
-    "llama": Family(
-        name="LLaMA",
-        config=LMConfig,
-        loads=lambda config: "AutoModelForCausalLM",
-        config_from_hf=lambda theirs, names, where: llama.config_from_hf(theirs, where=where),
-        config_to_hf=llama.config_to_hf,
-        rules=llama.rules,
-        tokens=llama.TOKENS,
-    ),
-    "marian": Family(
-        name="Marian",
-        config=Seq2SeqConfig,
-        loads=lambda config: "AutoModelForSeq2SeqLM",
-        config_from_hf=lambda theirs, names, where: marian.config_from_hf(theirs, where=where),
-        config_to_hf=marian.config_to_hf,
-        rules=marian.rules,
-        tokens=marian.TOKENS,
-    ),
-    "bart": Family(
-        name="BART",
-        config=Seq2SeqConfig,
-        loads=lambda config: "AutoModelForSeq2SeqLM",
-        config_from_hf=lambda theirs, names, where: bart.config_from_hf(theirs, where=where),
-        config_to_hf=bart.config_to_hf,
-        rules=bart.rules,
-        whole=bart.whole,
-        tokens=bart.TOKENS,
-    ),
-    "t5": Family(
-        name="T5",
-        config=Seq2SeqConfig,
-        loads=lambda config: "AutoModelForSeq2SeqLM",
-        config_from_hf=lambda theirs, names, where: t5.config_from_hf(theirs, where=where),
-        config_to_hf=t5.config_to_hf,
-        rules=t5.rules,
-        tokens=t5.TOKENS,
-    ),
-    "roberta": Family(
-        name="RoBERTa",
-        config=EncoderConfig,
-        loads=_encoder_loads,
-        config_from_hf=lambda theirs, names, where: roberta.config_from_hf(theirs, names, where=where),
-        config_to_hf=roberta.config_to_hf,
-        rules=roberta.rules,
-        tokens=roberta.TOKENS,
-    ),
-    "bert": Family(
-        name="BERT",
-        config=EncoderConfig,
-        loads=_encoder_loads,
-        config_from_hf=lambda theirs, names, where: bert.config_from_hf(theirs, names, where=where),
-        config_to_hf=lambda config, *, pad, start, end: bert.config_to_hf(config, pad=pad),
-        rules=bert.rules,
-        tokens=bert.TOKENS,
-    ),
-    "vit": VIT,
-    "deit": VIT,
-    "clip": Family(
-        name="CLIP",
-        config=CLIPConfig,
-        loads=lambda config: "CLIPModel",
-        config_from_hf=lambda theirs, names, where: clip.config_from_hf(theirs, where=where),
-        config_to_hf=clip.config_to_hf,
-        rules=clip.rules,
-        tokens={},
-    ),
-    "segformer": Family(
-        name="SegFormer",
-        config=PyramidConfig,
-        loads=lambda config: "AutoModelForSemanticSegmentation",
-        config_from_hf=lambda theirs, names, where: segformer.config_from_hf(theirs, where=where),
-        config_to_hf=segformer.config_to_hf,
-        rules=segformer.rules,
-        tokens={},
-    ),
-    "detr": Family(
-        name="DETR",
-        config=DETRConfig,
-        loads=lambda config: "AutoModelForObjectDetection",
-        config_from_hf=lambda theirs, names, where: detr.config_from_hf(theirs, where=where),
-        config_to_hf=detr.config_to_hf,
-        rules=detr.rules,
-        tokens={},
-    ),
+    "gpt2": replace(_family("GPT-2", LMConfig, _LM, gpt2, gpt2.TOKENS), whole=gpt2.whole),
+    "llama": _family("LLaMA", LMConfig, _LM, llama, llama.TOKENS),
+    "marian": _family("Marian", Seq2SeqConfig, _SEQ2SEQ, marian, marian.TOKENS),
+    "bart": replace(_family("BART", Seq2SeqConfig, _SEQ2SEQ, bart, bart.TOKENS), whole=bart.whole),
+    "t5": _family("T5", Seq2SeqConfig, _SEQ2SEQ, t5, t5.TOKENS),
+    "roberta": _encoder("RoBERTa", roberta, roberta.TOKENS),
+    "bert": _encoder("BERT", bert, bert.TOKENS),
+    "vit": _VIT,
+    "deit": _VIT,
+    "clip": _family("CLIP", CLIPConfig, "CLIPModel", clip),
+    "segformer": _family("SegFormer", PyramidConfig, "AutoModelForSemanticSegmentation", segformer),
+    "detr": _family("DETR", DETRConfig, "AutoModelForObjectDetection", detr),
 }
 
 

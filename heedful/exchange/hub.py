@@ -112,8 +112,8 @@ class HubTokens:
             raise InputError(f"forced_bos_token_id is {first!r}, which is no token", where=str(self.folder))
         return [first]
 
-    def search(self, *, eos: int, places: int) -> dict[str, Any]:
-        """How to search, as `Decoding` takes it. A limit that the model's `places` set is none.
+    def search(self, *, eos: int, context_length: int) -> dict[str, Any]:
+        """How to search, as `Decoding` takes it. A limit that the model's `context_length` sets is none.
 
         Raises InputError for what would change the search and cannot be followed.
         """
@@ -134,9 +134,9 @@ class HubTokens:
             "no_repeat": number("no_repeat_ngram_size", 0),
         }
         try:  # their limits count the token that a target begins with
-            longest = number("max_new_tokens", number("max_length", places) - 1)
+            longest = number("max_new_tokens", number("max_length", context_length) - 1)
             shortest = max(number("min_length", 0) - 1, number("min_new_tokens", 0))
-            found |= {"longest": longest} if longest < places - 1 else {}
+            found |= {"longest": longest} if longest < context_length - 1 else {}
             found |= {"shortest": shortest} if shortest > 0 else {}
         except TypeError:
             raise InputError("a length is no number", where=where) from None

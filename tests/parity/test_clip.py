@@ -214,7 +214,7 @@ def test_what_old_files_say_twice_is_read_once() -> None:
 @pytest.mark.parametrize("side", ["text", "vision"])
 def test_every_key_that_is_read_makes_a_difference(side: str) -> None:
     base = VARIANTS["plain"].to_dict()
-    for key in clip.USED_TEXT if side == "text" else clip.USED_VISION:
+    for key in clip.KEYS_TEXT if side == "text" else clip.KEYS_VISION:
         other = {"hidden_act": "relu", "attention_dropout": 0.5, "layer_norm_eps": 0.1}.get(key, 11)
         changed = base | {f"{side}_config": base[f"{side}_config"] | {key: other}}
         assert config_from_hf(changed) != config_from_hf(base), key
@@ -224,9 +224,9 @@ def test_every_key_that_is_read_makes_a_difference(side: str) -> None:
 
 def test_every_key_has_one_meaning() -> None:
     for used, fixed, irrelevant in (
-        (clip.USED, clip.FIXED, clip.IRRELEVANT),
-        (clip.USED_TEXT, clip.FIXED_TEXT, clip.IRRELEVANT_TOWER),
-        (clip.USED_VISION, clip.FIXED_VISION, clip.IRRELEVANT_TOWER),
+        (clip.KEYS, clip.FIXED, clip.IRRELEVANT),
+        (clip.KEYS_TEXT, clip.FIXED_TEXT, clip.IRRELEVANT_TOWER),
+        (clip.KEYS_VISION, clip.FIXED_VISION, clip.IRRELEVANT_TOWER),
     ):
         assert not set(used) & set(fixed)
         assert (set(used) | set(fixed)) & irrelevant <= {"eos_token_id"}  # elsewhere it says how to search

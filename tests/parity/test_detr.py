@@ -1,6 +1,6 @@
 """DETR against Hugging Face's, with loud weights: N(0, 0.4) in every matrix and bias, N(1, 0.4) in every norm, and
 statistics of batches that are not those of a beginning. Only the residual network's convolutions keep the size of what
-goes through them (He et al. 2015): its norms do not hold it down, and with 0.4 the places would drown.
+goes through them (He et al. 2015): its norms do not hold it down, and with 0.4 the positions would drown.
 
 "Close" means: no element differs by more than 1e-5 of the tensor's largest in single precision, and 1e-9 in double,
 in which gradients are compared. Names are those of the files that they save, which are the Hub's.
@@ -357,7 +357,7 @@ def test_what_we_cannot_build_is_refused(change: dict[str, Any], resnet: dict[st
 KEPT = {"backbone", "backbone_config", "backbone_kwargs", "num_channels", "use_timm_backbone"}  # of timm's alone
 
 
-@pytest.mark.parametrize("key", sorted(set(detr.USED) - KEPT))
+@pytest.mark.parametrize("key", sorted(set(detr.KEYS) - KEPT))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = VARIANTS["basic"].to_dict()
     other = {"activation_function": "gelu", "attention_dropout": 0.5, "dropout": 0.5, "id2label": {0: "a"}}.get(key, 8)
@@ -377,9 +377,9 @@ def test_every_key_of_the_residual_network_makes_a_difference(key: str, value: A
 
 def test_every_key_has_one_meaning() -> None:
     for used, fixed, irrelevant in (
-        (detr.USED, detr.FIXED, detr.IRRELEVANT),
-        (detr.USED_RESNET, detr.FIXED_RESNET, detr.IRRELEVANT_RESNET),
-        (detr.USED_TIMM, detr.FIXED_TIMM, detr.IRRELEVANT_TIMM),
+        (detr.KEYS, detr.FIXED, detr.IRRELEVANT),
+        (detr.KEYS_RESNET, detr.FIXED_RESNET, detr.IRRELEVANT_RESNET),
+        (detr.KEYS_TIMM, detr.FIXED_TIMM, detr.IRRELEVANT_TIMM),
     ):
         assert not set(used) & set(fixed)
         assert (set(used) | set(fixed)) & irrelevant <= {"id2label"}  # elsewhere it says nothing

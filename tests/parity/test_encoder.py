@@ -101,7 +101,7 @@ def ragged(*lengths: int, left: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def arguments(pair: Pair, tokens: Tensor, valid: Tensor, types: Tensor | None) -> dict[str, Tensor | None]:
-    """Theirs. BERT counts places from the row's begin unless it is told; RoBERTa leaves padding out itself."""
+    """Theirs. BERT counts positions from the row's begin unless it is told; RoBERTa leaves padding out itself."""
     given = {"input_ids": tokens, "attention_mask": valid.long(), "token_type_ids": types}
     if pair.family is bert:
         given["position_ids"] = (valid.cumsum(1) - 1).clamp(min=0)
@@ -306,7 +306,7 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
 
 @pytest.mark.parametrize("name", [name for name, row in sorted(ENCODERS.items()) if row.style != "modern"])
 def test_presets_have_as_many_numbers_there(name: str) -> None:
-    """With the head for words, with all heads, and with the pooler alone."""
+    """With the head for tokens, with all heads, and with the pooler alone."""
     row = ENCODERS[name]
     family = roberta if row.style == "roberta" else bert
     numbers = {"pad": 1, "start": 0, "end": 2} if family is roberta else {"pad": 0}

@@ -23,7 +23,7 @@ from transformers import ViTConfig as TheirConfig
 
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
-from heedful.exchange.hf.vit import FIXED, IRRELEVANT, USED, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.vit import FIXED, IRRELEVANT, KEYS, config_from_hf, config_to_hf, rules
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from pictures import close, loud, saved
@@ -93,16 +93,16 @@ def test_hidden_states_of_every_block(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("size", [(36, 36), (12, 24), (18, 42), (24, 24), (27, 31)])
-def test_places_between(pair: Pair, size: tuple[int, int]) -> None:
+def test_positions_between(pair: Pair, size: tuple[int, int]) -> None:
     """Of pictures of other sizes, with pixels over at the edges too."""
     if pair.ours.config.patches.size != (24, 24):
-        pytest.skip("theirs takes the places for a square")
+        pytest.skip("theirs takes the positions for a square")
     pixels = pictures(pair.ours.config, *size)
     close(pair.ours(pixels), pair.theirs(pixels, interpolate_pos_encoding=True).logits)
 
 
 def test_gradients_of_every_parameter(pair: Pair) -> None:
-    """With places interpolated where theirs can."""
+    """With positions interpolated where theirs can."""
     for model in pair[:2]:
         model.double()
     square = pair.ours.config.patches.size == (24, 24)
@@ -172,7 +172,7 @@ def test_what_we_cannot_build_is_refused(change: dict[str, Any], message: str) -
         config_from_hf(VARIANTS["vit"].to_dict() | change)
 
 
-@pytest.mark.parametrize("key", sorted(USED))
+@pytest.mark.parametrize("key", sorted(KEYS))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = VARIANTS["vit"].to_dict()
     other = {
@@ -187,8 +187,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(USED) & set(FIXED)
-    assert {"id2label"} == (set(USED) | set(FIXED)) & IRRELEVANT  # elsewhere it says nothing
+    assert not set(KEYS) & set(FIXED)
+    assert {"id2label"} == (set(KEYS) | set(FIXED)) & IRRELEVANT  # elsewhere it says nothing
 
 
 def test_presets_have_their_names_there() -> None:

@@ -1,68 +1,48 @@
 """DETR (Carion et al. 2020) that finds things, as the Hub holds it: with a residual network under Hugging Face's own
 names, which are written, or, in the files of the authors' weights, under those of timm."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.exchange.hf.keys import (
-    EVERYWHERE,
-    FIXED_INSIDE,
-    INSIDE,
-    activation,
-    activation_to_hf,
-    labels_to_hf,
-    n_labels,
-    nothing_lost,
-    understood,
-)
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf import keys, seq2seq
+from heedful.exchange.hf.keys import COPY, FIXED_INSIDE, INSIDE, LABELS, How, Key
+from heedful.exchange.hf.rules import Rule, modules
 from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
 
-# What they leave out of a file is what these say (their DetrConfig).
-USED: dict[str, Any] = {
-    "activation_function": "relu",
-    "attention_dropout": 0.0,
-    "backbone": "resnet50",
-    "backbone_config": None,
-    "backbone_kwargs": None,
-    "d_model": 256,
-    "decoder_attention_heads": 8,
-    "decoder_ffn_dim": 2048,
-    "decoder_layers": 6,
-    "dropout": 0.1,
-    "encoder_attention_heads": 8,
-    "encoder_ffn_dim": 2048,
-    "encoder_layers": 6,
-    "id2label": None,
-    "num_channels": 3,
-    "num_queries": 100,
-    "use_timm_backbone": True,
+LIST = How(COPY.ours, list)
+# With what each is where a file leaves it out (their DetrConfig).
+KEYS = seq2seq.stack_keys(activation="relu", d_model=256, n_heads=8, d_ff=2048, n_layers=6) | {
+    "backbone": Key("resnet50"),
+    "backbone_config": Key(None),
+    "backbone_kwargs": Key(None),
+    "id2label": Key(None, "n_classes", LABELS),
+    "num_channels": Key(3),
+    "num_queries": Key(100, "n_queries"),
+    "use_timm_backbone": Key(True),
 }
-USED_RESNET: dict[str, Any] = {  # their ResNetConfig
-    "depths": [3, 4, 6, 3],
-    "embedding_size": 64,
-    "hidden_sizes": [256, 512, 1024, 2048],
-    "layer_type": "bottleneck",
-    "num_channels": 3,
-    "out_features": None,
-    "out_indices": None,
+KEYS_RESNET = {  # their ResNetConfig
+    "depths": Key([3, 4, 6, 3], "backbone.depths", LIST),
+    "embedding_size": Key(64, "backbone.stem"),
+    "hidden_sizes": Key([256, 512, 1024, 2048], "backbone.widths", LIST),
+    "layer_type": Key("bottleneck", "backbone.kind"),
+    "num_channels": Key(3, "backbone.channels"),
+    "out_features": Key(None),
+    "out_indices": Key(None),
 }
-USED_TIMM: dict[str, Any] = {"backbone": None, "num_channels": 3}  # their TimmBackboneConfig
+KEYS_TIMM = {"backbone": Key(None), "num_channels": Key(3, "backbone.channels")}  # their TimmBackboneConfig
+ALWAYS = {
+    "{encoder.block.attention,decoder.block.attention,decoder.block.cross}.position.kind": "added",
+    "decoder.final_norm": True,
+}
 
 # Another value would make another model, or another training.
-FIXED: dict[str, Any] = {
+FIXED = seq2seq.FIXED | {
     "activation_dropout": 0.0,
     # With it, their decoder hands each layer's norm on to the next layer, which the authors' does not.
     "auxiliary_loss": False,
-    "chunk_size_feed_forward": 0,
-    "decoder_layerdrop": 0.0,
     "dilation": False,
-    "encoder_layerdrop": 0.0,
-    "is_decoder": False,
-    "is_encoder_decoder": True,
     "model_type": "detr",
     "position_embedding_type": "sine",
     "scale_embedding": False,
@@ -80,7 +60,7 @@ FIXED_TIMM: dict[str, Any] = {
     "output_stride": None,
 }
 
-IRRELEVANT = EVERYWHERE | {
+IRRELEVANT = seq2seq.IRRELEVANT | {
     # of the loss: heedful.training.detection has its own
     "bbox_cost",
     "bbox_loss_coefficient",
@@ -91,11 +71,8 @@ IRRELEVANT = EVERYWHERE | {
     "giou_loss_coefficient",
     "mask_loss_coefficient",
     # of what was never read
-    "classifier_dropout",
-    "init_std",
     "init_xavier_std",
     "max_position_embeddings",
-    "num_hidden_layers",
     "use_pretrained_backbone",
 }
 IRRELEVANT_RESNET = INSIDE | {"stage_names"}
@@ -109,29 +86,7 @@ TIMM: dict[str, dict[str, Any]] = {
     "resnet152": {"depths": [3, 8, 36, 3]},
 }
 
-_BLOCK = {
-    "self_attn.q_proj": "self_attention.query",
-    "self_attn.k_proj": "self_attention.key",
-    "self_attn.v_proj": "self_attention.value",
-    "self_attn.out_proj": "self_attention.out",
-    "self_attn_layer_norm": "self_residual.out_norm",
-    "fc1": "mlp.up",
-    "fc2": "mlp.down",
-    "final_layer_norm": "mlp_residual.out_norm",
-}
-_CROSS = {
-    "encoder_attn.q_proj": "cross_attention.query",
-    "encoder_attn.k_proj": "cross_attention.key",
-    "encoder_attn.v_proj": "cross_attention.value",
-    "encoder_attn.out_proj": "cross_attention.out",
-    "encoder_attn_layer_norm": "cross_residual.out_norm",
-}
 _MAPS = {
-    **{f"model.encoder.layers.{{i}}.{theirs}": f"encoder.blocks.{{i}}.{ours}" for theirs, ours in _BLOCK.items()},
-    **{
-        f"model.decoder.layers.{{i}}.{theirs}": f"decoder.blocks.{{i}}.{ours}"
-        for theirs, ours in (_BLOCK | _CROSS).items()
-    },
     "model.decoder.layernorm": "decoder.norm",
     "model.input_projection": "input",
     "class_labels_classifier": "class_head",
@@ -150,7 +105,8 @@ def rules(config: DETRConfig) -> tuple[Rule, ...]:
     """The table for a model of this configuration."""
     here = "model.backbone.conv_encoder.model"
     return (
-        *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in _MAPS.items() for kind in ("weight", "bias")),
+        *seq2seq.block_rules(),
+        *modules(_MAPS),
         Rule("model.query_position_embeddings.weight", "queries.weight"),
         *(
             rule
@@ -192,38 +148,15 @@ def _named_by_timm(theirs: Mapping[str, Any]) -> bool:
     return theirs.get("use_timm_backbone", True) if backbone is None else backbone["model_type"] == "timm_backbone"
 
 
-def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> DETRConfig:
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> DETRConfig:
     """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
     build."""
-    got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
-
-    def stack(side: str, *, looks_at_memory: bool) -> dict[str, Any]:
-        attention = {
-            "n_heads": got[f"{side}_attention_heads"],
-            "dropout": got["attention_dropout"],
-            "position": {"kind": "added"},
-        }
-        block = {
-            "attention": attention,
-            "cross": attention if looks_at_memory else None,
-            "d_ff": got[f"{side}_ffn_dim"],
-            "activation": activation(got, "activation_function", where=where),
-            "dropout": got["dropout"],
-        }
-        return {"n_layers": got[f"{side}_layers"], "block": block, "final_norm": looks_at_memory}
-
-    ours = {
-        "d_model": got["d_model"],
-        "backbone": _backbone(got, where),
-        "encoder": stack("encoder", looks_at_memory=False),
-        "decoder": stack("decoder", looks_at_memory=True),
-        "n_queries": got["num_queries"],
-        "n_classes": n_labels(got, where=where),
-    }
-    return from_json(DETRConfig, ours, where)  # which looks at the type of every value
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    return keys.built(DETRConfig, ALWAYS | _backbone(got, where) | keys.in_ours(KEYS, got, where), where)
 
 
 def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
+    """Our values of the residual network, by their paths."""
     own, options = got["backbone_config"], got["backbone_kwargs"] or {}
     if own is not None and (not isinstance(own, dict) or "model_type" not in own):
         raise InputError(f"backbone_config is {own!r}", where=where)
@@ -237,65 +170,37 @@ def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
             own = {"model_type": "timm_backbone", "backbone": got["backbone"]}
             own["num_channels"] = options.get("in_chans", options.get("num_channels", got["num_channels"]))
             own["out_indices"] = options.get("out_indices", FIXED_TIMM["out_indices"])
-        fixed = FIXED_INSIDE | FIXED_TIMM
-        timm = understood(own, used=USED_TIMM, fixed=fixed, irrelevant=IRRELEVANT_TIMM, where=inside)
+        timm = keys.understood(own, KEYS_TIMM, FIXED_INSIDE | FIXED_TIMM, IRRELEVANT_TIMM, inside)
         if timm["backbone"] not in TIMM:
             raise InputError(f"backbone {timm['backbone']!r} is not one of {', '.join(TIMM)}", where=where)
-        return TIMM[timm["backbone"]] | {"channels": timm["num_channels"]}
+        values = {f"backbone.{key}": value for key, value in TIMM[timm["backbone"]].items()}
+        return values | keys.in_ours(KEYS_TIMM, timm, inside)
     own = {"model_type": "resnet"} if own is None else own
-    fixed = FIXED_INSIDE | FIXED_RESNET
-    resnet = understood(own, used=USED_RESNET, fixed=fixed, irrelevant=IRRELEVANT_RESNET, where=inside)
+    resnet = keys.understood(own, KEYS_RESNET, FIXED_INSIDE | FIXED_RESNET, IRRELEVANT_RESNET, inside)
     depths = resnet["depths"]
     if not isinstance(depths, list | tuple) or not isinstance(resnet["hidden_sizes"], list | tuple):
         raise InputError(f"depths {depths!r} and hidden_sizes {resnet['hidden_sizes']!r}", where=inside)
     for key, last in (("out_features", f"stage{len(depths)}"), ("out_indices", len(depths))):
         if resnet[key] is not None and list(resnet[key])[-1:] != [last]:
             raise InputError(f"{key} is {resnet[key]!r}: only the last stage can be looked at", where=inside)
-    return {
-        "widths": resnet["hidden_sizes"],
-        "depths": depths,
-        "kind": resnet["layer_type"],
-        "stem": resnet["embedding_size"],
-        "channels": resnet["num_channels"],
-    }
+    return keys.in_ours(KEYS_RESNET, resnet, inside)
 
 
 def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, with Hugging Face's own residual network; `labels` are the
     names of the classes. Raises InputError for what DETR has no words for."""
-    encoder, decoder, resnet = config.encoder.block, config.decoder.block, config.backbone
+    resnet = config.backbone
     if resnet.norm != "batch":
         what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"
         raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still")
-    backbone = FIXED_RESNET | {
-        "depths": list(resnet.depths),
-        "embedding_size": resnet.stem,
-        "hidden_sizes": list(resnet.widths),
-        "layer_type": resnet.kind,
+    last = {"out_features": [f"stage{len(resnet.depths)}"]}
+    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
+    theirs |= {
+        "architectures": ["DetrForObjectDetection"],
+        "backbone": None,
+        "backbone_config": FIXED_RESNET | keys.in_theirs(KEYS_RESNET, config) | last,
         "num_channels": resnet.channels,
-        "out_features": [f"stage{len(resnet.depths)}"],
+        "use_timm_backbone": False,
     }
-    theirs = (
-        FIXED
-        | labels_to_hf(labels)
-        | {
-            "architectures": ["DetrForObjectDetection"],
-            "activation_function": activation_to_hf(decoder.activation),
-            "attention_dropout": decoder.attention.dropout,
-            "backbone": None,
-            "backbone_config": backbone,
-            "d_model": config.d_model,
-            "decoder_attention_heads": decoder.attention.n_heads,
-            "decoder_ffn_dim": decoder.d_ff,
-            "decoder_layers": config.decoder.n_layers,
-            "dropout": decoder.dropout,
-            "encoder_attention_heads": encoder.attention.n_heads,
-            "encoder_ffn_dim": encoder.d_ff,
-            "encoder_layers": config.encoder.n_layers,
-            "num_channels": resnet.channels,
-            "num_queries": config.n_queries,
-            "use_timm_backbone": False,
-        }
-    )
-    nothing_lost(config, config_from_hf(theirs), "DETR")
+    keys.nothing_lost(config, config_from_hf(theirs), "DETR")
     return theirs

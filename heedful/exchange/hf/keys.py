@@ -1,11 +1,20 @@
-"""Their `config.json`, key by key: each one is used, or has the only value that we can build, or says nothing about
-the mathematics. Whatever else is in it stops the import, by name."""
+"""Their `config.json`, key by key: a family has one table of keys, and this engine applies it both ways.
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+    KEYS = {"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}
 
-from heedful.core.config import to_json, unknown_key
+Each key of theirs is in the table (KEYS), or has the only value that we can build (FIXED), or says nothing about the
+mathematics (IRRELEVANT); what no key of theirs says, all models of a family have in common (ALWAYS). Whatever else is
+in a file stops the import, by name; whatever of ours does not come back stops the export.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
+
+C = TypeVar("C")
 
 ACTIVATIONS = {
     "relu": "relu",
@@ -17,117 +26,142 @@ ACTIVATIONS = {
     "silu": "silu",
 }
 
+# Another value would make another model: of models of one stack, and of two.
+FIXED: dict[str, Any] = {"chunk_size_feed_forward": 0, "is_decoder": False, "is_encoder_decoder": False}
+FIXED_SEQ2SEQ = FIXED | {"is_encoder_decoder": True}
+
 # Where it came from, how to search, what their library prints.
 EVERYWHERE = {
-    "_name_or_path",
-    "_num_labels",
-    "architectures",
-    "bos_token_id",
-    "decoder_start_token_id",
-    "dtype",
-    "eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "label2id",
-    "max_length",
-    "num_beams",
-    "output_attentions",
-    "output_hidden_states",
-    "pad_token_id",
-    "problem_type",
-    "return_dict",
-    "torch_dtype",
-    "transformers_version",
+    "_name_or_path", "_num_labels", "architectures", "bos_token_id", "decoder_start_token_id", "dtype", "eos_token_id",
+    "gradient_checkpointing", "id2label", "label2id", "max_length", "num_beams", "output_attentions",
+    "output_hidden_states", "pad_token_id", "problem_type", "return_dict", "torch_dtype", "transformers_version",
     "use_cache",
-}
+}  # fmt: skip
 
-# What old files repeat of every configuration that is inside another: of what it is not, in one value each, and of how
-# to search, to models that write nothing.
-FIXED_INSIDE: dict[str, Any] = {
-    "add_cross_attention": False,
-    "chunk_size_feed_forward": 0,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "pruned_heads": {},
-    "use_bfloat16": False,
-}
+# Keys that old files repeat in nested configs (text_config, backbone_config): of what it is not, in one value each, and
+# of how to search, to models that write nothing.
+FIXED_INSIDE = FIXED | {"add_cross_attention": False, "pruned_heads": {}, "use_bfloat16": False}
 INSIDE = EVERYWHERE | {
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "cross_attention_hidden_size",
-    "diversity_penalty",
-    "do_sample",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "initializer_range",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_return_sequences",
-    "output_scores",
-    "prefix",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tie_word_embeddings",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torchscript",
-    "typical_p",
-}
+    "bad_words_ids", "begin_suppress_tokens", "cross_attention_hidden_size", "diversity_penalty", "do_sample",
+    "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "finetuning_task",
+    "forced_bos_token_id", "forced_eos_token_id", "initializer_range", "length_penalty", "min_length",
+    "no_repeat_ngram_size", "num_beam_groups", "num_return_sequences", "output_scores", "prefix",
+    "remove_invalid_values", "repetition_penalty", "return_dict_in_generate", "sep_token_id", "suppress_tokens",
+    "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tie_word_embeddings",
+    "tokenizer_class", "top_k", "top_p", "torchscript", "typical_p",
+}  # fmt: skip
+
+
+class How(NamedTuple):
+    """A value's way here and back."""
+
+    ours: Callable[[str, Any, str], Any]  # from their key, its value, and where it stands; raises InputError
+    theirs: Callable[[Any], Any] | None  # None: the family writes it itself
+
+
+COPY = How(lambda key, value, where: value, lambda value: value)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of theirs, and the paths of its value in our configuration: "{a,b}.c d" is a.c, b.c and d. All of them get
+    the value, and the first is written. Without a path, the family reads and writes it itself."""
+
+    default: Any  # what it is where a file leaves it out
+    ours: str = ""
+    how: How = COPY
 
 
 def understood(
     theirs: Mapping[str, Any],
-    *,
-    used: Mapping[str, Any],
+    keys: Mapping[str, Key],
     fixed: Mapping[str, Any],
     irrelevant: Collection[str],
     where: str,
 ) -> dict[str, Any]:
-    """Every key of `used`, as theirs or as it is when they leave it out. Raises InputError for a key that is not
+    """Every key of the table, as theirs or as it is when they leave it out. Raises InputError for a key that is not
     known, or a value that we cannot build."""
     for key, value in theirs.items():
-        if key not in used and key not in fixed and key not in irrelevant:
-            raise unknown_key(key, [*used, *fixed, *irrelevant], where=where)
+        if key not in keys and key not in fixed and key not in irrelevant:
+            raise unknown_key(key, [*keys, *fixed, *irrelevant], where=where)
         if key in fixed and value != fixed[key]:
             raise InputError(f"{key} is {value!r}: only {fixed[key]!r} can be read", where=where)
     if "model_type" not in theirs:
         raise InputError("missing model_type", where=where)
-    return {**used, **{key: value for key, value in theirs.items() if key in used}}
+    return {name: theirs.get(name, key.default) for name, key in keys.items()}
 
 
-def activation(got: Mapping[str, Any], key: str, *, where: str) -> str:
+def in_ours(keys: Mapping[str, Key], got: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Our values by their paths. Raises InputError for one that has no way here."""
+    return {key.ours: key.how.ours(name, got[name], where) for name, key in keys.items() if key.ours}
+
+
+def in_theirs(keys: Mapping[str, Key], config: Any) -> dict[str, Any]:
+    """What the table writes of our configuration."""
+    found = {}
+    for name, key in keys.items():
+        if key.ours and key.how.theirs is not None:
+            value = config
+            for part in next(paths(key.ours)).split("."):
+                value = getattr(value, part)
+            found[name] = key.how.theirs(value)
+    return found
+
+
+def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
+    """Our configuration of values by their paths. Raises InputError for one of another type."""
+    tree: dict[str, Any] = {}
+    for pattern, value in values.items():
+        for path in paths(pattern):
+            *parents, last = path.split(".")
+            inner = tree
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
+    order = list(kind.__annotations__)  # of several wrong values, the first by our fields is told
+    return from_json(kind, {name: tree[name] for name in sorted(tree, key=order.index)}, where)
+
+
+def paths(patterns: str) -> Iterator[str]:
+    """Those that the patterns of a `Key` stand for."""
+    return (path for pattern in patterns.split() for path in _choices(pattern))
+
+
+def _choices(pattern: str) -> Iterator[str]:
+    before, brace, rest = pattern.partition("{")
+    if not brace:
+        yield pattern
+        return
+    choices, _, behind = rest.partition("}")
+    yield from (f"{before}{choice}{end}" for choice in choices.split(",") for end in _choices(behind))
+
+
+def activation(key: str, value: Any, where: str) -> str:
     """Our name of the function that `key` of their configuration names."""
-    if got[key] not in ACTIVATIONS:
-        raise InputError(f"{key} {got[key]!r} is not one of {', '.join(ACTIVATIONS)}", where=where)
-    return ACTIVATIONS[got[key]]
+    if value not in ACTIVATIONS:
+        raise InputError(f"{key} {value!r} is not one of {', '.join(ACTIVATIONS)}", where=where)
+    return ACTIVATIONS[value]
 
 
 def activation_to_hf(name: str) -> str:
     return next(theirs for theirs, ours in reversed(ACTIVATIONS.items()) if ours == name)
 
 
-def n_labels(got: Mapping[str, Any], *, where: str) -> int:
+def n_labels(key: str, names: Any, where: str) -> int:
     """How many classes there are: they write down their names, and leave them out where there are two."""
-    names = got["id2label"]
     if names is None:
         return 2
-    if not isinstance(names, dict) or {str(key) for key in names} != {str(i) for i in range(len(names))}:
-        raise InputError("id2label does not number the classes from 0", where=where)
+    if not isinstance(names, dict) or {str(name) for name in names} != {str(i) for i in range(len(names))}:
+        raise InputError(f"{key} does not number the classes from 0", where=where)
     return len(names)
+
+
+ACTIVATION = How(activation, activation_to_hf)
+LABELS = How(n_labels, None)
+PICTURE = How(  # rows and columns of pixels, which they write once where they are as many
+    lambda key, size, where: size if isinstance(size, list | tuple) else [size, size],
+    lambda size: size[0] if size[0] == size[1] else list(size),
+)
 
 
 def labels_to_hf(labels: Sequence[str]) -> dict[str, Any]:

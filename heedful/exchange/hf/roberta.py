@@ -1,25 +1,33 @@
 """RoBERTa (Liu et al. 2019), as the Hub holds it: BERT without the head for pairs, and with other names.
 
-A place is counted from their padding's number, 1, on: theirs begin in row 2 of the table, and ours in row 0. Nothing
+A position is counted from their padding's number, 1, on: theirs begin in row 2 of the table, and ours in row 0. Nothing
 looks up the two rows before but padding, which nothing looks at. They are left out on the way here, and zeros on the
 way back.
-
-A model for classifying texts is a `classifier` of two maps, `dense` and `out_proj`, on the first token, and no pooler;
-there is no rule for it here, so such a file is refused by that name.
 """
 
 from collections.abc import Collection
 from typing import Any
 
-from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.exchange.hf import bert
-from heedful.exchange.hf.keys import EVERYWHERE, nothing_lost, understood
+from heedful.exchange.hf import bert, keys
+from heedful.exchange.hf.keys import EVERYWHERE, How, Key
 from heedful.exchange.hf.rules import Rule
 from heedful.models.encoder import EncoderConfig
 
 UNUSED = 2  # rows of the table of positions
-USED = bert.USED | {"vocab_size": 50265}
+
+
+def _used(key: str, positions: Any, where: str) -> int:
+    if not isinstance(positions, int) or positions <= UNUSED:
+        raise InputError(f"{key} is {positions!r}: the first {UNUSED} are not used", where=where)
+    return positions - UNUSED
+
+
+# With what each is where a file leaves it out (their RobertaConfig).
+KEYS = bert.KEYS | {
+    "max_position_embeddings": Key(512, "embed.context_length", How(_used, lambda length: length + UNUSED)),
+    "vocab_size": Key(50265, "embed.vocab_size"),
+}
 FIXED = bert.FIXED | {
     "hidden_act": "gelu",  # their head over the vocabulary uses no other
     "model_type": "roberta",
@@ -42,34 +50,25 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def config_from_hf(theirs: dict[str, Any], names: Collection[str], *, where: str = "config.json") -> EncoderConfig:
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
     """What their configuration means here, with the heads that their tensors' `names` tell of.
 
     Raises InputError for a key that is not known, or a value that we cannot build.
     """
-    got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
-    positions = got["max_position_embeddings"]
-    if not isinstance(positions, int) or positions <= UNUSED:
-        raise InputError(f"max_position_embeddings is {positions!r}: the first {UNUSED} are not used", where=where)
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
     heads = {
         "mlm_head": any(name.startswith("lm_head.") for name in names),
         "pooler": any(name.endswith("pooler.dense.weight") for name in names),
     }
-    ours = bert.as_ours(got | {"max_position_embeddings": positions - UNUSED}, where) | heads
-    return from_json(EncoderConfig, ours, where)  # which looks at the type of every value
+    return keys.built(EncoderConfig, bert.ALWAYS | keys.in_ours(KEYS, got, where) | heads, where)
 
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa has no words for, another
     number of the padding than 1 among it."""
-    theirs = FIXED | bert.as_theirs(config)
-    theirs |= {
-        "architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"],
-        "max_position_embeddings": config.embed.context_length + UNUSED,
-        "bos_token_id": start,
-        "eos_token_id": end,
-    }
-    nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
+    kind = {"architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"]}
+    theirs = FIXED | keys.in_theirs(KEYS, config) | kind | {"bos_token_id": start, "eos_token_id": end}
+    keys.nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
     if pad != UNUSED - 1:
         raise InputError(f"RoBERTa's padding has the id {UNUSED - 1}, and this model's {pad}")
     return theirs

@@ -5,7 +5,7 @@ error and never passed over: a layer that keeps its random weights is found mont
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +29,18 @@ class Rule:
     part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
     unused: int = 0  # theirs begins with so many rows that nothing looks up: left out here, and zeros there
     written: bool = True  # False: a name that old files have, read and never written
+
+
+def inside(theirs: str, ours: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Their names and ours of what is inside a module of theirs and ours."""
+    return {f"{theirs}.{their}": f"{ours}.{our}" for their, our in names.items()}
+
+
+def modules(
+    names: Mapping[str, str], how: Literal["copy", "transpose"] = "copy", *, kinds: Sequence[str] = ("weight", "bias")
+) -> Iterator[Rule]:
+    """The weights and biases of linear maps and norms."""
+    return (Rule(f"{theirs}.{kind}", f"{ours}.{kind}", how) for theirs, ours in names.items() for kind in kinds)
 
 
 def to_ours(

@@ -1,51 +1,35 @@
 """SegFormer (Xie et al. 2021) that tells the class of every place, as the Hub holds it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.exchange.hf.keys import (
-    EVERYWHERE,
-    activation,
-    activation_to_hf,
-    labels_to_hf,
-    n_labels,
-    nothing_lost,
-    understood,
-)
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf import keys
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, Key
+from heedful.exchange.hf.rules import Rule, inside, modules
 from heedful.models.pyramid import PyramidConfig
 
-# What they leave out of a file is what these say (their SegformerConfig).
-USED: dict[str, Any] = {
-    "attention_probs_dropout_prob": 0.0,
-    "classifier_dropout_prob": 0.1,
-    "decoder_hidden_size": 256,
-    "depths": [2, 2, 2, 2],
-    "drop_path_rate": 0.1,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.0,
-    "hidden_sizes": [32, 64, 160, 256],
-    "id2label": None,
-    "mlp_ratios": [4, 4, 4, 4],
-    "num_attention_heads": [1, 2, 5, 8],
-    "num_channels": 3,
-    "num_encoder_blocks": 4,
-    "patch_sizes": [7, 3, 3, 3],
-    "sr_ratios": [8, 4, 2, 1],
-    "strides": [4, 2, 2, 2],
+# With what each is where a file leaves it out (their SegformerConfig).
+KEYS = {
+    "attention_probs_dropout_prob": Key(0.0, "attention_dropout"),
+    "classifier_dropout_prob": Key(0.1, "head_dropout"),
+    "decoder_hidden_size": Key(256, "d_head"),
+    "depths": Key([2, 2, 2, 2]),  # lists have an item for each stage
+    "drop_path_rate": Key(0.1, "drop_path"),
+    "hidden_act": Key("gelu", "activation", ACTIVATION),
+    "hidden_dropout_prob": Key(0.0, "dropout"),
+    "hidden_sizes": Key([32, 64, 160, 256]),
+    "id2label": Key(None, "n_classes", LABELS),
+    "mlp_ratios": Key([4, 4, 4, 4]),
+    "num_attention_heads": Key([1, 2, 5, 8]),
+    "num_channels": Key(3, "channels"),
+    "num_encoder_blocks": Key(4),
+    "patch_sizes": Key([7, 3, 3, 3]),
+    "sr_ratios": Key([8, 4, 2, 1]),
+    "strides": Key([4, 2, 2, 2]),
 }
-
 # Another value would make another model.
-FIXED: dict[str, Any] = {
-    "chunk_size_feed_forward": 0,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "model_type": "segformer",
-    "reshape_last_stage": True,
-}
-
+FIXED = keys.FIXED | {"model_type": "segformer", "reshape_last_stage": True}
 IRRELEVANT = EVERYWHERE | {
     "downsampling_rates",  # the products of the strides
     "image_size",  # pictures may have any
@@ -86,10 +70,10 @@ def rules(config: PyramidConfig) -> tuple[Rule, ...]:
             f"segformer.encoder.layer_norm.{i}": f"stages.{i}.norm",
             f"decode_head.linear_c.{i}.proj": f"head.stages.{i}",
         }
-        for theirs, ours in (_BLOCK | _SHORTEN if stage.shorten > 1 else _BLOCK).items():
-            maps[f"segformer.encoder.block.{i}.{{i}}.{theirs}"] = f"stages.{i}.blocks.{{i}}.{ours}"
+        block = _BLOCK | _SHORTEN if stage.shorten > 1 else _BLOCK
+        maps |= inside(f"segformer.encoder.block.{i}.{{i}}", f"stages.{i}.blocks.{{i}}", block)
     return (
-        *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in maps.items() for kind in ("weight", "bias")),
+        *modules(maps),
         Rule("decode_head.linear_fuse.weight", "head.fuse.weight"),
         Rule("decode_head.batch_norm.running_mean", "head.norm.mean"),
         Rule("decode_head.batch_norm.running_var", "head.norm.variance"),
@@ -97,54 +81,36 @@ def rules(config: PyramidConfig) -> tuple[Rule, ...]:
     )
 
 
-def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> PyramidConfig:
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> PyramidConfig:
     """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
     build."""
-    got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
-    lists = {key: got[key] for key in (*_STAGES, "mlp_ratios")}
-    for key, values in lists.items():
-        if not isinstance(values, list | tuple) or len(values) != got["num_encoder_blocks"]:
-            raise InputError(f"{key} is {values!r}, num_encoder_blocks {got['num_encoder_blocks']!r}", where=where)
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    values = {"stages": _stages(got, where), "head_norm": "batch"}
+    return keys.built(PyramidConfig, values | keys.in_ours(KEYS, got, where), where)
+
+
+def _stages(got: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    for key in (*_STAGES, "mlp_ratios"):
+        if not isinstance(got[key], list | tuple) or len(got[key]) != got["num_encoder_blocks"]:
+            raise InputError(f"{key} is {got[key]!r}, num_encoder_blocks {got['num_encoder_blocks']!r}", where=where)
     stages = []
     for i, (width, ratio) in enumerate(zip(got["hidden_sizes"], got["mlp_ratios"], strict=True)):
         if not isinstance(width, int) or not isinstance(ratio, int):
             raise InputError(f"hidden_sizes {width!r} and mlp_ratios {ratio!r} of stage {i}", where=where)
         stages.append({ours: got[theirs][i] for theirs, ours in _STAGES.items()} | {"d_ff": width * ratio})
-    ours = {
-        "stages": stages,
-        "d_head": got["decoder_hidden_size"],
-        "n_classes": n_labels(got, where=where),
-        "channels": got["num_channels"],
-        "activation": activation(got, "hidden_act", where=where),
-        "head_norm": "batch",
-        "dropout": got["hidden_dropout_prob"],
-        "attention_dropout": got["attention_probs_dropout_prob"],
-        "head_dropout": got["classifier_dropout_prob"],
-        "drop_path": got["drop_path_rate"],
-    }
-    return from_json(PyramidConfig, ours, where)  # which looks at the type of every value
+    return stages
 
 
 def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
     for what SegFormer has no words for."""
     stages = config.stages
-    theirs = (
-        FIXED
-        | labels_to_hf(labels)
-        | {their: [getattr(stage, our) for stage in stages] for their, our in _STAGES.items()}
-        | {
-            "architectures": ["SegformerForSemanticSegmentation"],
-            "attention_probs_dropout_prob": config.attention_dropout,
-            "classifier_dropout_prob": config.head_dropout,
-            "decoder_hidden_size": config.d_head,
-            "drop_path_rate": config.drop_path,
-            "hidden_act": activation_to_hf(config.activation),
-            "hidden_dropout_prob": config.dropout,
-            "mlp_ratios": [stage.d_ff // stage.d_model for stage in stages],
-            "num_channels": config.channels,
-            "num_encoder_blocks": len(stages),
-        }
-    )
-    nothing_lost(config, config_from_hf(theirs), "SegFormer")
+    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
+    theirs |= {their: [getattr(stage, our) for stage in stages] for their, our in _STAGES.items()}
+    theirs |= {
+        "architectures": ["SegformerForSemanticSegmentation"],
+        "mlp_ratios": [stage.d_ff // stage.d_model for stage in stages],
+        "num_encoder_blocks": len(stages),
+    }
+    keys.nothing_lost(config, config_from_hf(theirs), "SegFormer")
     return theirs

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.errors import InputError
-from heedful.exchange.hf import bert, roberta
-from heedful.exchange.hf.keys import labels_to_hf, n_labels
+from heedful.exchange.hf import bert, keys, roberta
 from heedful.exchange.hf.rules import Rule
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
@@ -49,7 +48,7 @@ def config_from_hf(theirs: dict[str, Any], body: Body, *, where: str = "config.j
     dropout = encoder.stack.block.dropout if given is None else given
     if not isinstance(dropout, float | int):
         raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
-    answers = n_labels({"id2label": theirs.get("id2label")}, where=where)
+    answers = keys.n_labels("id2label", theirs.get("id2label"), where)
     return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=float(dropout))
 
 
@@ -60,13 +59,9 @@ def config_to_hf(
     encoder = _encoder(config)
     if not encoder.pooler:
         raise InputError(f"{NAMES[body]} has no words for model.encoder.pooler = False")
-    theirs = (
-        bert.config_to_hf(encoder, pad=pad)
-        if body == "bert"
-        else roberta.config_to_hf(encoder, pad=pad, start=start, end=end)
-    )
+    theirs = FAMILIES[body].config_to_hf(encoder, pad=pad, start=start, end=end)
     kind = {"architectures": [f"{NAMES[body]}ForSequenceClassification"], "problem_type": problem}
-    return theirs | kind | {"classifier_dropout": config.dropout} | labels_to_hf(labels)
+    return theirs | kind | {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
 
 
 def _encoder(config: ClassifierConfig) -> EncoderConfig:

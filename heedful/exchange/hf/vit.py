@@ -4,48 +4,40 @@ DeiT is read with its teacher's token and both heads (DeiTForImageClassification
 without them "vit".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.exchange.hf.keys import (
-    EVERYWHERE,
-    activation,
-    activation_to_hf,
-    labels_to_hf,
-    n_labels,
-    nothing_lost,
-    understood,
-)
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf import keys
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, PICTURE, How, Key
+from heedful.exchange.hf.rules import Rule, inside, modules
 from heedful.models.vit import ViTConfig
 
-# What they leave out of a file is what these say (their ViTConfig and DeiTConfig).
-USED: dict[str, Any] = {
-    "attention_probs_dropout_prob": 0.0,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.0,
-    "hidden_size": 768,
-    "id2label": None,
-    "image_size": 224,
-    "intermediate_size": 3072,
-    "layer_norm_eps": 1e-12,
-    "model_type": "vit",
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "num_hidden_layers": 12,
-    "patch_size": 16,
-}
 
-# Another value would make another model.
-FIXED: dict[str, Any] = {
-    "chunk_size_feed_forward": 0,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "qkv_bias": True,
-}
+def _teacher(key: str, kind: Any, where: str) -> bool:
+    if kind not in ("vit", "deit"):
+        raise InputError(f"{key} is {kind!r}: only 'vit' and 'deit' can be read", where=where)
+    return kind == "deit"
 
+
+# With what each is where a file leaves it out (their ViTConfig and DeiTConfig).
+KEYS = {
+    "attention_probs_dropout_prob": Key(0.0, "stack.block.attention.dropout"),
+    "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
+    "hidden_dropout_prob": Key(0.0, "dropout stack.block.dropout"),
+    "hidden_size": Key(768, "d_model"),
+    "id2label": Key(None, "n_classes", LABELS),
+    "image_size": Key(224, "patches.size", PICTURE),
+    "intermediate_size": Key(3072, "stack.block.d_ff"),
+    "layer_norm_eps": Key(1e-12, "stack.block.norm_eps"),
+    "model_type": Key("vit", "teacher", How(_teacher, lambda teacher: "deit" if teacher else "vit")),
+    "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
+    "num_channels": Key(3, "patches.channels"),
+    "num_hidden_layers": Key(12, "stack.n_layers"),
+    "patch_size": Key(16, "patches.patch"),
+}
+ALWAYS = {"stack.block.order": "pre", "stack.final_norm": True}
+FIXED = keys.FIXED | {"qkv_bias": True}  # another value would make another model
 # Of models that fill in pixels, or that end in a pooler.
 IRRELEVANT = EVERYWHERE | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size"}
 
@@ -70,73 +62,30 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
         heads = {"cls_classifier": "head", "distillation_classifier": "teacher_head"}
         teacher = (Rule("deit.embeddings.distillation_token", "teacher", "token"),)
     maps = {
-        **{f"{name}.encoder.layer.{{i}}.{theirs}": f"stack.blocks.{{i}}.{ours}" for theirs, ours in _BLOCK.items()},
+        **inside(f"{name}.encoder.layer.{{i}}", "stack.blocks.{i}", _BLOCK),
         f"{name}.embeddings.patch_embeddings.projection": "patches.map",
         f"{name}.layernorm": "stack.norm",
         **(heads if config.n_classes else {}),
     }
     return (
-        *(Rule(f"{theirs}.{kind}", f"{ours}.{kind}") for theirs, ours in maps.items() for kind in ("weight", "bias")),
+        *modules(maps),
         Rule(f"{name}.embeddings.cls_token", "cls", "token"),
         Rule(f"{name}.embeddings.position_embeddings", "position_embeddings.table.weight", "row"),
         *teacher,
     )
 
 
-def config_from_hf(theirs: dict[str, Any], *, where: str = "config.json") -> ViTConfig:
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> ViTConfig:
     """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
     build."""
-    got = understood(theirs, used=USED, fixed=FIXED, irrelevant=IRRELEVANT, where=where)
-    if got["model_type"] not in ("vit", "deit"):
-        raise InputError(f"model_type is {got['model_type']!r}: only 'vit' and 'deit' can be read", where=where)
-    size = got["image_size"]
-    block = {
-        "attention": {"n_heads": got["num_attention_heads"], "dropout": got["attention_probs_dropout_prob"]},
-        "d_ff": got["intermediate_size"],
-        "order": "pre",
-        "norm_eps": got["layer_norm_eps"],
-        "activation": activation(got, "hidden_act", where=where),
-        "dropout": got["hidden_dropout_prob"],
-    }
-    ours = {
-        "d_model": got["hidden_size"],
-        "patches": {
-            "size": size if isinstance(size, list | tuple) else [size, size],
-            "patch": got["patch_size"],
-            "channels": got["num_channels"],
-        },
-        "stack": {"n_layers": got["num_hidden_layers"], "block": block, "final_norm": True},
-        "n_classes": n_labels(got, where=where),
-        "teacher": got["model_type"] == "deit",
-        "dropout": got["hidden_dropout_prob"],
-    }
-    return from_json(ViTConfig, ours, where)  # which looks at the type of every value
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    return keys.built(ViTConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
 
 
 def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
     for what ViT and DeiT have no words for."""
-    block, (rows, columns) = config.stack.block, config.patches.size
-    theirs = (
-        FIXED
-        | labels_to_hf(labels)
-        | {
-            "architectures": [
-                "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
-            ],
-            "attention_probs_dropout_prob": block.attention.dropout,
-            "hidden_act": activation_to_hf(block.activation),
-            "hidden_dropout_prob": config.dropout,
-            "hidden_size": config.d_model,
-            "image_size": rows if rows == columns else [rows, columns],
-            "intermediate_size": block.d_ff,
-            "layer_norm_eps": block.norm_eps,
-            "model_type": "deit" if config.teacher else "vit",
-            "num_attention_heads": block.attention.n_heads,
-            "num_channels": config.patches.channels,
-            "num_hidden_layers": config.stack.n_layers,
-            "patch_size": config.patches.patch,
-        }
-    )
-    nothing_lost(config, config_from_hf(theirs), "ViT")
+    kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
+    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
+    keys.nothing_lost(config, config_from_hf(theirs), "ViT")
     return theirs

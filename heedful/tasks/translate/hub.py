@@ -62,7 +62,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
             Tokenizer(from_spm(read_spm(data, where=folder / name), numbers, controls), special, numbers)
             for name, data in kept.items()
         )
-    decode = tokens.search(eos=eos, places=config.target.context_length)
+    decode = tokens.search(eos=eos, context_length=config.target.context_length)
     from_json(Decoding, decode, where=str(folder / GENERATION))  # which looks at the type of every value
     about = {
         "task": "translate",

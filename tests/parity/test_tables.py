@@ -1,0 +1,101 @@
+"""The tables of configuration keys, and the engine that applies them both ways."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from heedful.errors import InputError
+from heedful.exchange.families import FAMILIES
+from heedful.exchange.hf import bart, bert, clip, detr, gpt2, llama, marian, roberta, segformer, t5, vit
+from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths, understood
+
+MODULES: dict[str, Any] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (bart, bert, clip, detr, gpt2, llama, marian, roberta, segformer, t5, vit)
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    width: int
+    rate: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    left: Inner
+    right: Inner
+    rate: float = 0.0
+
+
+def halved(key: str, value: Any, where: str) -> int:
+    if value % 2:
+        raise InputError(f"{key} is {value}, which is odd", where=where)
+    return int(value) // 2
+
+
+TABLE = {
+    "both": Key(8, "{right,left}.width", How(halved, lambda width: 2 * width)),
+    "rate": Key(0.5, "{left,right}.rate rate"),
+    "own": Key("x"),
+}
+
+
+def read(theirs: dict[str, Any]) -> Outer:
+    got = understood({"model_type": "made"} | theirs, TABLE, {"model_type": "made"}, {"noise"}, "there")
+    return built(Outer, in_ours(TABLE, got, "there"), "there")
+
+
+def test_paths() -> None:
+    assert [*paths("{a,b.c}.d.{e,f} g")] == ["a.d.e", "a.d.f", "b.c.d.e", "b.c.d.f", "g"]
+    assert [*paths("")] == []
+
+
+def test_a_table_reads_what_it_writes() -> None:
+    config = read({"both": 6, "rate": 0.25, "own": "y", "noise": None})
+    assert config == Outer(left=Inner(width=3, rate=0.25), right=Inner(width=3, rate=0.25), rate=0.25)
+    assert in_theirs(TABLE, config) == {"both": 6, "rate": 0.25}  # and "own" is the family's
+    assert read(in_theirs(TABLE, config)) == config
+    assert read({}) == Outer(left=Inner(width=4, rate=0.5), right=Inner(width=4, rate=0.5), rate=0.5)
+
+
+def test_the_first_path_is_written() -> None:
+    config = Outer(left=Inner(width=1, rate=0.1), right=Inner(width=2, rate=0.2), rate=0.3)
+    assert in_theirs(TABLE, config) == {"both": 4, "rate": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "message"),
+    [
+        ({"bot": 1}, "unknown key 'bot'"),
+        ({"model_type": "other"}, "model_type is 'other': only 'made' can be read"),
+        ({"both": 3}, "both is 3, which is odd"),
+        ({"rate": "much"}, "expected float, found 'much'"),
+    ],
+)
+def test_what_is_in_no_table_is_refused(theirs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(theirs)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_nothing_of_ours_has_two_keys(name: str) -> None:
+    module = MODULES[name]
+    tables = [value for key, value in vars(module).items() if key == "KEYS" or key in ("KEYS_TEXT", "KEYS_VISION")]
+    patterns = [key.ours for table in tables for key in table.values()]
+    always = vars(module).get("ALWAYS", {})
+    times = Counter(path for pattern in (*patterns, *always) for path in paths(pattern))
+    assert set(times.values()) == {1}
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
+    """But the classes' names, which only an export knows."""
+    module, config = (
+        MODULES["vit" if name == "deit" else name],
+        FAMILIES[name].config_from_hf({"model_type": name}, (), "there"),
+    )
+    written = in_theirs(module.KEYS, config)
+    assert {key for key, rule in module.KEYS.items() if rule.ours} - written.keys() <= {"id2label"}
