@@ -91,8 +91,10 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
         yield "several position schemes at once"
     if embed.types:
         yield "types of tokens"
-    if block.window is not None or stack.pattern:
-        yield "windows and blocks that differ"
+    if any(layer.window is not None for layer in stack.layers):
+        yield "attention in windows"
+    if stack.pattern:
+        yield "blocks that take turns"
     if block.order == "sandwich":
         yield "sandwich norms"
     if block.order == "post" and stack.final_norm:

@@ -1,4 +1,5 @@
-"""How many numbers each preset learns, so that telling it needs no model: the tests make each and count.
+"""How many parameters each preset has, so that telling it needs no model: the tests make each and count. Those of norms
+that stand still count too.
 
 A translator's are with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017; an encoder's with the
 head that names tokens.

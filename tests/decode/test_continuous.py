@@ -112,6 +112,7 @@ def run(
     `cancelled` no more is wanted after so many tokens. `how` "mixed" gives every prompt settings of its own."""
     made: Said = {}
     numbers: dict[int, int] = {}
+    counts: Counter[int] = Counter()  # by handle: a prompt may come twice
     for t in range(1000):
         for prompt in more.get(t, []):
             handle = session.add(prompt, seeded(sampling_of(how, prompt), prompt), longest)
@@ -120,7 +121,8 @@ def run(
         for handle, token, value, finished in session.step():
             said = made.setdefault(numbers[handle], [])
             said.append((token, value))
-            assert finished == (token == EOS or len(said) == longest)
+            counts[handle] += 1
+            assert finished == (token == EOS or counts[handle] == longest)
             if len(said) == (cancelled or {}).get(numbers[handle]):
                 session.cancel(handle)
         if not len(session) and t > max(more):
