@@ -33,7 +33,7 @@ class Grammar:
         return self.opening + self.labels
 
 
-class Places(NamedTuple):
+class Brackets(NamedTuple):
     """Where each row is in its tree."""
 
     left: Int[Tensor, "R"]  # leaves to come
@@ -43,16 +43,16 @@ class Places(NamedTuple):
     depth: Int[Tensor, "R"]  # open brackets
     open: Int[Tensor, "R D"]  # which they are, the outermost first
 
-    def pick(self, rows: Int[Tensor, "K"]) -> "Places":
-        return Places(*(part.index_select(0, rows) for part in self))
+    def pick(self, rows: Int[Tensor, "K"]) -> "Brackets":
+        return Brackets(*(part.index_select(0, rows) for part in self))
 
-    def after(self, tokens: Int[Tensor, "R"], grammar: Grammar) -> "Places":
+    def after(self, tokens: Int[Tensor, "R"], grammar: Grammar) -> "Brackets":
         opens = (tokens >= grammar.opening) & (tokens < grammar.closing)
         closes = (tokens >= grammar.closing) & (tokens < grammar.closing + grammar.labels)
         leaf = tokens == grammar.leaf
         place = self.depth.clamp(max=self.open.shape[1] - 1)[:, None]
         label = torch.where(opens[:, None], tokens[:, None] - grammar.opening, self.open.gather(1, place))
-        return Places(
+        return Brackets(
             left=self.left - leaf.long(),
             room=self.room - 1,
             run=(self.run + opens.long()).masked_fill(leaf, 0),
@@ -77,10 +77,10 @@ class Places(NamedTuple):
 
 class TreeState(NamedTuple):
     inner: State
-    places: Places
+    brackets: Brackets
 
     def pick(self, rows: Int[Tensor, "K"]) -> "TreeState":
-        return TreeState(self.inner.pick(rows), self.places.pick(rows))
+        return TreeState(self.inner.pick(rows), self.brackets.pick(rows))
 
 
 class Bracketed:
@@ -101,7 +101,7 @@ class Bracketed:
     def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> TreeState:
         none = torch.zeros_like(self.leaves)
         deepest = int(self.longest.max()) // 2
-        places = Places(
+        brackets = Brackets(
             left=self.leaves,
             room=self.longest + 1,  # the begin token takes one
             run=none,
@@ -109,12 +109,12 @@ class Bracketed:
             depth=none,
             open=none[:, None].repeat(1, deepest),
         )
-        return TreeState(self.model.start(source, segments), places)
+        return TreeState(self.model.start(source, segments), brackets)
 
     def step(self, tokens: Int[Tensor, "R"], state: TreeState) -> tuple[Float[Tensor, "R V"], TreeState]:
         logits, inner = self.model.step(tokens, state.inner)
-        places = state.places.after(tokens, self.grammar)
-        allowed = places.allowed(self.grammar, logits.shape[1])
+        brackets = state.brackets.after(tokens, self.grammar)
+        allowed = brackets.allowed(self.grammar, logits.shape[1])
         # A row that a beam drags along, dead, may have gone where nothing is allowed: it keeps its logits.
         allowed |= ~allowed.any(1, keepdim=True)
-        return logits.masked_fill(~allowed, NEVER), TreeState(inner, places)
+        return logits.masked_fill(~allowed, NEVER), TreeState(inner, brackets)

@@ -237,7 +237,7 @@ class Session(Generic[StateType]):
         return tokens
 
     def _enter(self) -> list[_Text]:
-        """Lets in who waits, as far as there is room, and gives up rows that nobody needs: the text of each row."""
+        """Lets in what waits, as far as there is room, and gives up rows that are not needed: the text of each row."""
         running = [i for i, text in enumerate(self._rows) if text is not None]
         entering = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most - len(running)))]
         if not running or self._state is None:

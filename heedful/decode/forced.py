@@ -43,7 +43,7 @@ def log_probabilities(
         found[rows, t] = logits.float().log_softmax(-1)[at, tokens[rows, t]]
         going = lengths[rows] > t + 1
         rows, at = rows[going], at[going]
-        if t == 0 or len(rows) < len(going):  # else all go on where they are, and a copy would be for nothing
+        if t == 0 or len(rows) < len(going):  # else all stay where they are, and a copy would be for nothing
             state, at = state.pick(at), torch.arange(len(rows), device=device)
         newest = tokens[rows, t]
     refuse_nan(found)

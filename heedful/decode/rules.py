@@ -194,9 +194,9 @@ def _first(scores: Float[Tensor, "R V"], numbers: Int[Tensor, "R V"], size: int)
     `torch.topk` promises no order among equals, which are rare in float32 and frequent in bfloat16. Where it finds
     some, integers are sorted that hold the score above and the number below.
     """
-    values, places = scores.topk(min(size + 1, scores.shape[1]))
+    values, indices = scores.topk(min(size + 1, scores.shape[1]))
     if ((values[:, 1:] < values[:, :-1]) | (values[:, 1:] == NEVER)).all():
-        return numbers.gather(1, places[:, :size])
+        return numbers.gather(1, indices[:, :size])
     bits = (scores + 0.0).view(torch.int32)  # adding zero turns -0.0 into 0.0
     rising = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()  # negative floats order backwards as integers: turn them
     low = 0xFFFFFFFF

@@ -94,7 +94,7 @@ def greedy(
     """The most probable next token, again and again: one hypothesis a sentence.
 
     `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt
-    but its last token, a language model goes on from that. `longest` limits the new tokens, the end token
+    but its last token, a language model continues from that. `longest` limits the new tokens, the end token
     counted, for all sentences or for each; `shortest` is how
     many come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the
     first tokens of each sentence, forced whatever the rules say, and scored as all others. A sentence also

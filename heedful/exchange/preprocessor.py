@@ -35,7 +35,7 @@ PROCESSORS["Segformer"] = (
     | _IMAGENET
     | {
         "size": 512,
-        "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 says nothing
+        "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 is not known
     }
 )
 PROCESSORS["Detr"] = (

@@ -236,7 +236,7 @@ def test_presets_have_their_names_there() -> None:
     for row in PAIRS.values():
         assert config_to_hf(clip_config(row), start=0, pad=1)["model_type"] == "clip"
     config = clip_config(PAIRS["clip-b32"])
-    with pytest.raises(InputError, match=r"CLIP has no words for model\.image\.input_norm = False"):
+    with pytest.raises(InputError, match=r"CLIP cannot hold model\.image\.input_norm = False"):
         config_to_hf(replace(config, image=replace(config.image, input_norm=False)), start=0, pad=1)
-    with pytest.raises(InputError, match=r"CLIP has no words for model\.text\.end = 2"):
+    with pytest.raises(InputError, match=r"CLIP cannot hold model\.text\.end = 2"):
         config_to_hf(clip_config(PAIRS["clip-b32"], end=2), start=0, pad=1)

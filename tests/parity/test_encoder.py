@@ -298,7 +298,7 @@ def test_what_cannot_be_built_or_said_is_refused() -> None:
         roberta.config_from_hf(ROBERTA.to_dict() | {"hidden_act": "relu"}, ())
     with pytest.raises(InputError, match="type_vocab_size is 0"):
         bert.config_from_hf(BERT.to_dict() | {"type_vocab_size": 0}, ())
-    with pytest.raises(InputError, match=r"RoBERTa has no words for model\.nsp_head = True"):
+    with pytest.raises(InputError, match=r"RoBERTa cannot hold model\.nsp_head = True"):
         roberta.config_to_hf(
             encoder_config(ENCODERS["roberta-base"], pooler=True, nsp_head=True), pad=1, start=0, end=2
         )

@@ -546,13 +546,13 @@ def test_what_the_hub_has_no_words_for_is_named(tmp_path: Path) -> None:
     tokenizer = own_tokenizer("bytes")
     size = tokenizer.size
     nets = {
-        "Marian has no words for .*model.output_bias = False": translator_config(
+        "Marian cannot hold .*model.output_bias = False": translator_config(
             ROW, source_vocab=size, target_vocab=size, joint=True
         ),
         "have no model like a RNN": translator_config(
             RNNSize(d_embed=4, d_hidden=4, d_align=4, d_readout=4), source_vocab=size, target_vocab=size, joint=True
         ),
-        "GPT-2 has no words for model.stack.block.order = 'post', model.stack.final_norm = False": lm_config(
+        "GPT-2 cannot hold model.stack.block.order = 'post', model.stack.final_norm = False": lm_config(
             replace(DECODERS["gpt2"], style="gpt1"), vocab_size=size
         ),
     }

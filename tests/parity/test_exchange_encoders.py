@@ -275,5 +275,5 @@ def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300, mask=True)
     net = make_model(encoder_config(replace(ROW, order="sandwich"), vocab_size=tokenizer.size))
     save_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "fill"})
-    with pytest.raises(InputError, match=r"BERT has no words for model\.stack\.block\.order = 'sandwich'"):
+    with pytest.raises(InputError, match=r"BERT cannot hold model\.stack\.block\.order = 'sandwich'"):
         export_model(tmp_path / "run", tmp_path / "never")

@@ -240,7 +240,7 @@ def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     net = make_model(config)
     about = {"task": "translate", "source": "a", "target": "b"}
     save_run(tmp_path / "run", net, tokenizer, tokenizer, about)
-    with pytest.raises(InputError, match=r"BART has no words for model\.output_bias = False"):
+    with pytest.raises(InputError, match=r"BART cannot hold model\.output_bias = False"):
         export_model(tmp_path / "run", tmp_path / "never")
     bart_folder(tmp_path / "theirs")
     path = tmp_path / "theirs" / "config.json"

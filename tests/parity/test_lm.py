@@ -173,5 +173,5 @@ def test_presets_have_their_names_there() -> None:
     small = lm_config(LANGUAGE_MODELS["gpt2"])
     assert gpt2.config_to_hf(small, start=50256, end=50256)["n_layer"] == 12
     assert llama.config_to_hf(lm_config(LANGUAGE_MODELS["tinyllama-1.1b"]), start=1, end=2)["head_dim"] == 64
-    with pytest.raises(InputError, match=r"GPT-2 has no words for model\.stack\.block\.order = 'post'"):
+    with pytest.raises(InputError, match=r"GPT-2 cannot hold model\.stack\.block\.order = 'post'"):
         gpt2.config_to_hf(lm_config(LANGUAGE_MODELS["gpt-1"]), start=0, end=0)

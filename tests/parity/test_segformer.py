@@ -181,5 +181,5 @@ def test_presets_have_their_names_there() -> None:
         if row.head_norm == "batch":
             assert config_to_hf(segformer_config(row), labels=labels)["depths"] == list(row.depths), name
     config = segformer_config(SEGMENTERS["segformer-b0"])
-    with pytest.raises(InputError, match=r"SegFormer has no words for model\.head_norm = 'group'"):
+    with pytest.raises(InputError, match=r"SegFormer cannot hold model\.head_norm = 'group'"):
         config_to_hf(replace(config, head_norm="group"), labels=labels)

@@ -197,9 +197,9 @@ def test_presets_have_their_names_there() -> None:
         config = vit_config(row)
         theirs = config_to_hf(config, labels=thousand[: config.n_classes])
         assert theirs["model_type"] == ("deit" if "distilled" in name else "vit")
-    with pytest.raises(InputError, match=r"ViT has no words for model\.patches\.position_embeddings = 'sinusoidal'"):
+    with pytest.raises(InputError, match=r"ViT cannot hold model\.patches\.position_embeddings = 'sinusoidal'"):
         config_to_hf(
             vit_config(replace(VISION_TRANSFORMERS["vit-b16"], position_embeddings="sinusoidal")), labels=thousand
         )
-    with pytest.raises(InputError, match=r"ViT has no words for model\.n_classes = 1000"):
+    with pytest.raises(InputError, match=r"ViT cannot hold model\.n_classes = 1000"):
         config_to_hf(vit_config(VISION_TRANSFORMERS["vit-b16"]), labels=["too", "few"])

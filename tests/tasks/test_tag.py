@@ -85,7 +85,7 @@ def test_every_word_of_a_long_sentence_is_labelled(run):
     assert [word.word for word in model.tag_words([words])[0]] == words
     pieces = TagLayout(TOKENIZER, 10).encode([words])[0]
     assert max(len(piece.framed.tokens) for piece in pieces) <= 10
-    assert sum(len(piece.places) for piece in pieces) == len(words)
+    assert sum(len(piece.positions) for piece in pieces) == len(words)
 
 
 def test_the_loss_counts_words_and_leaves_out_labels_that_were_not_learnt():

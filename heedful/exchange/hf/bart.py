@@ -46,7 +46,7 @@ FIXED = seq2seq.FIXED | {
     "static_position_embeddings": False,
     "tie_word_embeddings": True,
 }
-# These say nothing about the model's mathematics.
+# These have no effect on the model's mathematics.
 IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
     "early_stopping",
     "length_penalty",
@@ -96,7 +96,7 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
     """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. `first`: what
     every text begins with after `start`, in BART the token that begins a source too.
 
-    Raises InputError for a configuration that BART has no words for, and names what it is.
+    Raises InputError for a configuration that BART cannot hold, and names what it is.
     """
     theirs = FIXED | keys.in_theirs(KEYS, config)
     theirs |= {

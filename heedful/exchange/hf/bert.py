@@ -122,7 +122,7 @@ def config_to_hf(
     config: EncoderConfig, *, pad: int, start: int | None = None, end: int | None = None
 ) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, which names no token but the padding. Raises InputError for
-    what BERT has no words for."""
+    what BERT cannot hold."""
     if config.mlm_head:
         kind = "ForPreTraining" if config.nsp_head else "ForMaskedLM"
     else:

@@ -122,7 +122,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. Raises InputError
-    for what CLIP has no words for."""
+    for what CLIP cannot hold."""
     text = {"bos_token_id": start, "pad_token_id": pad, "projection_dim": config.d_common}
     theirs = FIXED | keys.in_theirs(KEYS, config)
     theirs |= {

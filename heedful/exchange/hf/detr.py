@@ -188,7 +188,7 @@ def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
 
 def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, with Hugging Face's own residual network; `labels` are the
-    names of the classes. Raises InputError for what DETR has no words for."""
+    names of the classes. Raises InputError for what DETR cannot hold."""
     resnet = config.backbone
     if resnet.norm != "batch":
         what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"

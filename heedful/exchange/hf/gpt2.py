@@ -95,7 +95,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 
 def config_to_hf(config: LMConfig, *, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 has no words for."""
+    """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 cannot hold."""
     tokens = {"bos_token_id": start, "eos_token_id": end}
     theirs = FIXED | keys.in_theirs(KEYS, config) | tokens | {"architectures": ["GPT2LMHeadModel"]}
     keys.nothing_lost(config, config_from_hf(theirs), "GPT-2")

@@ -2,7 +2,7 @@
 
     KEYS = {"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}
 
-Each key of theirs is in the table (KEYS), or has the only value that we can build (FIXED), or says nothing about the
+Each key of theirs is in the table (KEYS), or has the only value that we can build (FIXED), or has no effect on the
 mathematics (IRRELEVANT); what no key of theirs says, all models of a family have in common (ALWAYS). Whatever else is
 in a file stops the import, by name; whatever of ours does not come back stops the export.
 """
@@ -175,7 +175,7 @@ def nothing_lost(config: Any, back: Any, family: str) -> None:
     """Raises InputError where `back`, read from what was written for `config`, is not the same: it names what."""
     lost = list(_differences(to_json(config), to_json(back), "model"))
     if lost:
-        raise InputError(f"{family} has no words for {', '.join(lost)}")
+        raise InputError(f"{family} cannot hold {', '.join(lost)}")
 
 
 def _differences(ours: Any, back: Any, where: str) -> Iterator[str]:

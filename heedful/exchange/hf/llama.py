@@ -94,7 +94,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 
 def config_to_hf(config: LMConfig, *, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what LLaMA has no words for."""
+    """What `config_from_hf` makes this configuration from. Raises InputError for what LLaMA cannot hold."""
     config = _written_out(config)
     theirs = FIXED | keys.in_theirs(KEYS, config)
     theirs |= {

@@ -88,7 +88,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
 
-    Raises InputError for a configuration that Marian has no words for, and names what it is.
+    Raises InputError for a configuration that Marian cannot hold, and names what it is.
     """
     theirs = FIXED | keys.in_theirs(KEYS, config)
     theirs |= {

@@ -64,7 +64,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa has no words for, another
+    """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa cannot hold, another
     number of the padding than 1 among it."""
     kind = {"architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"]}
     theirs = FIXED | keys.in_theirs(KEYS, config) | kind | {"bos_token_id": start, "eos_token_id": end}

@@ -103,7 +103,7 @@ def _stages(got: dict[str, Any], where: str) -> list[dict[str, Any]]:
 
 def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
-    for what SegFormer has no words for."""
+    for what SegFormer cannot hold."""
     stages = config.stages
     theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
     theirs |= {their: [getattr(stage, our) for stage in stages] for their, our in _STAGES.items()}

@@ -55,10 +55,10 @@ def config_from_hf(theirs: dict[str, Any], body: Body, *, where: str = "config.j
 def config_to_hf(
     config: ClassifierConfig, body: Body, *, pad: int, start: int, end: int, labels: Sequence[str], problem: str
 ) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what they have no words for."""
+    """What `config_from_hf` makes this configuration from. Raises InputError for what they cannot hold."""
     encoder = _encoder(config)
     if not encoder.pooler:
-        raise InputError(f"{NAMES[body]} has no words for model.encoder.pooler = False")
+        raise InputError(f"{NAMES[body]} cannot hold model.encoder.pooler = False")
     theirs = FAMILIES[body].config_to_hf(encoder, pad=pad, start=start, end=end)
     kind = {"architectures": [f"{NAMES[body]}ForSequenceClassification"], "problem_type": problem}
     return theirs | kind | {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
@@ -67,5 +67,5 @@ def config_to_hf(
 def _encoder(config: ClassifierConfig) -> EncoderConfig:
     """Raises InputError for a classifier on a language model."""
     if config.encoder is None:
-        raise InputError("BERT and RoBERTa have no words for a classifier on a language model")
+        raise InputError("BERT and RoBERTa cannot hold a classifier on a language model")
     return config.encoder

@@ -61,7 +61,7 @@ ALWAYS = {
 TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 
 FIXED = keys.FIXED_SEQ2SEQ | {"model_type": "t5"}
-# These say nothing about the model's mathematics.
+# These have no effect on the model's mathematics.
 IRRELEVANT = EVERYWHERE | {
     "classifier_dropout",
     "initializer_factor",
@@ -131,7 +131,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
 
-    Raises InputError for a configuration that T5 has no words for, and names what it is.
+    Raises InputError for a configuration that T5 cannot hold, and names what it is.
     """
     config, block = _written_out(config), config.encoder.block
     gated = "gated-" if block.gated else ""

@@ -84,7 +84,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
-    for what ViT and DeiT have no words for."""
+    for what ViT and DeiT cannot hold."""
     kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
     theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
     keys.nothing_lost(config, config_from_hf(theirs), "ViT")
