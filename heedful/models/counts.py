@@ -1,5 +1,5 @@
-"""How many parameters each preset has, those of norms that stand still too, so that telling it needs no model: the tests
-make each and count.
+"""How many parameters each preset has, those of norms that stand still too, so that telling it needs no model: the
+tests make each and count.
 
 A translator's are with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017; an encoder's with the head
 that names words.
