@@ -166,9 +166,9 @@ def fit(
         spent, begin = now - begin, now
         everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
         state.optimizer.sum(ranks)
-        mean = sum(each[0] for each in everyone) / sum(each[1] for each in everyone)
         count = int(sum(each[1] for each in everyone))
-        norm = state.optimizer.norm(count)
+        mean = sum(each[0] for each in everyone) / max(count, 1)  # a batch may hold nothing that is learnt
+        norm = state.optimizer.norm(max(count, 1))
         if not math.isfinite(mean) or not math.isfinite(norm):
             error = non_finite(state, mean)
             if not tolerant:

@@ -1,4 +1,4 @@
-"""Going on is bit for bit, whatever the model, the precision, the place in an epoch; ranks may change (R5, R6, R9)."""
+"""Continuing is bit for bit, whatever the model, the precision, the place in an epoch; ranks may change (R5, R6, R9)."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ def test_going_on_is_exact(
     leave(trainer, broken, *settings, after=place, ranks=ranks, model=model)
     assert trainer.run(broken, *settings, model=model, ranks=ranks) == [0] * ranks, told(broken)
     assert ends(broken) == ends(straight)
-    tally("R5 going on, bit for bit", 1)
+    tally("R5 continuing, bit for bit", 1)
 
 
 def seen(out: Path, ranks: int) -> dict[int, Counter[str]]:
