@@ -2,46 +2,28 @@
 
 from collections.abc import Mapping
 
-from heedful.run.task import Task
-from heedful.tasks.answer import ANSWER
-from heedful.tasks.classify import CLASSIFY
-from heedful.tasks.classify_images import CLASSIFY_IMAGES
-from heedful.tasks.denoise import DENOISE
-from heedful.tasks.detect import DETECT
-from heedful.tasks.encode import ENCODE
-from heedful.tasks.fill import FILL
-from heedful.tasks.generate import GENERATE
-from heedful.tasks.match import MATCH
-from heedful.tasks.paint import PAINT
-from heedful.tasks.parse import PARSE
-from heedful.tasks.segment import SEGMENT
-from heedful.tasks.summarise import SUMMARISE
-from heedful.tasks.tag import TAG
-from heedful.tasks.translate import TRANSLATE
+from heedful.run.task import Lazy, Task
 
-TASKS: Mapping[str, Task] = {
-    row.name: row
-    for row in (
-        TRANSLATE,
-        SUMMARISE,
-        GENERATE,
-        CLASSIFY,
-        TAG,
-        ANSWER,
-        FILL,
-        DENOISE,
-        PARSE,
-        CLASSIFY_IMAGES,
-        DETECT,
-        SEGMENT,
-        MATCH,
-        PAINT,
-        ENCODE,
-    )
-}
+ROWS: tuple[Lazy[Task], ...] = (
+    Lazy("heedful.tasks.translate:TRANSLATE"),
+    Lazy("heedful.tasks.summarise:SUMMARISE"),
+    Lazy("heedful.tasks.generate:GENERATE"),
+    Lazy("heedful.tasks.classify:CLASSIFY"),
+    Lazy("heedful.tasks.tag:TAG"),
+    Lazy("heedful.tasks.answer:ANSWER"),
+    Lazy("heedful.tasks.fill:FILL"),
+    Lazy("heedful.tasks.denoise:DENOISE"),
+    Lazy("heedful.tasks.parse:PARSE"),
+    Lazy("heedful.tasks.classify_images:CLASSIFY_IMAGES"),
+    Lazy("heedful.tasks.detect:DETECT"),
+    Lazy("heedful.tasks.segment:SEGMENT"),
+    Lazy("heedful.tasks.match:MATCH"),
+    Lazy("heedful.tasks.paint:PAINT"),
+    Lazy("heedful.tasks.encode:ENCODE"),
+)
+TASKS: Mapping[str, Task] = {row.name: row for row in (part() for part in ROWS)}
 
-
-DEFAULT = TRANSLATE.name  # where a recipe names no task
+DEFAULT = next(iter(TASKS))  # where a recipe names no task
 
 
 def trained() -> dict[str, Task]:
