@@ -95,6 +95,8 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
         yield "attention in windows"
     if stack.pattern:
         yield "blocks that take turns"
+    if block.kind != "transformer":
+        yield f"{block.kind} blocks"
     if block.order == "sandwich":
         yield "sandwich norms"
     if block.order == "post" and stack.final_norm:

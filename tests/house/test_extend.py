@@ -1,0 +1,127 @@
+"""The diffs of docs/extend.md apply to this tree, and what they add works: each in a copy, in one process."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAINED = [
+    "--set",
+    "train.steps=2",
+    "--set",
+    "model.d_model=16",
+    "--set",
+    "model.n_heads=2",
+    "--set",
+    "train.eval_every=2",
+]
+TRANSLATOR = [
+    *TRAINED,
+    *["--set", "model.d_ff=16", "--set", "model.encoder_layers=1", "--set", "model.decoder_layers=1"],
+]
+WRITER = [*TRAINED, *["--set", "model.n_layers=2", "--set", "model.context_length=32", "--set", "data.tokenizer=chars"]]
+PLAIN = "It rained, so we stayed in.\nWhere is Ada? She went to Rome.\n" * 20
+MESSAGES = (
+    'msgid ""\nmsgstr "Content-Type: text/plain"\n\n#: main.c:3\nmsgid "Open a file"\nmsgstr "Ouvrir un fichier"\n\n'
+    '#, fuzzy\nmsgid "Close"\nmsgstr "Fermez"\n\nmsgid ""\n"Nothing "\n"was \\"saved\\""\nmsgstr "Rien"\n\n'
+)
+
+# What each adds is used through the command line; `check` holds it to the laws: cached decoding is full decoding ...
+SHOWN = {
+    "A task": [
+        ["train", "restore", "--data", "plain.txt", "--out", "run", *TRANSLATOR, "--set", "data.vocab_size=300"],
+        ["restore", "run", "where is ada"],
+        ["check", "run"],
+        ["info", "run"],
+    ],
+    "A data format": [
+        ["train", "translate", "--data", "messages.po", "--out", "run", *TRANSLATOR, "--set", "data.vocab_size=300"],
+        ["translate", "run", "Open a file"],
+    ],
+    "A position scheme": [
+        ["train", "generate", "--data", "plain.txt", "--out", "run", *WRITER, "--set", "model.position=kerple"],
+        ["generate", "run", "It", "--tokens", "3"],
+        ["check", "run"],
+    ],
+    "A family of models": [
+        ["train", "generate", "--data", "plain.txt", "--out", "run", "--preset", "gptj-nano", *WRITER],
+        ["generate", "run", "It", "--tokens", "3"],
+        ["check", "run"],
+    ],
+}
+PROGRAM = """
+import json, sys
+import torch
+torch.set_num_threads(1)
+from heedful.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["heed", *words]
+    try:
+        main()
+    except SystemExit as left:
+        if left.code:
+            sys.exit(f"heed {words[0]} ended with {left.code}")
+"""
+
+
+def diffs(root: Path) -> dict[str, str]:
+    """By the heading above it."""
+    parts = (root / "docs" / "extend.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    found = {part.split("\n")[0]: re.search(r"```diff\n(.*?)```", part, re.DOTALL) for part in parts}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    for part in ("heedful", "docs", "tests/house", "recipes", "benchmarks"):
+        shutil.copytree(root / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md", "tests/conftest.py"):
+        shutil.copy(root / file, tree / file)
+    return tree
+
+
+def run(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    settings = {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command, cwd=tree, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+
+
+def test_each_heading_has_a_diff(root: Path) -> None:
+    assert list(diffs(root)) == list(SHOWN)
+
+
+def test_a_task_is_one_folder_and_one_line(root: Path) -> None:
+    changed = re.findall(r"^diff --git a/(\S+)", diffs(root)["A task"], re.MULTILINE)
+    assert {Path(path).parent.as_posix() for path in changed[1:]} == {"heedful/tasks/restore"}
+    table = diffs(root)["A task"].split("diff --git ")[1]
+    lines = [line for line in table.split("\n") if re.match(r"[+-](?![+-])", line)]
+    assert lines == ['+    Lazy("heedful.tasks.restore:RESTORE"),']
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_diff_applies_and_what_it_adds_works(name: str, root: Path, copy: Path) -> None:
+    patch = copy / "change.diff"
+    patch.write_text(diffs(root)[name], encoding="utf-8")
+    applied = subprocess.run(["git", "apply", str(patch)], cwd=copy, capture_output=True, text=True, check=False)
+    assert applied.returncode == 0, f"docs/extend.md: the diff of {name!r} no longer applies: {applied.stderr}"
+    for check in (["check"], ["format", "--check"]):
+        linted = run(copy, "-m", "ruff", *check, "heedful")
+        assert linted.returncode == 0, linted.stdout
+    (copy / "plain.txt").write_text(PLAIN, encoding="utf-8")
+    (copy / "messages.po").write_text(
+        MESSAGES + "".join(f'msgid "{n} files"\nmsgstr "{n} fichiers"\n\n' for n in range(12)), encoding="utf-8"
+    )
+    shown = run(copy, "-c", PROGRAM, json.dumps(SHOWN[name]))
+    assert shown.returncode == 0, shown.stdout[-2000:] + shown.stderr[-2000:]
+    assert (copy / "run" / "model.safetensors").is_file()
+    if name == "A task":
+        law = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/house/test_imports.py")
+        assert law.returncode == 0, law.stdout[-2000:]
