@@ -1,4 +1,5 @@
-"""Continuing is bit for bit, whatever the model, the precision, the point of an epoch; ranks may change (R5, R6, R9)."""
+"""Continuing is bit for bit, whatever the model, the precision, the point of an epoch; ranks may change (R5, R6,
+R9)."""
 
 import itertools
 import os
