@@ -112,9 +112,8 @@ def drawn(count: int) -> list[tuple[str, str, str]]:
     return found
 
 
-def is_found(fault: tuple[str, str, str], tests: Path) -> bool:
-    """Whether a test fails that does not without the fault."""
-    path, source, _ = fault
+def fails(path: str, source: str, tests: Path) -> bool:
+    """Whether a test fails when the file at `path` reads `source`."""
     room, name = path.split("/")[1:3]
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
@@ -142,9 +141,11 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2)
     given = parser.parse_args()
     faults = drawn(given.count)
+    if fails(KNOWN[0], (ROOT / KNOWN[0]).read_text(), given.tests):
+        sys.exit("the tests fail without a fault")
     with ThreadPoolExecutor(given.at_once) as pool:
         results = []
-        for fault, found in zip(faults, pool.map(lambda one: is_found(one, given.tests), faults), strict=True):
+        for fault, found in zip(faults, pool.map(lambda one: fails(one[0], one[1], given.tests), faults), strict=True):
             results.append(found)
             print("found " if found else "MISSED", fault[0], fault[2], flush=True)
     print(f"found {sum(results)} of {len(results)}")

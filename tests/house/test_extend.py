@@ -87,10 +87,11 @@ def copy(root: Path, tmp_path: Path) -> Path:
 
 
 def run(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """By a process that knows nothing of the tests around it."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     settings = {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, *words]
     return subprocess.run(
-        command, cwd=tree, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+        [sys.executable, *words], cwd=tree, env=inherited | settings, capture_output=True, text=True, check=False
     )
 
 
