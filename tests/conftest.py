@@ -5,16 +5,17 @@ import os
 import random
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 import torch
-from jaxtyping import install_import_hook
 
-install_import_hook("heedful", "beartype.beartype")  # before the first import of heedful
+import shapes
+
+shapes.install()  # before the first import of heedful
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
 
@@ -67,6 +68,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for kind, count in sorted(counts.items()):
             terminalreporter.write_line(f"{kind}: faults={count} survived={count}")
         terminalreporter.write_line(f"all: faults={counts.total()} survived={counts.total()}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def little_to_show() -> Iterator[None]:
+    """What a training shows of itself is most of the work of a small one: no plot is drawn, and samples are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heedful.run.train.to_bytes", lambda figure, kind: b"not drawn")
+        patch.setattr("heedful.tasks.generate.train.SHOWN", 30)
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ forks its ranks, and answers with their process ids; asked to wait, with how eac
 """
 
 import hashlib
+import importlib
 import json
 import os
 import signal
@@ -88,13 +89,21 @@ def ends(out: Path) -> dict[str, str]:
     return hashes | {"steps": steps[-1].name, "metrics": json.dumps(rows)}
 
 
+# What a training imports when it comes to it, which every process that is forked would do anew.
+IMPORTED = ("heedful.look.draw", "heedful.tasks.translate.train", "heedful.verbs.train", "sacrebleu", "torch._dynamo")
+
+
 def serve() -> None:
     import torch
 
-    from heedful.verbs.train import train as training
+    import heedful.run.train
+    from heedful.training.precision import choose_precision
 
     torch.set_num_threads(1)
-    assert training
+    for name in IMPORTED:
+        importlib.import_module(name)
+    choose_precision(torch.device("cpu"))  # a measurement of a second
+    heedful.run.train.to_bytes = lambda figure, kind: b"not drawn: it takes longer than a small training"
     for line in sys.stdin:
         question = json.loads(line)
         if "wait" in question:

@@ -1,5 +1,6 @@
 """Which number format to train in, told from a short measurement and not taken for granted."""
 
+import functools
 import statistics
 import time
 from typing import Literal, NamedTuple
@@ -29,15 +30,16 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
     )
 
 
+@functools.cache  # a machine is measured once a process
 def _gigaflops(rows: int, precision: Precision, device: torch.device, *, quickest: bool = False) -> float:
     """The median of a few products (rows x 512) @ (512 x 1024), the size of a small model's MLP; or the quickest."""
     dtype = DTYPES[precision]
     a, b = torch.ones(rows, 512, dtype=dtype, device=device), torch.ones(512, 1024, dtype=dtype, device=device)
     seconds = []
-    for _ in range(8):
+    for _ in range(WARM + 5):
         begin = time.perf_counter()
         product = a @ b
         product[0, 0].item()  # waits for an accelerator
         seconds.append(time.perf_counter() - begin)
-    spent = min(seconds) if quickest else statistics.median(seconds[3:])
+    spent = min(seconds) if quickest else statistics.median(seconds[WARM:])
     return 2 * rows * 512 * 1024 / spent / 1e9

@@ -5,6 +5,8 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -66,15 +68,24 @@ def test_a_process_that_is_killed_is_told_of() -> None:
         shared.close()
 
 
-def test_closing_ends_the_processes_whatever_they_are_at() -> None:
-    shared = Processes(time.sleep, 2)
-    shared.pool.submit(time.sleep, 100)
+def test_closing_ends_the_processes_whatever_they_are_at(tmp_path: Path) -> None:
+    def work(begun: Path) -> None:
+        begun.touch()
+        time.sleep(100)
+
+    shared = Processes(work, 2)
     children = shared.children
     assert len(children) == 2
-    shared.close()
-    for child in children:
-        child.join(10)
-    assert not any(child.is_alive() for child in children)
+    with ThreadPoolExecutor(1) as other:
+        mapped = other.submit(shared.map, [tmp_path / "one", tmp_path / "other"])
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        shared.close()
+        for child in children:
+            child.join(10)
+        assert not any(child.is_alive() for child in children)
+        with pytest.raises((HeedError, CancelledError)):
+            mapped.result(10)
 
 
 def test_no_process_outlives_a_parent_that_is_killed() -> None:

@@ -81,7 +81,7 @@ def copy(root: Path, tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for part in ("heedful", "docs", "tests/house", "recipes", "benchmarks"):
         shutil.copytree(root / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md", "tests/conftest.py"):
+    for file in ("pyproject.toml", "README.md", "tests/conftest.py", "tests/shapes.py"):
         shutil.copy(root / file, tree / file)
     return tree
 

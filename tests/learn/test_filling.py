@@ -30,7 +30,15 @@ def test_it_learns(tmp_path):
             "task": "fill",
             "model": {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 64, "dropout": 0.0},
             "data": {"vocab_size": 400},
-            "train": {"steps": 300, "tokens": 1024, "lr": 4e-3, "warmup": 50, "average": 0.98, "precision": "fp32"},
+            "train": {
+                "steps": 300,
+                "eval_every": 300,
+                "tokens": 1024,
+                "lr": 4e-3,
+                "warmup": 50,
+                "average": 0.98,
+                "precision": "fp32",
+            },
         },
         where="test",
     )

@@ -23,7 +23,15 @@ def test_it_learns(tmp_path):
             "preset": "gpt-nano",
             "model": GPT,
             "data": {"tokenizer": "chars", "across": False},
-            "train": {"steps": 500, "tokens": 1024, "lr": 4e-3, "warmup": 50, "average": 0.98, "precision": "fp32"},
+            "train": {
+                "steps": 500,
+                "eval_every": 500,
+                "tokens": 1024,
+                "lr": 4e-3,
+                "warmup": 50,
+                "average": 0.98,
+                "precision": "fp32",
+            },
         },
         where="test",
     )

@@ -38,7 +38,15 @@ def test_it_learns(tmp_path):
             "preset": "gpt-nano",
             "model": GPT,
             "data": {"vocab_size": 320, "across": False},
-            "train": {"steps": 250, "tokens": 1024, "lr": 4e-3, "warmup": 30, "average": 0.95, "precision": "fp32"},
+            "train": {
+                "steps": 250,
+                "eval_every": 250,
+                "tokens": 1024,
+                "lr": 4e-3,
+                "warmup": 30,
+                "average": 0.95,
+                "precision": "fp32",
+            },
         },
         where="test",
     )

@@ -30,7 +30,15 @@ def test_it_learns(tmp_path):
             "task": "tag",
             "model": {"n_layers": 2, "d_model": 64, "n_heads": 4, "context_length": 48, "dropout": 0.0, "order": "pre"},
             "data": {"vocab_size": 400},
-            "train": {"steps": 120, "tokens": 512, "lr": 2e-3, "warmup": 20, "average": 0.9, "precision": "fp32"},
+            "train": {
+                "steps": 120,
+                "eval_every": 120,
+                "tokens": 512,
+                "lr": 2e-3,
+                "warmup": 20,
+                "average": 0.9,
+                "precision": "fp32",
+            },
         },
         where="test",
     )

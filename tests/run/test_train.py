@@ -9,9 +9,11 @@ import string
 import pytest
 import safetensors.torch
 import torch
+from PIL import Image
 
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
+from heedful.look.draw import to_bytes
 from heedful.models.presets import TRANSLATORS
 from heedful.run.recipe import override
 from heedful.run.train import Checkpointed, Finished, Measured, Note, Trained
@@ -39,6 +41,14 @@ def test_a_run_folder_is_complete(finished, corpus):
     assert [row["step"] for row in rows if "bleu" in row] == [6, 12]
     assert "a note" in (out / "README.md").read_text()
     assert saved_recipe(out) == made_recipe()
+
+
+def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr("heedful.run.train.to_bytes", to_bytes)
+    assert list(train(made_recipe(steps=2, eval_every=1), tmp_path / "run", corpus=corpus))
+    with Image.open(tmp_path / "run" / "plots" / "training.png") as picture:
+        assert min(picture.size) > 400
+        assert len(picture.convert("RGB").getcolors(1 << 20)) > 50
 
 
 def test_the_same_command_again_changes_nothing(finished, corpus):

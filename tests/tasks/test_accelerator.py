@@ -282,7 +282,6 @@ def plain(monkeypatch):
     monkeypatch.setattr("heedful.tasks.generate.train.SHOWN", 3)
     monkeypatch.setattr("heedful.tasks.paint.train.SHOWN", 1)
     monkeypatch.setattr("heedful.core.dropout.dropout", lambda x, p: x)
-    monkeypatch.setattr("heedful.run.train.to_bytes", lambda figure, kind: b"")
     monkeypatch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
 
 

@@ -35,7 +35,7 @@ SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24}
 
 def recipe(**changes):
     base = {"task": "answer", "preset": "encoder-tiny", "model": SMALL, "data": {"tokenizer": "chars"}}
-    base["train"] = {"steps": 3, "tokens": 512, "precision": "fp32"}
+    base["train"] = {"steps": 3, "eval_every": 3, "tokens": 512, "precision": "fp32"}
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
 
 

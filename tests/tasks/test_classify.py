@@ -42,7 +42,7 @@ def recipe(**changes):
         "task": "classify",
         "model": SMALL,
         "data": {"tokenizer": "chars"},
-        "train": {"steps": 4, "tokens": 512, "precision": "fp32"},
+        "train": {"steps": 4, "eval_every": 2, "tokens": 512, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
 

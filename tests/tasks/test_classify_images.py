@@ -43,7 +43,7 @@ def recipe(**changes):
         "task": "classify-images",
         "model": SMALL,
         "images": {"batch": 16, "mixup": 0.2},
-        "train": {"steps": 4, "precision": "fp32"},
+        "train": {"steps": 4, "eval_every": 2, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={json.dumps(value)}" for key, value in changes.items()])
 

@@ -36,7 +36,12 @@ SMALL = {"d_model": 32, "n_heads": 2, "n_layers": 2, "context_length": 48}
 
 
 def recipe(**changes: object) -> Recipe:
-    base = {"task": "fill", "model": SMALL, "data": {"vocab_size": 300}, "train": {"steps": 12, "tokens": 240}}
+    base = {
+        "task": "fill",
+        "model": SMALL,
+        "data": {"vocab_size": 300},
+        "train": {"steps": 12, "eval_every": 6, "tokens": 240},
+    }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
 
 

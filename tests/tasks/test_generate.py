@@ -39,7 +39,7 @@ MODELS = {
 
 
 def recipe(name: str = "gpt", **changes: object) -> Recipe:
-    base = {"task": "generate", "data": {"tokenizer": "chars"}, "train": {"steps": 12, "tokens": 240}}
+    base = {"task": "generate", "data": {"tokenizer": "chars"}, "train": {"steps": 12, "eval_every": 6, "tokens": 240}}
     return override(build(base | MODELS[name], where="test"), [f"{key}={value}" for key, value in changes.items()])
 
 

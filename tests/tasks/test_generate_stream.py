@@ -176,7 +176,15 @@ def run(tmp_path_factory):
             "preset": "gpt-nano",
             "model": {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 48},
             "data": {"tokenizer": "chars", "across": False},
-            "train": {"steps": 150, "tokens": 480, "lr": 4e-3, "warmup": 20, "average": 0.95, "precision": "fp32"},
+            "train": {
+                "steps": 150,
+                "eval_every": 150,
+                "tokens": 480,
+                "lr": 4e-3,
+                "warmup": 20,
+                "average": 0.95,
+                "precision": "fp32",
+            },
         },
         where="test",
     )

@@ -42,7 +42,7 @@ def recipe(**changes):
         "model": SMALL,
         "data": {"tokenizer": "chars"},
         "images": {"batch": 8},
-        "train": {"steps": 4, "precision": "fp32"},
+        "train": {"steps": 4, "eval_every": 2, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
 

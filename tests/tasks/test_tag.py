@@ -28,7 +28,7 @@ SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24}
 
 def recipe(**changes):
     base = {"task": "tag", "model": SMALL, "data": {"tokenizer": "chars"}}
-    base["train"] = {"steps": 4, "tokens": 512, "precision": "fp32", "save_every": 2}
+    base["train"] = {"steps": 4, "eval_every": 2, "tokens": 512, "precision": "fp32", "save_every": 2}
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
 
 
