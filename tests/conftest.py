@@ -90,6 +90,7 @@ def seeded() -> None:
     random.seed(0)
     numpy.random.seed(0)
     torch.manual_seed(0)
+    shapes.called.clear()
 
 
 @pytest.fixture(autouse=True)

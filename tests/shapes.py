@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib.machinery
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ from beartype import beartype
 from jaxtyping import jaxtyped
 
 ONE_CALL = jaxtyped("context")
+FIRST, THEN = 100, 10  # calls of a function in one test that are checked: these, and one in so many
+called: Counter[Any] = Counter()  # how often, in this test
 
 
 def checked(made: Any) -> Any:
@@ -34,6 +37,9 @@ def checked(made: Any) -> Any:
 
     @functools.wraps(held)
     def within(*args: Any, **named: Any) -> Any:
+        called[made] += 1
+        if called[made] > FIRST and called[made] % THEN:
+            return made(*args, **named)
         with ONE_CALL:  # in which a letter is one size
             return held(*args, **named)
 

@@ -14,7 +14,15 @@ from heedful.run.resume import flat
 from made import TRANSFORMER, made_corpus
 from trainer import ends
 
-SETTINGS = {"steps": 60, "save_every": 1000, "eval_every": 1000, "eval_sentences": 4, "tokens": 192, "row": 32}
+SETTINGS = {
+    "steps": 40,
+    "precision": "fp32",
+    "save_every": 1000,
+    "eval_every": 1000,
+    "eval_sentences": 4,
+    "tokens": 192,
+    "row": 32,
+}
 LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful", "train", "translate")
 
 
