@@ -68,8 +68,8 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
         exact=exact,
         signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
-        bleu_margin=of_bleu._ci if bootstrap > 1 else None,
-        chrf_margin=of_chrf._ci if bootstrap > 1 else None,
+        bleu_margin=float(of_bleu._ci) if bootstrap > 1 else None,
+        chrf_margin=float(of_chrf._ci) if bootstrap > 1 else None,
     )
 
 

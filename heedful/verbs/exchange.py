@@ -102,7 +102,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     served = row.served().load(run)
     if to == "hf":
         if row.hub is None:
-            kinds = ", ".join(family.name for family in FAMILIES.values())
+            kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
             none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
             raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
         return _to_hub(run, out, served, row.hub())
@@ -151,7 +151,7 @@ def _family_of(config: object, run: Path, served: Served, hub: Hub) -> tuple[Fam
     if refused:  # the family that comes nearest lacks the fewest words
         nearest = min(refused, key=lambda error: len(error.what))
         raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
-    kinds = ", ".join(family.name for family in FAMILIES.values())
+    kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
     what = f"the Hub's families that are known here ({kinds}) have no model like a {type(served.model).__name__}"
     raise InputError(what, where=str(run))
 

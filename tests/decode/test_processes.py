@@ -81,9 +81,10 @@ def test_closing_ends_the_processes_whatever_they_are_at(tmp_path: Path) -> None
         while len(list(tmp_path.iterdir())) < 2:
             time.sleep(0.01)
         shared.close()
-        for child in children:
-            child.join(10)
-        assert not any(child.is_alive() for child in children)
+        latest = time.monotonic() + 30
+        while any(child.is_alive() for child in children):  # the pool's own thread waits for them too: one is told late
+            assert time.monotonic() < latest
+            time.sleep(0.01)
         with pytest.raises((HeedError, CancelledError)):
             mapped.result(10)
 

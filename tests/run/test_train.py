@@ -43,6 +43,25 @@ def test_a_run_folder_is_complete(finished, corpus):
     assert saved_recipe(out) == made_recipe()
 
 
+def test_one_text_alone_is_translated_alone(finished):
+    model = heedful.load(finished[0])
+    assert model.translate("ba de gi") == model.translate(["ba de gi"])[0]
+
+
+def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
+    pairs = "".join(f"{a}\t{b}\n" for a, b in zip(corpus.train.source, corpus.train.target, strict=True))
+    (tmp_path / "pairs.tsv").write_text("English\tFrench\n" + pairs)
+    recipe = override(made_recipe(steps=1), [f"data.path={tmp_path / 'pairs.tsv'}"])
+    told = []
+    for event in train(recipe, tmp_path / "run"):
+        if isinstance(event, Trained):
+            break
+        told += [event.text] if isinstance(event, Note) else []
+    assert told[0] == "translates English to French (the other way: --source French --target English)"
+    assert told[1].startswith("the first pair: ")
+    assert " -> " in told[1]
+
+
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr("heedful.run.train.to_bytes", to_bytes)
     assert list(train(made_recipe(steps=2, eval_every=1), tmp_path / "run", corpus=corpus))

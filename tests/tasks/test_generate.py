@@ -106,6 +106,11 @@ def test_prompts_of_unequal_length_are_what_each_is_alone(run):
                 assert one[0].logprobs == pytest.approx(other[0].logprobs, abs=1e-4)
 
 
+def test_one_prompt_alone_has_one_answer(run):
+    model = heedful.load(run[0])
+    assert model.generate("ba de", tokens=5, samples=2) == model.generate(["ba de"], tokens=5, samples=2)[0]
+
+
 def test_what_it_says_is_as_likely_as_it_says(run):
     """The log-probabilities of a generated text are those that scoring it gives."""
     model = heedful.load(run[0])

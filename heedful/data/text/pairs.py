@@ -5,13 +5,16 @@ ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
 """
 
 import importlib
+import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from heedful.data.lines import (
     csv_cells,
@@ -25,11 +28,14 @@ from heedful.data.lines import (
     unreadable,
 )
 from heedful.data.parts import Parts, hold_out
+from heedful.data.text.headers import column_of, is_header, two_of
 from heedful.errors import InputError, MissingError
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 VALID = ("valid", "val", "dev", "validation")
 TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
+SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,19 @@ class Corpus(Parts[Pairs]):
 
     source: str = field(kw_only=True)
     target: str = field(kw_only=True)
+    other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
+
+
+class Columns(NamedTuple):
+    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
+    how to ask for the other direction."""
+
+    left: int
+    right: int
+    source: str
+    target: str
+    header: bool
+    other_way: str
 
 
 def read_parallel(
@@ -80,31 +99,35 @@ def read_parallel(
     - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
       `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
       exactly two languages their names may be left out: the source is then the first in the alphabet.
-    - A `.tsv` or `.csv` file with two columns, source first, or with more under a header: the first line is a
-      header when it holds both names, `source` and `target` (case aside). `columns` names the two by number
-      instead, counted from 1, and then no line is a header.
-    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`. A source may be
-      a list of sentences, which are one text, and a target one of several references.
+    - A `.tsv` or `.csv` file with two columns, source first, or with more under a header. The first line is one when it
+      holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
+      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. `columns` does
+      too, and then no line is a header. Without a header, names are only what the two are called. Tatoeba's third
+      column, an attribution, is left out.
+    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`; where they are
+      left out, the only two keys that are languages. A source may be a list of sentences, which are one text, and a
+      target one of several references.
 
     Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
     out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
+    source, target = source or None, target or None
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
     if str(path).startswith("hf:"):
-        return _read_hub(str(path), source or "source", target or "target")
+        return _read_hub(str(path), source or SOURCE, target or TARGET)
     path = Path(path)
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             return _read_folder(path, source, target, columns)
     except OSError as error:
         raise unreadable(path, error) from None
-    source, target = source or "source", target or "target"
-    return _corpus({"train": _read_table(path, source, target, columns)}, source, target, [path])
+    train, taken = _read_table(path, source or SOURCE, target or TARGET, columns)
+    return _corpus({"train": train}, taken, [path])
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
@@ -140,13 +163,18 @@ def _read_folder(folder: Path, source: str | None, target: str | None, columns: 
     trains = sorted(suffix for stem, suffix in files if stem == "train")
     languages = [suffix for suffix in trains if suffix not in TABLES]
     if set(trains) & set(TABLES) and not {source, target} <= set(languages):
-        names = (source or "source", target or "target")
         kinds = {stem: [kind for kind in TABLES if (stem, kind) in files] for stem in ["train", *stems]}
         tables = {stem: files[stem, there[0]] for stem, there in kinds.items() if there}
-        parts = {stem: _read_table(path, *names, columns) for stem, path in tables.items()}
+        read = {stem: _read_table(path, source or SOURCE, target or TARGET, columns) for stem, path in tables.items()}
+        if "train" not in read:
+            raise MissingError(
+                f"no training file; it holds {listed(names_in(folder))}", where=str(folder), fix="add it"
+            )
+        parts, taken = {stem: pairs for stem, (pairs, _) in read.items()}, read["train"][1]
         used, notes = list(tables.values()), []
     else:
         names = _languages(folder, languages, source, target)
+        taken = Columns(0, 1, *names, False, f"--source {names[1]} --target {names[0]}")
         sides = {stem: [files.get((stem, name)) for name in names] for stem in ["train", *stems]}
         for stem, (left, right) in sides.items():
             if (left is None) != (right is None) and stem in VALID:
@@ -160,7 +188,7 @@ def _read_folder(folder: Path, source: str | None, target: str | None, columns: 
             for left, right in sides.values()
             if (left is None) != (right is None)
         ]
-    return _corpus(parts, *names, used, notes)
+    return _corpus(parts, taken, used, notes)
 
 
 def _languages(folder: Path, found: list[str], source: str | None, target: str | None) -> tuple[str, str]:
@@ -181,62 +209,113 @@ def _languages(folder: Path, found: list[str], source: str | None, target: str |
     return source, target
 
 
-def _read_table(path: Path, source: str, target: str, columns: tuple[int, int] | None) -> Pairs:
+def _read_table(path: Path, source: str, target: str, columns: tuple[int, int] | None) -> tuple[Pairs, Columns]:
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     if kind not in TABLES:
         fix = "give .tsv, .csv or .jsonl (with .gz if packed), or a folder with train.SOURCE and train.TARGET"
         raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
     lines = read_lines(path)
     if kind == "jsonl":
-        return _pairs(str(path), _json_rows(path, lines, source, target))
+        taken = _keys(lines, source, target)
+        return _pairs(str(path), _json_rows(path, lines, taken)), taken
     cells = csv_cells(path, lines) if kind == "csv" else tsv_cells(lines)
+    number, first = next((row for row in cells if row[1]), (1, []))
+    taken = _columns(f"{path}:{number}", first, source, target, columns)
+    rows = cells if taken.header else chain([(number, first)], cells)
     between = "comma" if kind == "csv" else "TAB"
-    return _pairs(str(path), _column_rows(path, cells, source, target, columns, f"source {between} target"))
+    return _pairs(str(path), _column_rows(path, rows, first, taken, f"source {between} target")), taken
+
+
+def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
+    """By number; or by name, where the first line names them; or the first two."""
+    cells = [cell.strip() for cell in first]
+    header = columns is None and is_header(cells)
+    if numbers := columns or _numbers(source, target):
+        named = header and max(numbers) <= len(cells)
+        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
+        other_way = f"--source {numbers[1]} --target {numbers[0]}"
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, other_way)
+    unsaid = (source == SOURCE, target == TARGET)
+    left, right = column_of(source, cells), column_of(target, cells)
+    if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
+        found = two_of(cells, None if unsaid[0] else left, None if unsaid[1] else right)
+        if found is None:
+            fix = "--source NAME --target NAME"
+            raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
+        left, right = found
+    if left is not None and right is not None:
+        one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
+        return Columns(left, right, one, other, True, f"--source {other} --target {one}")
+    lower = [cell.lower() for cell in cells]
+    if header or source.lower() in lower or target.lower() in lower:
+        what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
+        raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
+    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+
+
+def _numbers(source: str, target: str) -> tuple[int, int] | None:
+    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
+    found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
+    if not any(found):
+        return None
+    numbers = [int(each[1]) for each in found if each]
+    if len(numbers) < 2 or min(numbers) < 1:
+        raise InputError(f"source {source!r} and target {target!r}", fix="give two numbers from 1, or two names")
+    return numbers[0], numbers[1]
 
 
 def _column_rows(
-    path: Path,
-    rows: Iterator[tuple[int, list[str]]],
-    source: str,
-    target: str,
-    columns: tuple[int, int] | None,
-    layout: str,
+    path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
 ) -> Iterator[tuple[str, str]]:
     """The two columns of each row; a blank row is a pair of empty sides."""
-    number, first = next((row for row in rows if row[1]), (1, []))
-    names = [cell.strip().lower() for cell in first]
-    known = [] if columns else [name for name in (source, target) if name.lower() in names]
-    if len(known) == 1:
-        absent = target if known == [source] else source
-        what = f"no column {absent!r} in the header; there are {listed(names)}"
-        raise InputError(what, where=f"{path}:{number}", fix="name two of these, or columns by number")
-    if known:
-        left, right, least, most = *map(names.index, (source.lower(), target.lower())), len(names), len(names)
-        expected, fix = f"{most} as in the header", f"each line needs all of {listed(names)}"
+    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
+    if taken.header:
+        least = most = len(first)
+        expected, fix = (
+            f"{most} as in the header",
+            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
+        )
     else:
-        rows = chain([(number, first)], rows)
-        left, right = (columns[0] - 1, columns[1] - 1) if columns else (0, 1)
-        least, most = max(left, right) + 1, sys.maxsize if columns else 2
-        expected = f"at least {least}" if columns else f"2 ({layout})"
-        fix = f"give two columns, or a first line that names them, two of them {source} and {target}"
+        least = max(taken.left, taken.right) + 1
+        by_number = taken.source.startswith("column ")
+        most = sys.maxsize if by_number else 3 if attributed else 2
+        expected = f"at least {least}" if by_number else f"2 ({layout})"
+        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
     for number, cells in rows:
         if cells and not least <= len(cells) <= most:
             what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield (cells[left], cells[right]) if cells else ("", "")
+        yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
 
 
-def _json_rows(path: Path, lines: list[str], source: str, target: str) -> Iterator[tuple[str, ...]]:
+def _keys(lines: list[str], source: str, target: str) -> Columns:
+    """The keys of JSON objects: as they are called, or the only two of the first one that name languages."""
+    names = [source, target]
+    if names == [SOURCE, TARGET]:
+        try:
+            row = _translation(json.loads(next(line for line in lines if line.strip())))
+        except (StopIteration, ValueError, RecursionError):
+            row = None  # told of when it is read
+        keys = [*row] if isinstance(row, dict) else []
+        if not {*names} & {*keys} and (found := two_of(keys)):
+            names = [keys[i] for i in found]
+    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}")
+
+
+def _json_rows(path: Path, lines: list[str], taken: Columns) -> Iterator[tuple[str, ...]]:
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
-        yield _sides(json_line(line, where=where), where, source, target) if line.strip() else ("", "")
+        yield _sides(json_line(line, where=where), where, taken.source, taken.target) if line.strip() else ("", "")
+
+
+def _translation(row: object) -> object:
+    """What a row of Hugging Face's data sets holds under "translation", or the row."""
+    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
 
 
 def _sides(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
-    """The source and its references, of which an empty one stands for none, in a JSON object, which may hold them under
-    "translation" as Hugging Face's data sets do."""
-    if isinstance(row, dict) and isinstance(row.get("translation"), dict):
-        row = row["translation"]
+    """The source and its references, of which an empty one stands for none, in a JSON object."""
+    row = _translation(row)
     if not isinstance(row, dict):
         fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
         raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
@@ -281,10 +360,10 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     if "train" not in parts:
         what = f"no split 'train'; there are {listed(splits)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
-    return _corpus(parts, source, target, [])
+    return _corpus(parts, Columns(0, 1, source, target, True, f"--source {target} --target {source}"), [])
 
 
-def _corpus(parts: dict[str, Pairs], source: str, target: str, files: list[Path], notes: Iterable[str] = ()) -> Corpus:
+def _corpus(parts: dict[str, Pairs], taken: Columns, files: list[Path], notes: Iterable[str] = ()) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
@@ -303,7 +382,8 @@ def _corpus(parts: dict[str, Pairs], source: str, target: str, files: list[Path]
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
-    return Corpus(train, valid, tests, train.name, tuple(files), tuple(lines), source=source, target=target)
+    direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
+    return Corpus(train, valid, tests, train.name, tuple(files), tuple(lines), **direction)
 
 
 def _key(text: str) -> str:

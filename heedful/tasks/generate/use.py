@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack, overload
 
 import torch
 from jaxtyping import Float
@@ -154,6 +154,19 @@ class LanguageModel(TextModel[LM]):
         """How many tokens the model was made to look back at."""
         return self.model.config.embed.context_length
 
+    @overload
+    def generate(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+        self,
+        prompts: str,
+        *,
+        tokens: int = 100,
+        stop: Sequence[str] = (),
+        samples: int = 1,
+        batch: int = 32,
+        **sampling: Unpack[SamplingOptions],
+    ) -> list[Generated]: ...
+
+    @overload
     def generate(
         self,
         prompts: Sequence[str],
@@ -163,14 +176,29 @@ class LanguageModel(TextModel[LM]):
         samples: int = 1,
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
-    ) -> list[list[Generated]]:
-        """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says.
+    ) -> list[list[Generated]]: ...
+
+    def generate(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        tokens: int = 100,
+        stop: Sequence[str] = (),
+        samples: int = 1,
+        batch: int = 32,
+        **sampling: Unpack[SamplingOptions],
+    ) -> list[Generated] | list[list[Generated]]:
+        """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says; one prompt alone
+        has one list of samples.
 
         At most `batch` texts are made at a time: as one ends, the next enters. They change nothing about each other.
         A text ends where the model ends its document, or before the first of the strings in `stop` that it comes to.
         Where prompt and text outgrow the model's context, it continues from their last half context, as if the text had
         begun there.
         """
+        if isinstance(prompts, str):
+            (own,) = self.generate([prompts], tokens=tokens, stop=stop, samples=samples, batch=batch, **sampling)
+            return own
         how = Sampling(**sampling)
         begun = [
             (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(samples)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar
 
 from heedful.core.seeds import shuffled
@@ -71,6 +72,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
         assert corpus is not None
+        self.notes[:0] = self._direction(corpus)
         pairs = corpus.train.apart()
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
@@ -114,6 +116,13 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "translate")
+
+    def _direction(self, corpus: Corpus) -> list[str]:
+        """What becomes what, as it was found in the data, before time is spent on it."""
+        purpose = self.recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
+        other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
+        first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
+        return [f"{purpose[0].lower()}{purpose[1:]}{other_way}", f"the first pair: {' -> '.join(first)}"]
 
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, overload, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -76,11 +76,23 @@ class Translator:
         refuse_other(about, run, "translate", "translation")
         return cls(for_inference(model.to(device)), source, target, about)
 
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+        self, texts: str, *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+    ) -> str: ...
+
+    @overload
     def translate(
         self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
-    ) -> list[str]:
-        """The best translation of each text, searched for as `Decoding` says."""
-        return [translation.text for translation in self.search(texts, prefix=prefix, **settings)]
+    ) -> list[str]: ...
+
+    def translate(
+        self, texts: str | Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+    ) -> str | list[str]:
+        """The best translation of each text, searched for as `Decoding` says; of one text alone, one alone."""
+        listed = [texts] if isinstance(texts, str) else texts
+        made = [translation.text for translation in self.search(listed, prefix=prefix, **settings)]
+        return made[0] if isinstance(texts, str) else made
 
     def search(
         self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]

@@ -194,6 +194,81 @@ def test_surrogates_of_json_never_come_through(tmp_path: Path) -> None:
     assert pairs.source == ["😀 \ufffd"]
 
 
+# Headers, numbers and directions
+
+
+@pytest.mark.parametrize(
+    ("header", "asked", "expected"),
+    [
+        ("English\tGerman", (None, None), ("English", "German", "--source German --target English")),
+        ("en\tde", (None, None), ("en", "de", "--source de --target en")),
+        ("en-GB\tdeu", (None, None), ("en-GB", "deu", "--source deu --target en-GB")),
+        ("English\tDeutsch", ("en", "de"), ("en", "de", "--source de --target en")),
+        ("src\ttrg", (None, None), ("src", "trg", "--source trg --target src")),
+        ("source\tgerman", (None, None), ("source", "german", "--source german --target source")),
+        ("en\tde", ("1", "2"), ("en", "de", "--source 2 --target 1")),
+        (None, ("1", "2"), ("column 1", "column 2", "--source 2 --target 1")),
+        (None, ("column 1", "column 2"), ("column 1", "column 2", "--source 2 --target 1")),
+        (None, ("en", "de"), ("en", "de", "--source 2 --target 1")),
+        (None, (None, None), ("source", "target", "--source 2 --target 1")),
+    ],
+)
+def test_a_header_is_not_learnt_and_the_direction_is_known(
+    tmp_path: Path, header: str | None, asked: tuple[str | None, str | None], expected: tuple[str, str, str]
+) -> None:
+    rows = tsv(0, 30) if header is None else f"{header}\n" + tsv(0, 30)
+    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
+    texts = [text for part in (corpus.train, corpus.valid, corpus.tests["test"]) for text in part.source]
+    assert sorted(texts) == sorted(ENGLISH[:30])
+    assert (corpus.source, corpus.target, corpus.other_way) == expected
+
+
+@pytest.mark.parametrize("header", [None, "English\tGerman", "en\tde"])
+@pytest.mark.parametrize("asked", [("2", "1"), ("de", "en"), ("German", "English")])
+def test_the_other_way(tmp_path: Path, header: str | None, asked: tuple[str, str]) -> None:
+    """Numbers choose columns, and names do where a header has them: without one they are what the two are called."""
+    rows = tsv(0, 30) if header is None else f"{header}\n" + tsv(0, 30)
+    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
+    turned = header is not None or asked == ("2", "1")
+    assert {*corpus.train.source} <= {*(GERMAN if turned else ENGLISH)}
+    assert {*corpus.train.target} <= {*(ENGLISH if turned else GERMAN)}
+
+
+@pytest.mark.parametrize("row", ["No\tNon", "The cat\tDie Katze", "My\tMi", "Hi\tde"])
+def test_a_pair_of_texts_is_no_header(tmp_path: Path, row: str) -> None:
+    corpus = read_parallel(write(tmp_path, {"p.tsv": f"{row}\n" + tsv(0, 30)}) / "p.tsv")
+    assert len(corpus.train) + len(corpus.valid) + len(corpus.tests["test"]) == 31
+
+
+def test_keys_that_name_languages_are_found(tmp_path: Path) -> None:
+    corpus = read_parallel(write(tmp_path, {"p.jsonl": jsonl(0, 30)}) / "p.jsonl")
+    assert (corpus.source, corpus.target, corpus.other_way) == ("de", "en", "--source en --target de")
+    assert {*corpus.train.source} <= {*GERMAN}
+
+
+def test_the_attributions_of_tatoeba_are_left_out(tmp_path: Path) -> None:
+    rows = lines(*(f"{ENGLISH[n]}\t{GERMAN[n]}\tCC-BY 2.0 (France) Attribution: tatoeba.org #{n}" for n in range(30)))
+    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv")
+    assert {*corpus.train.target} <= {*GERMAN}
+
+
+@pytest.mark.parametrize(
+    ("header", "asked", "message"),
+    [
+        (None, ("2", "de"), "source '2' and target 'de'"),
+        (None, ("0", "1"), "source '0' and target '1'"),
+        ("en\tde\tfr", (None, None), "which two columns"),
+        ("en\tde", ("en", "fr"), "no column 'fr' in the header; there are 'en', 'de'"),
+    ],
+)
+def test_what_leaves_a_choice_is_asked_for(
+    tmp_path: Path, header: str | None, asked: tuple[str | None, str | None], message: str
+) -> None:
+    rows = (f"{header}\n" if header else "") + tsv(0, 30)
+    with pytest.raises(InputError, match=message):
+        read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
+
+
 # Holding out
 
 
@@ -296,8 +371,8 @@ FAULTS = {
         {"p.tsv": "id\tsource\ttarget\n1\ta\n"}, "p.tsv:2: 2 columns, expected 3 as in the header"
     ),
     "a column that is not there": Fault(
-        {"p.csv": "source,german\na,b\n"},
-        "p.csv:1: no column 'target' in the header; there are 'source', 'german'",
+        {"p.csv": "source,other\na,b\n"},
+        "p.csv:1: no column 'target' in the header; there are 'source', 'other'",
     ),
     "an open quote": Fault({"p.csv": 'a,b\n"c,d\ne,f\n'}, "p.csv:2: not CSV: unexpected end of data"),
     "UTF-16": Fault({"p.tsv": GOOD.encode("utf-16")}, "p.tsv:1: UTF-16, expected UTF-8"),

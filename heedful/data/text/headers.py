@@ -1,0 +1,68 @@
+"""What the first line of a table says of its columns: which languages they are in, or which is the source."""
+
+import functools
+import re
+from collections.abc import Sequence
+
+SIDES = {
+    "source": "source src input original",
+    "target": "target tgt trg output translation reference",
+}
+# Whose names in themselves are known too, such as Deutsch.
+WELL_KNOWN = (
+    "ar bg cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl sv th tr uk vi zh"
+)
+
+
+@functools.cache
+def _languages() -> dict[str, str]:
+    """The code of each language, by its codes and its names in English and, of some, in itself; in lower case."""
+    from babel import Locale  # only who reads a table waits for it
+    from babel.core import get_global
+
+    english = {str(code): str(name) for code, name in Locale("en").languages.items()}
+    found = {name.lower(): code for code, name in english.items() if "_" not in code}
+    found |= {str(Locale(code).languages[code]).lower(): code for code in WELL_KNOWN.split()}
+    found |= {str(code): str(same) for code, same in get_global("language_aliases").items() if len(str(code)) == 3}
+    return found | {code: code for code in english if len(code) <= 3}
+
+
+def meaning(name: str) -> str | None:
+    """The code of the language that `name` names ("German", "Deutsch", "de" and "de-AT" are "de"), or "source" or
+    "target"; None of what names neither."""
+    plain = name.strip().lower()
+    for side, words in SIDES.items():
+        if plain in words.split():
+            return side
+    if re.fullmatch(r"\s*[A-Z][a-z]{1,2}\s*", name):
+        return None  # a word that begins a sentence: codes are written en or EN
+    without_region = re.sub(r"[-_]([a-z]{2}|[a-z]{4}|\d{3})$", "", plain)
+    return _languages().get(plain) or _languages().get(without_region)
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether two of the cells name two languages, or the two sides: what hardly a pair of texts does."""
+    found = [meaning(cell) for cell in cells if len(cell) < 40]
+    return len({each for each in found if each}) >= 2
+
+
+def column_of(name: str, cells: Sequence[str]) -> int | None:
+    """The number, from 0, of the one column that a name stands for: by its letters, or else by what both mean."""
+    plain = [cell.strip().lower() for cell in cells]
+    if name.strip().lower() in plain:
+        return plain.index(name.strip().lower())
+    wanted = meaning(name)
+    same = [i for i, cell in enumerate(cells) if wanted and meaning(cell) == wanted]
+    return same[0] if len(same) == 1 else None
+
+
+def two_of(cells: Sequence[str], source: int | None = None, target: int | None = None) -> tuple[int, int] | None:
+    """The numbers of the two columns that a header leaves no choice of, where one of them may be known: of the source
+    and the target, or of the only two languages in their order."""
+    named = {each: i for i, each in reversed([*enumerate(map(meaning, cells))]) if each}
+    left, right = (named.get(side) if one is None else one for side, one in (("source", source), ("target", target)))
+    free = sorted(i for each, i in named.items() if each not in SIDES and i not in (left, right))
+    if len(free) != (left is None) + (right is None) and None in (left, right):
+        return None
+    left = free.pop(0) if left is None else left
+    return left, free.pop(0) if right is None else right
