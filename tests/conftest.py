@@ -20,11 +20,15 @@ os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes t
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
 
 
+LONGEST = ("learn", "faults")  # these begin first, so that the processes that share the tests end together
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="the long runs too, and the others at full volume")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
     if not config.getoption("--full"):
         long = [item for item in items if item.get_closest_marker("full")]
         items[:] = [item for item in items if item not in long]
