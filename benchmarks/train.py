@@ -38,7 +38,7 @@ from heedful.data.batches import PairBatch, bucket_rows
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
 from heedful.run.recipe import Recipe
-from heedful.run.task import Job
+from heedful.run.job import Job
 from heedful.tasks.generate.train import GenerateJob
 from heedful.tasks.translate.train import TranslateJob, TranslationTask
 from heedful.training.loop import Budget, Kept, State, Step, fit
