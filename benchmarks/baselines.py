@@ -204,7 +204,8 @@ def of_questions(known: Sequence[Question], asked: Sequence[Question]) -> Row:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     bags = TfidfVectorizer(token_pattern=WORD).fit([one.context for one in known])
-    first, nearest = [], []
+    first: list[float] = []
+    nearest: list[float] = []
     for one in asked:
         told = sentences_of(one.context)
         alike = (bags.transform([one.question]) @ bags.transform(told).T).toarray()[0]

@@ -3,10 +3,10 @@
     python -m benchmarks.beside --data PATH/TO/data [--only translate] [--busy 0 1 2 4]
 
 Threads that share a product of matrices wait for each other, and how they wait is libgomp's: by default they try
-again and again for milliseconds, in time that the one they wait for would need. Here are our training as `heed` sets it
-(`heedful.cli.threads`), the same with libgomp's defaults and with one thread, and each peer of `benchmarks.train` with
-libgomp's defaults, as it comes. The fair share of n threads beside m busy processes on c cores is what n of n + m
-runnable threads get of them: min(n, c n / (n + m)) cores; each rate is given as a part of that share of its own rate alone.
+again and again for milliseconds, in time that the one they wait for would need. Here are our training
+(`heedful.training.threads`), the same with libgomp's defaults and with one thread, and each peer of `benchmarks.train`
+with libgomp's defaults, as it comes. The fair share of n threads beside m busy processes on c cores is what n of n + m
+runnable threads get of them: min(n, c n / (n + m)) cores. Rates are given as parts of that share of a quiet machine's.
 """
 
 import argparse
@@ -16,12 +16,17 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-import torch
-
 from benchmarks.train import SETTINGS, ours, theirs
 from benchmarks.turns import Contestant, machine
 
 BUSY = "while True: pass"
+DEFAULT = {"GOMP_SPINCOUNT": "300000"}
+STEPS = {
+    "translate": 6,
+    "a": 60,
+    "b": 8,
+    "b-dropout": 8,
+}  # of some seconds, of which finding the others takes a fraction
 KNOWN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
@@ -36,14 +41,18 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=SETTINGS)
     parser.add_argument("--busy", type=int, nargs="+", default=[0, 1, 2, 4])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=6, help="a round")
+    parser.add_argument("--steps", type=int, help=f"a round; if not {STEPS}")
     parser.add_argument("--set", action="append", default=[], help="more ways: words such as GOMP_SPINCOUNT=1000")
     chosen = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     print(machine(cores))
     for name in chosen.only or ("translate", "a"):
         how = "float32"
-        ways = [("heedful, libgomp's defaults", {}, cores), ("heedful, one thread", {}, 1)]
+        ways: list[tuple[str, dict[str, str], int]] = [
+            ("heedful", {}, cores),
+            ("heedful, libgomp's defaults", DEFAULT, cores),
+            ("heedful, one thread", {}, 1),
+        ]
         ways += [(f"heedful, {word}", dict([word.split("=")]), cores) for word in chosen.set]
         with ExitStack() as stack:
             contestants = []
@@ -65,7 +74,7 @@ def main() -> None:
                         each.rates = []
                     for i in range(chosen.rounds + 1):
                         for each, _ in contestants:
-                            tokens, seconds = each.turn(chosen.steps)
+                            tokens, seconds = each.turn(chosen.steps or STEPS[name])
                             each.rates += [tokens / seconds] if i else []
                 finally:
                     for other in others:
@@ -76,7 +85,8 @@ def main() -> None:
                     alone.setdefault(each.name, each.rate)
                     part = each.rate / alone[each.name] / (share(threads, busy, cores) / threads)
                     low, high = min(each.rates), max(each.rates)
-                    print(f"{each.name:36} {each.rate:9,.0f} tokens/s ({low:,.0f} to {high:,.0f}); {part:.2f} of its share")
+                    spread = f"({low:,.0f} to {high:,.0f})"
+                    print(f"{each.name:36} {each.rate:9,.0f} tokens/s {spread}; {part:.2f} of its share")
 
 
 def _start(contestant: Contestant, environment: dict[str, str], threads: int) -> None:

@@ -26,7 +26,7 @@ from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
-from heedful.run.folder import parameters, write_run
+from heedful.run.folder import parameters, tokenizer_files, write_model
 from heedful.tasks.load import load_model
 from heedful.verbs.exchange import export_model
 
@@ -51,7 +51,8 @@ def made_folders(root: Path, row: Seq2SeqSize, texts: Sequence[str]) -> None:
                 weight.normal_(std=0.08)
         model.head.bias[[tokenizer.pad, tokenizer.bos, tokenizer.eos]] = -1000.0
     about = {"task": "translate", "source": "en", "target": "fr", "decode": {"longest": TOKENS}}
-    write_run(root / "run", model, parameters(model), tokenizer, tokenizer, about)
+    beside = tokenizer_files(tokenizer, tokenizer) | {"task.json": about}
+    write_model(root / "run", model, parameters(model), beside)
     export_model(root / "run", root / "hf")
     if find_spec("ctranslate2"):
         export_model(root / "run", root / "float32", to="ctranslate2")
@@ -102,6 +103,7 @@ def ctranslate2(root: Path, how: str) -> Translate:
 
     tokenizer = tokenizers.Tokenizer.from_file(str(root / how / "tokenizer.json"))
     names = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
+    ids = {token: index for index, token in enumerate(names)}
     threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
     model = engine.Translator(str(root / how), DEVICE.type, **threads)
 
@@ -110,7 +112,7 @@ def ctranslate2(root: Path, how: str) -> Translate:
         tokens = [[*(names[index] for index in one.ids), "</s>"] for one in encoded]
         limits = {"max_decoding_length": TOKENS, "max_batch_size": BATCH, "min_decoding_length": 0}
         found = model.translate_batch(tokens, beam_size=beam, **limits)
-        said = [[tokenizer.token_to_id(token) for token in one.hypotheses[0]] for one in found]
+        said = [[ids[token] for token in one.hypotheses[0]] for one in found]
         return [text.removeprefix(" ") for text in tokenizer.decode_batch(said)]
 
     return translate

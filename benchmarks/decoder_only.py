@@ -20,6 +20,7 @@ import heedful
 from heedful.data.text.pairs import Corpus, read_parallel
 from heedful.run.recipe import Recipe
 from heedful.run.train import Finished, Measured, Note, Trained
+from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob, TranslationTask
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
@@ -53,6 +54,7 @@ def contestants(layers: int) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def run(recipe: Recipe, corpus: Corpus, out: Path, test: str) -> Result:
     """Trains one and scores it."""
+    assert isinstance(recipe, TranslateRecipe)
     job = TranslateJob(recipe, corpus)
     steps = len(TranslationTask(job.pairs, recipe.train, packs=True).batches(0, None))  # an epoch
     losses: list[float] = []

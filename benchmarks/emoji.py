@@ -81,14 +81,15 @@ def chance(pictures: int) -> dict[str, float]:
 def shape_scenes(count: int, *, in_parts: bool) -> CaptionedImages:
     """Those with what is never seen are left out. `in_parts`: what is learnt from has two more captions, one without
     the kinds of shapes and one without their colours."""
-    parts = []
+    parts = {}
     for part in ("train", "valid"):
         made = [scene for scene in shapes.parts(count)[part] if NEVER not in map(str, scene.shapes)]
         told = [[scene.caption] for scene in made]
         if in_parts and part == "train":
             told = [[*own, scene.told(_coloured), scene.told(_kind)] for own, scene in zip(told, made, strict=True)]
-        parts.append(Captioned(_pixels(made), told))
-    return CaptionedImages(*parts, {}, "shapes", channels=3, size=(shapes.SIZE, shapes.SIZE))
+        parts[part] = Captioned(_pixels(made), told)
+    size = (shapes.SIZE, shapes.SIZE)
+    return CaptionedImages(parts["train"], parts["valid"], {}, "shapes", channels=3, size=size)
 
 
 def _coloured(shape: shapes.Shape) -> str:

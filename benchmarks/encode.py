@@ -37,7 +37,7 @@ def theirs(kind: str, size: dict[str, Any]) -> Any:
     torch.manual_seed(1)
     if kind == "BERT":
         return BertModel(BertConfig(**size), add_pooling_layer=False).eval()
-    return ViTForImageClassification(ViTConfig(**size, num_labels=1000)).eval()
+    return ViTForImageClassification(ViTConfig(**size | {"num_labels": 1000})).eval()
 
 
 def ours(kind: str, size: dict[str, Any]) -> Any:

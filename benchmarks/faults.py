@@ -91,7 +91,7 @@ class Ours:
                 model.head.weight.data[3, 3] = math.nan
             return plain(task, model, batch)
 
-        TranslationTask.loss = loss  # type: ignore[method-assign]
+        TranslationTask.loss = loss  # type: ignore[assignment, method-assign]
         for event in train(self.recipe, out, corpus=self.corpus):
             made = getattr(getattr(event, "step", None), "step", made)
             if isinstance(event, Checkpointed) and event.step == leave_at:
@@ -138,7 +138,7 @@ class Theirs:
         trainer = Trainer(
             GPT2LMHeadModel(config),
             arguments,
-            train_dataset=[{"input_ids": row, "labels": row} for row in rows],  # type: ignore[arg-type]
+            train_dataset=[{"input_ids": row, "labels": row} for row in rows],
             callbacks=[Faults()],
         )
         newest = get_last_checkpoint(str(out)) if out.is_dir() else None

@@ -28,7 +28,8 @@ from heedful.data.images.labelled import Part
 from heedful.errors import HeedError
 from heedful.run.recipe import Recipe, override
 from heedful.run.train import Measured, Note
-from heedful.tasks.classify_images.train import ClassifyImagesJob
+from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
+from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask
 from heedful.tasks.classify_images.use import ImageClassifier, targets_of
 from heedful.tasks.recipes import read_recipe
 from heedful.verbs.train import train
@@ -40,16 +41,16 @@ CHUNK = 250  # pictures at a time
 
 def prepared(job: ClassifyImagesJob, part: Part) -> Iterator[tuple[Tensor, Tensor]]:
     """(pixels, labels) of the pictures as they are for use, some at a time."""
-    targets = targets_of(part.labels, job.about.labels)
+    targets = targets_of(part.labels, job.answers.labels)
     for first in range(0, len(part), CHUNK):
         chosen = range(first, min(first + CHUNK, len(part)))
-        yield job.about.preparation([part.images[i] for i in chosen]), targets[first : first + CHUNK]
+        yield job.answers.preparation([part.images[i] for i in chosen]), targets[first : first + CHUNK]
 
 
 @torch.inference_mode()
 def accuracy(model: nn.Module, job: ClassifyImagesJob, part: Part) -> float:
     """Where the recipe looks at mirror images too, so does each that it is compared with."""
-    right, mirrored = 0, job.about.mirrored
+    right, mirrored = 0, job.answers.mirrored
     for pixels, label in prepared(job, part):
         chances = [model(seen).softmax(1) for seen in ([pixels, pixels.flip(-1)] if mirrored else [pixels])]
         right += int((torch.stack(chances).mean(0).argmax(1) == label).sum())
@@ -87,7 +88,8 @@ def convolutions(channels: int, edge: int, labels: int) -> nn.Module:
 
 def trained(model: nn.Module, job: ClassifyImagesJob, minutes: float) -> nn.Module:
     """By Adam, its rate falling to zero over the minutes."""
-    task, epoch, spent = job.task(model), 0, 0.0
+    task = ClassifyImagesTask(job.corpus.train, job.answers, job.augment, job.recipe)
+    epoch, spent = 0, 0.0
     adam = torch.optim.Adam(model.parameters(), lr=1e-3)
     while spent < 60 * minutes:
         for batch in task.batches(epoch, None):
@@ -132,8 +134,9 @@ def main() -> None:
         "train.epochs=null",
     ]
     recipe = override(read_recipe(chosen.recipe), settings)
+    assert isinstance(recipe, ClassifyImagesRecipe)
     job = ClassifyImagesJob(recipe)
-    corpus, (edge, _), labels = job.corpus, job.about.preparation.size, len(job.about.labels)
+    corpus, (edge, _), labels = job.corpus, job.answers.preparation.size, len(job.answers.labels)
     print(f"{job.describe()}, {torch.get_num_threads()} threads", flush=True)
     sets = {"valid": corpus.valid, **corpus.tests}
     rows: dict[str, nn.Module] = {f"{NEIGHBOURS} nearest neighbours": Neighbours(job)}

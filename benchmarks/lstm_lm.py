@@ -119,6 +119,7 @@ def trained(
         if step.step % SHOWN == 0:
             rate = f"{state.tokens / state.seconds:,.0f} words/s"
             print(f"epoch {step.epoch}, {step.progress:.0%}: {step.loss:.3f} nats a word, {rate}", flush=True)
+    assert isinstance(average.model, LSTM)
     return average.model
 
 

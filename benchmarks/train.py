@@ -37,8 +37,8 @@ from heedful.core.seeds import shuffled
 from heedful.data.batches import PairBatch, bucket_rows
 from heedful.data.tokenizer import PAD
 from heedful.models import make_model
-from heedful.run.recipe import Recipe
 from heedful.run.job import Job
+from heedful.run.recipe import Recipe
 from heedful.tasks.generate.train import GenerateJob
 from heedful.tasks.translate.train import TranslateJob, TranslationTask
 from heedful.training.loop import Budget, Kept, State, Step, fit
@@ -49,7 +49,7 @@ PLAIN, FAST = "float32", "bf16"
 
 
 class Setting(NamedTuple):
-    job: type[TranslateJob] | type[GenerateJob]
+    job: Callable[[Any], Job]
     folder: str
     recipe: Recipe
     peers: tuple[str, ...]
@@ -129,6 +129,8 @@ class Marked(NamedTuple):
 
 class TorchTransformer(nn.Module):
     """`torch.nn.Transformer`, with its embeddings tied and sinusoidal places."""
+
+    places: Tensor
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -315,7 +317,7 @@ def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
     dtype = DTYPES[choose_precision(DEVICE).precision]  # as `heed train` does
-    known = (FAST, PLAIN) if BF16 else (PLAIN,)
+    known: tuple[str, ...] = (FAST, PLAIN) if BF16 else (PLAIN,)
     first = FAST if dtype == torch.bfloat16 else PLAIN
     known += (f"{first} compiled",) if compiled else ()
     hows = sorted(known, key=lambda how: how != first) + ([f"{first}, sorted"] if packed else [])

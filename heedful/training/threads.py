@@ -1,0 +1,103 @@
+"""How the threads that share a product of matrices wait for each other while other programs want the same cores.
+
+libgomp's threads wait by trying again and again for milliseconds before they sleep. On a quiet machine that is the
+fastest way; where the thread that is waited for has lost its core to another program, it is time lost for all. libgomp
+itself waits a three-hundredth as long in a process with more of its threads than there are cores. So while others are
+busy, idle threads are held beside those that work. What is computed, and by how many threads, stays the same.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+STAT = Path("/proc/stat")  # of Linux; elsewhere threads wait as they do
+CHOSEN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # in the environment: how they are to wait has been said
+EVERY = 0.25  # seconds between two looks at the machine
+BUSY = 0.25  # cores that others use
+SHARED = 1 << 17  # numbers in a sum that torch gives to all of its threads
+
+
+class Others:
+    """How many of the cores that this process may use are used by other programs, since it was asked last."""
+
+    def __init__(self) -> None:
+        self.cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+        self._last = self._used()
+
+    def busy(self) -> float:
+        before, self._last = self._last, self._used()
+        every, mine, seconds = (now - then for now, then in zip(self._last, before, strict=True))
+        return max(0.0, every - mine) / max(seconds, 1e-9)
+
+    def _used(self) -> tuple[float, float, float]:
+        """Seconds of all programs (those that give way, being nice, left out), of this one, and of the clock."""
+        ticks = 0
+        for line in STAT.read_text().splitlines():
+            name, *words = line.split()
+            if name in self.cores:
+                user, _, system, _, _, irq, soft, stolen = map(int, words[:8])
+                ticks += user + system + irq + soft + stolen
+        own = os.times()
+        return ticks / os.sysconf("SC_CLK_TCK"), own.user + own.system, time.perf_counter()
+
+
+class Waits:
+    """Inside a `with`: `look`, called after each step, sees to it that this process waits briefly while others are
+    busy. Does nothing for one thread, or where how to wait has been chosen in the environment."""
+
+    def __init__(self) -> None:
+        chosen = any(name in os.environ for name in CHOSEN)
+        self.others = Others() if torch.get_num_threads() > 1 and STAT.is_file() and not chosen else None
+        self._held: list[Idle] = []
+        self._looked = time.perf_counter()
+
+    @property
+    def brief(self) -> bool:
+        return bool(self._held)
+
+    def look(self) -> None:
+        now = time.perf_counter()
+        if self.others is None or now - self._looked < EVERY:
+            return
+        self._looked = now
+        busy = self.others.busy() > BUSY
+        if busy and not self._held:
+            threads = torch.get_num_threads()
+            more = len(self.others.cores) - threads + 1  # than there are cores
+            self._held = [Idle() for _ in range(-(-more // (threads - 1)))]
+        elif self._held and not busy:
+            self.end()
+
+    def end(self) -> None:
+        for idle in self._held:
+            idle.end()
+        self._held = []
+
+    def __enter__(self) -> "Waits":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+
+class Idle:
+    """As many threads of libgomp's as torch uses, asleep until `end`."""
+
+    def __init__(self) -> None:
+        self._over, made = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._stay, args=(made,), daemon=True)
+        self._thread.start()
+        made.wait()
+
+    def _stay(self, made: threading.Event) -> None:
+        torch.ones(SHARED).sum()
+        made.set()
+        self._over.wait()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()

@@ -1,0 +1,99 @@
+"""How threads wait beside other programs."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.training.threads import CHOSEN, STAT, Others, Waits
+
+pytestmark = pytest.mark.skipif(not STAT.is_file(), reason="only Linux tells what the others do")
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def alive() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_a_busy_program_is_seen_and_this_one_is_not() -> None:
+    others = Others()
+    end = time.perf_counter() + 1
+    while time.perf_counter() < end:
+        pass
+    mine = others.busy()
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in others.cores]
+    try:
+        time.sleep(0.5)
+        others.busy()
+        time.sleep(1)
+        beside = others.busy()
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert beside > 0.8 * len(others.cores)  # all that this program, asleep, does not want
+    assert mine <= len(others.cores) - 0.5 or len(others.cores) == 1
+
+
+def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    found = 2.0
+    monkeypatch.setattr(Others, "busy", lambda self: found)
+    with threads(2):
+        torch.ones(1 << 17).sum()  # makes the threads that work
+        before = alive()
+        with Waits() as waits:
+            waits.look()
+            assert not waits.brief and alive() == before  # too early to look
+            _later(waits)
+            assert waits.brief and alive() >= before + max(2, len(Others().cores) - 2)
+            held = alive()
+            _later(waits)
+            assert alive() == held
+            found = 0.0
+            _later(waits)
+            assert not waits.brief and _falls_to(before)
+            found = 2.0
+            _later(waits)
+            assert waits.brief
+        assert not waits.brief and _falls_to(before)
+
+
+def test_a_way_to_wait_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Others, "busy", lambda self: 2.0)
+    monkeypatch.setenv("GOMP_SPINCOUNT", "300000")
+    with threads(2), Waits() as waits:
+        _later(waits)
+        assert not waits.brief
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    with threads(1), Waits() as waits:
+        _later(waits)
+        assert not waits.brief
+
+
+def _later(waits: Waits) -> None:
+    waits._looked -= 60
+    waits.look()
+
+
+def _falls_to(count: int) -> bool:
+    """libgomp's threads end a moment after the one that they belong to."""
+    end = time.perf_counter() + 10
+    while alive() > count and time.perf_counter() < end:
+        time.sleep(0.01)
+    return alive() <= count
