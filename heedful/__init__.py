@@ -49,9 +49,11 @@ def train(
     minutes: float | None = None,
     settings: Sequence[str] = (),
     resume: bool = False,
+    device: str = "auto",
 ) -> "Finished | None":
     """Trains into the folder `out`, or continues there, as `heed train` does. `recipe` is one, or the name of a task or
-    of a recipe file; all else overrides it. For the steps on the way, see `heedful.run.train.train`.
+    of a recipe file; all else overrides it. `device` is "auto", "cpu", "cuda" or "cuda:1". For the steps on the way,
+    see `heedful.run.train.train`.
 
     Under `torchrun`, None on all ranks but the first.
     """
@@ -61,8 +63,8 @@ def train(
 
     given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
-    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume)
-    for event in events(made, Path(out), resume=resume):
+    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device)
+    for event in events(made, Path(out), resume=resume, device=device):
         if isinstance(event, Finished):
             return event
     return None

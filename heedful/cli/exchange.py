@@ -38,13 +38,17 @@ def export(
         str | None,
         typer.Option(help="For ctranslate2: int8, int16, float16, bfloat16.", show_default="float32"),
     ] = None,
+    device: Annotated[str, typer.Option(help="cpu: a model is exported from there, wherever it was trained.")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Make a folder of a run that other libraries load.
 
     Example: heed export runs/text --to hf --out hub/text
     """
+    from heedful.run.device import chosen_device
     from heedful.verbs.exchange import export_model
+
+    chosen_device(device, cpu_only="heed export")
 
     made = export_model(run, out, to=to, quantize=quantize)
     say(f"{made.family}: {made.loads}")

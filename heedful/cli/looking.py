@@ -21,6 +21,7 @@ def look(
     text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, or the file of a picture.")],
     options: dict[str, Any],
     out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Draw who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was
@@ -28,6 +29,7 @@ def look(
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
+    from heedful.run.device import chosen_device
     from heedful.store import files
     from heedful.tasks.load import row_of_run
     from heedful.verbs.look import KINDS, refuse_blind
@@ -43,7 +45,8 @@ def look(
     refuse_blind(run)
     row = row_of_run(run)
     read = NoOptions if row.look_options is None else row.look_options()
-    looked = look_inside(run, text, kind, chosen_of(read, options, LOOK_OPTIONS, str(run)))
+    chosen = chosen_of(read, options, LOOK_OPTIONS, str(run))
+    looked = look_inside(run, text, kind, chosen, device=chosen_device(device))
     files.write_bytes(out, looked.picture)
     say(f"{looked.told}\n{out}")
     if as_json:

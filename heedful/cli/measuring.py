@@ -60,15 +60,16 @@ def info(
         print(f"{key:{width}}  {value if not isinstance(value, float) else round(value, 3)}")
 
 
-def check(run: Run, as_json: Json = False) -> None:
+def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
     """Check the laws that a model must keep on your own model, and the files of its folder.
 
     Example: heed check runs/demo
     """
+    from heedful.run.device import chosen_device
     from heedful.verbs.check import check as check_run
 
     laws = []
-    for law in check_run(run):
+    for law in check_run(run, device=chosen_device(device)):
         laws.append(law)
         if law.figure is None:
             print(f"-       {law.name}")

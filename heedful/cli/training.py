@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from heedful.tasks import DEFAULT, trained
-from heedful.tasks.shared.cli import Json, Settings
+from heedful.tasks.shared.cli import Device, Json, Settings
 
 
 def train(
@@ -28,6 +28,7 @@ def train(
         typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
     ] = None,
     settings: Settings = [],  # noqa: B006
+    device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that is in --out.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -43,11 +44,11 @@ def train(
     out = out or Path("runs") / Path(task).stem
     given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
-    recipe, told = planned(task, out, given, settings=settings, resume=resume)
+    recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:
         shown.say(line)
-    finished = shown.follow(run_training(recipe, out, resume=resume))
+    finished = shown.follow(run_training(recipe, out, resume=resume, device=device))
     if finished is None:  # one of several ranks, of which the first tells how it went
         return
     for name, each in finished.scores.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from heedful.data.tokenizer import Tokenizer
@@ -150,7 +151,9 @@ class Task:
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None
     counted: str = "tokens"  # what its loss is a mean over
-    sized: "Lazy[Callable[[Recipe, Path], tuple[Recipe, str]]] | None" = None  # fits a model to a budget of minutes
+    sized: "Lazy[Callable[[Recipe, Path, torch.device], tuple[Recipe, str]]] | None" = (
+        None  # fits a model to a budget of minutes
+    )
     headline: tuple[str, ...] = ()  # the scores that `heed info` tells
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs

@@ -8,7 +8,7 @@ same command, after whatever ended it.
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
+SEEN = 5  # steps before the time that is left is told by them
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
 AGAIN = "the same command continues from there"
 
@@ -56,7 +57,7 @@ class Trained:
     lr: float
     rate: float  # a second, of what its loss is a mean over
     counted: str  # what that is
-    seconds_left: float
+    seconds_left: float | None  # until the budget is used up; None until there is an estimate
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Measured:
     valid_loss: float
     scores: dict[str, float]
     best: bool
+    sample: str | bytes = field(default="", repr=False)  # of what the model says, as text or a PNG
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,20 @@ Event = Note | Trained | Measured | Checkpointed | Finished
 
 
 def train(
-    task: Task, recipe: Recipe, out: Path, *, resume: bool = False, corpus: Parts[Any] | None = None
+    task: Task,
+    recipe: Recipe,
+    out: Path,
+    *,
+    resume: bool = False,
+    corpus: Parts[Any] | None = None,
+    device: torch.device | None = None,
 ) -> Iterator[Event]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
-    recipe's data. Raises InputError before the first step for whatever is wrong with the recipe or the data, leaving
-    nothing behind; NonFiniteError where training breaks down; Interrupted, when all is saved, after SIGINT, SIGTERM
-    or SIGUSR1.
+    recipe's data, and `device` for the best one here. Raises InputError before the first step for whatever is wrong
+    with the recipe or the data, leaving nothing behind; NonFiniteError where training breaks down; Interrupted, when
+    all is saved, after SIGINT, SIGTERM or SIGUSR1.
     """
     with join_ranks() as ranks, ExitStack() as held:
         job = None
@@ -110,7 +118,7 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        yield from _Run(task, recipe, out, corpus, job, ranks, signals).events()
+        yield from _Run(task, recipe, out, corpus, job, ranks, signals, device or best_device()).events()
 
 
 def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None) -> Job[Any, Any, Any]:
@@ -147,11 +155,12 @@ class _Run:
         job: Job[Any, Any, Any] | None,
         ranks: Ranks,
         signals: Signals,
+        device: torch.device,
     ) -> None:
         self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
         self.counted = task.counted
         self.notes: list[str] = []
-        self.device = best_device()
+        self.device = device
         if job is not None:
             self.notes += job.notes
             newest = self._newest()
@@ -210,7 +219,7 @@ class _Run:
             rates = [*rates[-19:], step.count / max(1e-9, step.seconds - before)]
             before = step.seconds
             progress.loss, progress.count = progress.loss + step.loss * step.count, progress.count + step.count
-            left = step.seconds * (1 / max(step.progress, 1e-6) - 1)
+            left = self._left(step, len(rates))
             yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
             if step.step % LOG_EVERY == 0:
                 self._log(step)
@@ -247,6 +256,13 @@ class _Run:
         budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
         return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
 
+    def _left(self, step: Step, seen: int) -> float | None:
+        """Seconds until the budget ends, told from the steps so far once some of this call have been seen."""
+        bounds = [] if self.plan.minutes is None else [60 * self.plan.minutes - step.seconds]
+        if seen >= SEEN and step.progress > 0:
+            bounds.append(step.seconds * (1 / step.progress - 1))
+        return max(0.0, min(bounds)) if bounds else None
+
     def _with_ranks(self, steps: Iterator[Step | Skipped]) -> Iterator[Step | Skipped]:
         """A rank that was told to leave need not say that the others have left."""
         try:
@@ -276,7 +292,7 @@ class _Run:
         if best:
             progress.best, progress.best_step = found.rank, state.step
             self.job.write(self.out, model)
-        yield Measured(state.step, found.loss, found.scores, best)
+        yield Measured(state.step, found.loss, found.scores, best, found.sample)
 
     def _save(self) -> Checkpointed:
         self.progress.saved = self.state.step

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 
 Precision = Literal["fp32", "bf16"]
+FASTER = 1.4  # from where on what bf16 rounds away is worth it
 WARM = 3  # products before those that count
 EMULATED = 5.0  # GFLOP/s, below what any CPU makes of a format that it knows
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -19,15 +20,15 @@ class PrecisionChoice(NamedTuple):
 
 
 def choose_precision(device: torch.device) -> PrecisionChoice:
-    """bf16 where this machine multiplies matrices at least 1.4 times as fast in it as in fp32, else fp32."""
+    """bf16 where this machine multiplies matrices at least FASTER times as fast in it as in fp32, else fp32."""
     speed = {"fp32": _gigaflops(2048, "fp32", device), "bf16": _gigaflops(64, "bf16", device, quickest=True)}
     if speed["bf16"] >= speed["fp32"] / 10:  # else it is only emulated: large products would take seconds
         speed["bf16"] = _gigaflops(2048, "bf16", device)
     ratio = speed["bf16"] / speed["fp32"]
-    precision: Precision = "bf16" if ratio >= 1.4 else "fp32"
-    return PrecisionChoice(
-        precision, f"bf16 multiplies {ratio:.1f}x as fast as fp32 here ({speed['bf16']:.0f} GFLOP/s)"
-    )
+    if ratio >= FASTER:
+        return PrecisionChoice("bf16", f"this machine multiplies {ratio:.1f} times as fast in bf16 as in fp32")
+    why = "has no fast bf16" if ratio < 1 else f"multiplies only {ratio:.1f} times as fast in bf16"
+    return PrecisionChoice("fp32", f"this machine {why}")
 
 
 @functools.cache  # a machine is measured once a process

@@ -14,7 +14,7 @@ from heedful.store.files import read_json
 from heedful.tasks.load import row_of_run
 
 
-def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
+def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Iterator[Law]:
     """Checks the folder and its model, law by law. `texts` are what to check on; without any, random tokens are."""
     if not run.is_dir():
         raise MissingError("no such folder", where=str(run), fix="check the path")
@@ -22,7 +22,7 @@ def check(run: Path, texts: Sequence[str] = ()) -> Iterator[Law]:
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
     yield Law(f"{len(folders)} checkpoints verify (damaged files)", float(len(damaged)), 0.0, damaged)
     row = row_of_run(run)
-    served = row.served().load(run)
+    served = row.served().load(run, device=device)
     yield from row.laws()(served, texts)
     yield Law("save then load", _saved_and_loaded(row, run, served), 0.0)
     yield from _by_ctranslate2(row, run, served, texts)

@@ -18,10 +18,10 @@ def refuse_blind(run: Path) -> None:
         raise InputError(f"a model for {row.name!r}", where=str(run), fix=f"look at one for {known}")
 
 
-def look(run: Path, text: str, kind: str, options: object) -> Looked:
+def look(run: Path, text: str, kind: str, options: object, *, device: str = "cpu") -> Looked:
     """What a model looked at while it read `text`, or the picture in that file; `kind` is one of KINDS, and `options`
     are of the kind that the task's row names."""
     refuse_blind(run)
     row = row_of_run(run)
     assert row.look is not None
-    return row.look()(load_model(run), text, kind, options)
+    return row.look()(load_model(run, device=device), text, kind, options)

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from heedful.run.device import chosen_device
 from heedful.run.recipe import Recipe, override
 from heedful.run.train import Event
 from heedful.run.train import train as run_training
@@ -16,7 +19,13 @@ TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
 
 
 def planned(
-    recipe: Recipe | str, out: Path, given: Mapping[str, object], *, settings: Sequence[str] = (), resume: bool = False
+    recipe: Recipe | str,
+    out: Path,
+    given: Mapping[str, object],
+    *,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+    device: str = "auto",
 ) -> tuple[Recipe, list[str]]:
     """The recipe of a training into `out`, and lines that tell what was chosen for it.
 
@@ -38,7 +47,7 @@ def planned(
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
     sizes = chosen or made.start_from or made.model
     if budget is not None and row.sized is not None and not sizes and not by_file:
-        made, why = row.sized()(made, out)
+        made, why = row.sized()(made, out, torch.device(chosen_device(device)))
         told.append(why)
     start = Path(made.start_from) if made.start_from else None
     imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
@@ -49,9 +58,13 @@ def planned(
     return override(made, settings), told
 
 
-def train(recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None) -> Iterator[Event]:
-    """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`."""
-    return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus)
+def train(
+    recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None, device: str = "auto"
+) -> Iterator[Event]:
+    """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
+    word that `chosen_device` knows."""
+    where = torch.device(chosen_device(device))
+    return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
 
 
 def _as_yaml(value: object) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from heedful import cli
 
@@ -125,6 +126,10 @@ def test_check_and_info(run, capsys):
         (["look", "{run}", "ba", "--head", "7", "--out", "x.png"], 2, "has 2 heads, no head 7", "fix: "),
         (["info", "transformer-bse"], 2, "unknown key 'transformer-bse'", "fix: did you mean 'transformer-base'?"),
         (["translate", "{run}", "ba", "--samples", "2", "--top-p", "0"], 2, "top-p 0.0 is not in", "fix: "),
+        (["train", "--data", "{bad}", "--out", "never", "--device", "gpu"], 2, "no device 'gpu'", "fix: choose auto"),
+        (["look", "{run}", "ba", "--device", "cuda:99"], 2, "is here", "fix: take --device"),
+        (["check", "{run}", "--device", "gpu"], 2, "no device 'gpu'", "fix: choose auto"),
+        (["export", "{run}", "--out", "never", "--device", "cuda"], 2, "heed export is for a CPU", "fix: leave it out"),
     ],
 )
 def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch, capsys, words, code, error, fix):
@@ -312,6 +317,25 @@ def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monke
         words = [*words[:-1], *SMALL]  # --set without its minutes
     monkeypatch.chdir(tmp_path)
     assert heed(*words) == 0
+
+
+def test_a_device_can_be_chosen_wherever_something_is_computed():
+    command = typer.main.get_command(cli.app)
+    without = [name for name, each in command.commands.items() if "device" not in {own.name for own in each.params}]
+    assert without == ["info", "import"]
+
+
+def test_a_cpu_can_be_chosen(run, data, tmp_path, monkeypatch):
+    """Where it is not the best device."""
+    monkeypatch.setattr("heedful.run.device.best_device", lambda: pytest.fail("the best device was not asked for"))
+    words = ["train", "translate", "--data", data / "pairs.tsv", "--out", tmp_path / "run", *SMALL]
+    for verb in (
+        words,
+        ["look", run, "ba", "--out", tmp_path / "x.svg"],
+        ["check", run],
+        ["eval", run, "--data", data / "pairs.tsv"],
+    ):
+        assert heed(*verb, "--device", "cpu") == 0
 
 
 def test_help_does_not_wait_for_torch():

@@ -62,6 +62,19 @@ def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
     assert " -> " in told[1]
 
 
+def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_budget(tmp_path, corpus):
+    def left(**plan):
+        events = train(made_recipe(steps=12, **plan), tmp_path / f"run-{len(plan)}", corpus=corpus)
+        return [event.seconds_left for event in events if isinstance(event, Trained)]
+
+    by_steps = left()
+    assert by_steps[:4] == [None] * 4
+    assert None not in by_steps[4:]
+    assert 0 <= by_steps[-1] < 60
+    by_minutes = left(minutes=100.0)
+    assert all(0 <= seconds <= 6000 for seconds in by_minutes)
+
+
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr("heedful.run.train.to_bytes", to_bytes)
     assert list(train(made_recipe(steps=2, eval_every=1), tmp_path / "run", corpus=corpus))

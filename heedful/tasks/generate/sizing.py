@@ -17,7 +17,6 @@ from heedful.data.text.documents import read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
-from heedful.run.device import best_device
 from heedful.run.recipe import override
 from heedful.run.resume import begun_recipe
 from heedful.tasks.generate.losses import next_token_loss
@@ -35,8 +34,8 @@ TRIAL = 3  # steps that are timed
 OWN = ("optimizer", "lr", "warmup", "average", "tokens")  # what is chosen of `train`
 
 
-def sized(recipe: GenerateRecipe, out: Path) -> tuple[GenerateRecipe, str]:
-    """The recipe with a model and a schedule for its `train.minutes`, and what was chosen and why, in a line.
+def sized(recipe: GenerateRecipe, out: Path, device: torch.device) -> tuple[GenerateRecipe, str]:
+    """The recipe with a model and a schedule for its `train.minutes` on a device; what was chosen and why, in a line.
 
     A run that has begun in `out` keeps what was chosen for it. Raises InputError or MissingError.
     """
@@ -52,7 +51,6 @@ def sized(recipe: GenerateRecipe, out: Path) -> tuple[GenerateRecipe, str]:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
     held = sum(map(len, read_documents(data.path).train)) / CHARACTERS[data.tokenizer]
     vocabulary = {"chars": 400, "bytes": 260}.get(data.tokenizer, data.vocab_size)
-    device = best_device()
     dtype = DTYPES[choose_precision(device).precision]
     model: dict[str, Any] = {}
     size, seen = 0, 0.0

@@ -48,8 +48,10 @@ class ProgressLine:
         return None
 
     def _line(self, now: "Trained") -> str:
-        left = int(now.seconds_left)
+        left = (
+            "" if now.seconds_left is None else f"{int(now.seconds_left) // 60}:{int(now.seconds_left) % 60:02} left  "
+        )
         return (
             f"step {now.step.step:,}  loss {now.step.loss:.3f}  lr {now.lr:.1e}  "
-            f"{now.rate:,.0f} {now.counted}/s  {left // 60}:{left % 60:02} left  {self.score}"
+            f"{now.rate:,.0f} {now.counted}/s  {left}{self.score}"
         )

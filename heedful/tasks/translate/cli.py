@@ -114,6 +114,7 @@ def translate(
 def demo(
     out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
     settings: Settings = [],  # noqa: B006  # typer copies it
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Train, measure, use and look inside a translator, on text made on the spot.
@@ -125,7 +126,7 @@ def demo(
 
     shown = ProgressLine()
     shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
-    finished = shown.follow(own.train_demo(out, own.demo_recipe(settings)))
+    finished = shown.follow(own.train_demo(out, own.demo_recipe(settings), device))
     if finished is None:
         return
     test = finished.scores["test"]
