@@ -135,7 +135,7 @@ class Engine(NamedTuple):
 class Embedder(Protocol):
     """Texts, or pictures, as vectors."""
 
-    def embed(self, inputs: Sequence[str]) -> Any: ...
+    def embed(self, inputs: str | Sequence[str]) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True)

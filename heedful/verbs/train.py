@@ -63,7 +63,7 @@ def train(
 ) -> Iterator[Event]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
     word that `chosen_device` knows."""
-    where = torch.device(chosen_device(device))
+    where = None if device == "auto" else torch.device(chosen_device(device))
     return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
 
 

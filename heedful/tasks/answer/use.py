@@ -20,6 +20,7 @@ from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
 
@@ -56,6 +57,7 @@ class Answerer(TextModel[TokenClassifier]):
         """How many tokens the model can read at once."""
         return self.model.config.encoder.embed.context_length
 
+    @one_or_many("contexts")
     def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:
         """The `top` best answers of each question from its context, the best first. Raises InputError for an empty
         question or context."""

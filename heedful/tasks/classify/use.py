@@ -18,6 +18,7 @@ from heedful.models.classifier import Classifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
 
 READ = 8192  # tokens that are read at a time
@@ -40,6 +41,7 @@ class TextClassifier(TextModel[Classifier]):
         assert body is not None
         return Reads(body, self.layout.frame, self.tokenizer.encode, "either")
 
+    @one_or_many("pairs", "choices")
     def classify(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
     ) -> list[list[tuple[str, float]]]:

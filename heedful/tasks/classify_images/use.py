@@ -21,6 +21,7 @@ from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 
 READ = 128  # pictures that are looked at together
@@ -56,6 +57,7 @@ class ImageClassifier(PictureModel[ViT]):
         super().__init__(model, about)
         self.spec = spec_of(ImageLabelSpec, about)
 
+    @one_or_many()
     def classify(self, files: Sequence[str | Path]) -> list[list[tuple[str, float]]]:
         """The labels of each picture, the best first, each with its probability. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)

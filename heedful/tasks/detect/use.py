@@ -20,6 +20,7 @@ from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Found
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.detection import Target, corners, set_loss
@@ -67,6 +68,7 @@ class Detector(PictureModel[DETR]):
         super().__init__(model, about)
         self.spec = spec_of(DetectSpec, about)
 
+    @one_or_many()
     def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[ScoredBox]]:
         """What is found in each picture with at least this probability, the surest first, boxes in its own pixels.
         Raises MissingError or InputError."""

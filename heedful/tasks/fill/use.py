@@ -20,6 +20,7 @@ from heedful.errors import InputError
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
 
 READ = 8192  # tokens that are read at a time
@@ -88,6 +89,7 @@ class Filler(TextModel[Encoder]):
         """How many tokens the model can read at once."""
         return self.model.config.embed.context_length
 
+    @one_or_many()
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
         """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens.
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 import torch
 from jaxtyping import Float
@@ -29,6 +29,7 @@ from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.shared.cli import expand_escapes
+from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_other, text_facts
 
 Ids = list[int]
@@ -154,19 +155,7 @@ class LanguageModel(TextModel[LM]):
         """How many tokens the model was made to look back at."""
         return self.model.config.embed.context_length
 
-    @overload
-    def generate(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
-        self,
-        prompts: str,
-        *,
-        tokens: int = 100,
-        stop: Sequence[str] = (),
-        samples: int = 1,
-        batch: int = 32,
-        **sampling: Unpack[SamplingOptions],
-    ) -> list[Generated]: ...
-
-    @overload
+    @one_or_many()
     def generate(
         self,
         prompts: Sequence[str],
@@ -176,29 +165,14 @@ class LanguageModel(TextModel[LM]):
         samples: int = 1,
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
-    ) -> list[list[Generated]]: ...
-
-    def generate(
-        self,
-        prompts: str | Sequence[str],
-        *,
-        tokens: int = 100,
-        stop: Sequence[str] = (),
-        samples: int = 1,
-        batch: int = 32,
-        **sampling: Unpack[SamplingOptions],
-    ) -> list[Generated] | list[list[Generated]]:
-        """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says; one prompt alone
-        has one list of samples.
+    ) -> list[list[Generated]]:
+        """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says.
 
         At most `batch` texts are made at a time: as one ends, the next enters. They change nothing about each other.
         A text ends where the model ends its document, or before the first of the strings in `stop` that it comes to.
         Where prompt and text outgrow the model's context, it continues from their last half context, as if the text had
         begun there.
         """
-        if isinstance(prompts, str):
-            (own,) = self.generate([prompts], tokens=tokens, stop=stop, samples=samples, batch=batch, **sampling)
-            return own
         how = Sampling(**sampling)
         begun = [
             (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(samples)
@@ -271,6 +245,7 @@ class LanguageModel(TextModel[LM]):
         """What the model is to look back at: all, or the last half of its context."""
         return ids if len(ids) + 1 < self.context else ids[-max(1, self.context // 2) :]
 
+    @one_or_many()
     @torch.inference_mode()
     def likelihood(self, texts: Sequence[str], *, stride: int | None = None) -> list[Likelihood]:
         """Of each text by itself, begun with the tokenizer's `bos`.
@@ -298,7 +273,7 @@ class LanguageModel(TextModel[LM]):
         context loses its beginning, as much for each choice. Raises InputError for a choice that adds no token, or
         that is itself longer than the model's context.
         """
-        return sorted(self.weigh([context], [choices])[0], key=lambda one: -one.logprob)
+        return sorted(self.weigh([context], [listed(choices)])[0], key=lambda one: -one.logprob)
 
     def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
         """`choose` for many contexts, each with its own choices, which stay in the order given.

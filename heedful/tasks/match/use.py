@@ -23,6 +23,7 @@ from heedful.errors import InputError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, size_in_words, spec_of
 from heedful.training.loss import contrastive
 
@@ -90,6 +91,7 @@ class Matcher(TextModel[CLIP]):
         text = model.config.text
         self.layout = MatchLayout(tokenizer, lower=self.spec.lower, context=text.embed.context_length, end=text.end)
 
+    @one_or_many()
     def match(
         self, files: Sequence[Picture], texts: Sequence[str], *, templates: Sequence[str] = (TEMPLATE,)
     ) -> list[list[tuple[str, float]]]:
@@ -98,12 +100,14 @@ class Matcher(TextModel[CLIP]):
         Each text is put into the place of "{}" in each template, and stands for the mean of what comes out (Radford et
         al. 2021, section 3.1.4). Raises MissingError or InputError.
         """
+        texts = listed(texts)
         if not texts:
             raise InputError("no text to match", fix="give two or more")
         images, own = self.embed_images(files), self.embed_prompts(texts, templates)
         chances = (self.model.log_scale.detach().exp().cpu() * images @ own.mT).softmax(1)
         return [sorted(zip(texts, each, strict=True), key=lambda item: -item[1]) for each in chances.tolist()]
 
+    @one_or_many()
     def search(
         self,
         texts: Sequence[str],
@@ -115,6 +119,7 @@ class Matcher(TextModel[CLIP]):
     ) -> list[list[FoundPicture]]:
         """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
         it was asked before. Raises MissingError or InputError."""
+        files = listed(files)
         vectors = self.embed_images(files) if vectors is None else vectors
         best = (self.embed_prompts(texts, templates) @ vectors.mT).sort(dim=1, descending=True, stable=True)
         return [
@@ -129,10 +134,12 @@ class Matcher(TextModel[CLIP]):
         best = [texts[i] for i in cosines.argmax(1).tolist()]
         return "".join(f"{own[0]}: {found}\n" for own, found in zip(part.captions, best, strict=False))
 
-    def embed_images(self, files: Sequence[Picture]) -> Float[Tensor, "I D"]:
-        """Of length 1. Raises MissingError or InputError."""
-        given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in files]
-        return self.image_vectors(ImageFiles(given, channels=self.spec.preparation.channels, most=0))
+    def embed_images(self, files: Picture | Sequence[Picture]) -> Float[Tensor, "*I D"]:
+        """Of length 1, of each picture, or of one. Raises MissingError or InputError."""
+        several: Sequence[Picture] = listed(files)
+        given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in several]
+        vectors = self.image_vectors(ImageFiles(given, channels=self.spec.preparation.channels, most=0))
+        return vectors[0] if is_one(files) else vectors
 
     def embed_prompts(self, texts: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "B D"]:
         """The mean of each text in every template, brought to length 1."""
@@ -143,22 +150,24 @@ class Matcher(TextModel[CLIP]):
         return F.normalize(made.unflatten(0, (len(texts), len(templates))).mean(1), dim=-1)
 
     @torch.inference_mode()
-    def embed_texts(self, texts: Sequence[str]) -> Float[Tensor, "B D"]:
-        """Of length 1. Raises InputError for an empty text."""
-        ids, device = self.layout.encode(texts), self.model.log_scale.device
+    def embed_texts(self, texts: str | Sequence[str]) -> Float[Tensor, "*B D"]:
+        """Of length 1, of each text, or of one. Raises InputError for an empty text."""
+        ids, device = self.layout.encode(listed(texts)), self.model.log_scale.device
         groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
         made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
-        return finite_vectors(torch.cat(made))
+        vectors = finite_vectors(torch.cat(made))
+        return vectors[0] if is_one(texts) else vectors
 
-    def embed(self, inputs: Sequence[str]) -> Float[Tensor, "B D"]:
-        """Of length 1: of a picture where it is a file's path, else of a text. Raises InputError."""
-        shown = [os.path.isfile(given) for given in inputs]  # unlike Path's, False for what is too long for a name
-        made = torch.empty(len(inputs), self.model.config.d_common)
+    def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
+        """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Raises InputError."""
+        given: Sequence[str] = listed(inputs)
+        shown = [os.path.isfile(one) for one in given]  # unlike Path's, False for what is too long for a name
+        made = torch.empty(len(given), self.model.config.d_common)
         for each, chosen in ((self.embed_images, shown), (self.embed_texts, [not own for own in shown])):
-            own = [given for given, is_own in zip(inputs, chosen, strict=True) if is_own]
+            own = [one for one, is_own in zip(given, chosen, strict=True) if is_own]
             if own:
                 made[torch.tensor(chosen)] = each(own)
-        return made
+        return made[0] if is_one(inputs) else made
 
     @torch.inference_mode()
     def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:

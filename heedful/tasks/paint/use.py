@@ -29,6 +29,7 @@ from heedful.run.task import Saved, Scored
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import SCORED
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, size_in_words, spec_of
 
@@ -74,7 +75,7 @@ class Painter(PictureModel[LM]):
         if not 0 <= rows < fitting.size[0]:
             what = f"keep = {keep:g} leaves no row to paint, or more than there are"
             raise InputError(what, fix="give 0.5, or another share")
-        images = opened(files, fitting)
+        images = opened(listed(files), fitting)
         numbers = [self.spec.palette.numbers(pictures) for pictures, _ in prepared(images, fitting, most=1)]
         return torch.cat(numbers)[:, :rows].flatten(1)
 

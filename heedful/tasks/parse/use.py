@@ -19,6 +19,7 @@ from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.parse.cli import TreeScoring
 from heedful.tasks.shared.lengths import most_positions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
 from heedful.tasks.translate.losses import target_nats
 from heedful.tasks.translate.use import SEARCH_TOKENS
@@ -55,6 +56,7 @@ class Parser(TextModel[TranslationModel]):
             run=self.spec.run,
         )
 
+    @one_or_many()
     def parse(self, texts: Sequence[str], *, beam: int | None = None) -> list[Tree | None]:
         """The tree of each text, a sentence whose words, punctuation too, stand apart; None where it has no word.
 

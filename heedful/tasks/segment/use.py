@@ -20,6 +20,7 @@ from heedful.metrics.names import in_words
 from heedful.models.pyramid import Pyramid
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.loss import Loss
@@ -66,6 +67,7 @@ class Segmenter(PictureModel[Pyramid]):
         super().__init__(model, about)
         self.spec = spec_of(SegmentSpec, about)
 
+    @one_or_many()
     def segment(self, files: Sequence[str | Path]) -> list[UInt8[Tensor, "H W"]]:
         """The class of each pixel of each picture, as a number of `spec.labels`. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)

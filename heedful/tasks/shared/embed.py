@@ -17,6 +17,7 @@ from heedful.errors import InputError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.run.folder import read_run
 from heedful.tasks.shared.lengths import cut_at, most_positions
+from heedful.tasks.shared.one_or_many import is_one, listed
 from heedful.tasks.shared.served import Reads
 
 Pool = Literal["mean", "first"]
@@ -72,8 +73,9 @@ class TextEncoder:
         kept, cut = cut_at(self.tokenizer.encode(texts), room)
         return [self.frame.put(ids) for ids in kept], cut
 
-    def embed(self, texts: Sequence[str], *, pool: str = "mean") -> Float[Tensor, "N C"]:
-        """A vector of each text: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or the first.
+    def embed(self, texts: str | Sequence[str], *, pool: str = "mean") -> Float[Tensor, "*N C"]:
+        """A vector of each text, or of one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
+        the first.
 
         Raises InputError for an empty text, and for the first hidden state of a model that has read nothing there.
         """
@@ -81,7 +83,8 @@ class TextEncoder:
             raise InputError(f"there is no pool {pool!r}", fix=f"--pool {' or '.join(get_args(Pool))}")
         if pool == "first" and self.causal:
             raise InputError("at the first token a language model has read nothing else", fix="--pool mean")
-        return self.vectors(self.encode(texts)[0], pool=pool)
+        vectors = self.vectors(self.encode(listed(texts))[0], pool=pool)
+        return vectors[0] if is_one(texts) else vectors
 
     @torch.inference_mode()
     def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:

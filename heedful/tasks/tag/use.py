@@ -16,6 +16,7 @@ from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
 from heedful.tasks.tag.layout import NONE, Piece, TagLayout, TagSpec
@@ -48,6 +49,7 @@ class Tagger(TextModel[TokenClassifier]):
         """How many tokens the model can read at once."""
         return self.model.config.encoder.embed.context_length
 
+    @one_or_many()
     def tag(self, texts: Sequence[str]) -> list[list[Word]]:
         """The label of each word of each text, words being what stands between blanks: "end." is one."""
         return self.tag_words([text.split() for text in texts])

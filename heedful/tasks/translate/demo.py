@@ -53,7 +53,7 @@ def train_demo(out: Path, recipe: TranslateRecipe, device: str = "auto") -> Iter
         for pairs in (book.train, book.valid, book.test)
     )
     corpus = Corpus(train_pairs, valid, {"test": test}, "made", source="en", target="fr")
-    where = torch.device(chosen_device(device))
+    where = None if device == "auto" else torch.device(chosen_device(device))
     told = False
     for event in train(TRANSLATE, recipe, out, corpus=corpus, device=where):
         yield event

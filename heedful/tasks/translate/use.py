@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, overload, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -26,6 +26,7 @@ from heedful.models import TranslationModel
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import refuse_other
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
@@ -76,24 +77,14 @@ class Translator:
         refuse_other(about, run, "translate", "translation")
         return cls(for_inference(model.to(device)), source, target, about)
 
-    @overload
-    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
-        self, texts: str, *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
-    ) -> str: ...
-
-    @overload
+    @one_or_many("prefix")
     def translate(
         self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
-    ) -> list[str]: ...
+    ) -> list[str]:
+        """The best translation of each text, searched for as `Decoding` says."""
+        return [translation.text for translation in self.search(texts, prefix=prefix, **settings)]
 
-    def translate(
-        self, texts: str | Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
-    ) -> str | list[str]:
-        """The best translation of each text, searched for as `Decoding` says; of one text alone, one alone."""
-        listed = [texts] if isinstance(texts, str) else texts
-        made = [translation.text for translation in self.search(listed, prefix=prefix, **settings)]
-        return made[0] if isinstance(texts, str) else made
-
+    @one_or_many("prefix")
     def search(
         self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
     ) -> list[Translation]:

@@ -1,0 +1,63 @@
+"""One in, one out; a list in, a list out: what every verb from Python does, and so no text is read letter by letter.
+
+A answers are asked for, R are given, of a model S.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+S = TypeVar("S")
+A = TypeVar("A")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class OneOrMany(Generic[A, P, R]):
+    """What such a method is to a caller."""
+
+    @overload
+    def __call__(self, given: A, /, *more: P.args, **words: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, given: Sequence[A], /, *more: P.args, **words: P.kwargs) -> list[R]: ...
+    def __call__(self, given: Any, /, *more: Any, **words: Any) -> Any: ...
+
+
+class Method(Generic[S, A, P, R]):
+    def __get__(self, model: S | None, kind: type) -> OneOrMany[A, P, R]: ...  # type: ignore[empty-body]
+
+
+def one_or_many(
+    *beside: str,
+) -> Callable[[Callable[Concatenate[S, Sequence[A], P], Sequence[R]]], Method[S, A, P, R]]:
+    """A method of many that also takes one, alone: a string, a path, or whatever else is no list; its answer is then
+    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry."""
+
+    def decorate(method: Callable[Concatenate[S, Sequence[A], P], Sequence[R]]) -> Method[S, A, P, R]:
+        signature = inspect.signature(method)
+        _, first, *_ = signature.parameters
+
+        @functools.wraps(method)
+        def called(*given: Any, **words: Any) -> Any:
+            bound = signature.bind(*given, **words)
+            if not is_one(bound.arguments[first]):
+                return method(*given, **words)
+            for name in (first, *beside):
+                if name in bound.arguments and bound.arguments[name] is not None:
+                    bound.arguments[name] = [bound.arguments[name]]
+            return method(*bound.args, **bound.kwargs)[0]
+
+        return cast("Method[S, A, P, R]", called)
+
+    return decorate
+
+
+def is_one(given: object) -> bool:
+    """Not several: a string, a path, a picture."""
+    return isinstance(given, str) or not isinstance(given, Sequence)
+
+
+def listed(given: A | Sequence[A]) -> Sequence[A]:
+    """One as a list of one; several as they are."""
+    return cast("Sequence[A]", [given] if is_one(given) else given)
