@@ -69,14 +69,15 @@ def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
     from heedful.verbs.check import check as check_run
 
     laws = []
+    show = say if as_json else print
     for law in check_run(run, device=chosen_device(device)):
         laws.append(law)
         if law.figure is None:
-            print(f"-       {law.name}")
+            show(f"-       {law.name}")
         else:
-            print(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
+            show(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
         for note in law.notes:
-            print(f"        {note}")
+            show(f"        {note}")
     broken = [law.name for law in laws if not law.holds]
     if as_json:
         print(json.dumps({"laws": [asdict(law) | {"holds": law.holds} for law in laws], "broken": len(broken)}))
