@@ -15,7 +15,9 @@ EVAL_OPTIONS = united(row.eval_options for row in TASKS.values())
 
 
 def evaluate(run: Run, options: dict[str, Any], device: Device = "auto", as_json: Json = False) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
+    """Score a model on data by the measures of the field.
+
+    Translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
     likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
