@@ -45,10 +45,11 @@ for command in COMMANDS:
     app.command(command.name, help=command.help)(command.run)
 
 
-def tell_version(asked: bool) -> None:
+def tell_version(asked: bool) -> bool:
     if asked:
         print(f"heedful {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

@@ -1,5 +1,6 @@
 """`heed --help` and `heed --version`."""
 
+import json
 import re
 import sys
 
@@ -7,6 +8,8 @@ import pytest
 
 import heedful
 from heedful import cli
+from heedful.models.counts import PARAMETERS
+from heedful.tasks import trained
 
 
 def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -31,3 +34,17 @@ def test_help_has_every_command_under_a_heading_and_cuts_none_off(monkeypatch, c
 
 def test_version(monkeypatch, capsys):
     assert told(monkeypatch, capsys, "--version") == f"heedful {heedful.__version__}\n"
+
+
+def test_presets_are_told_by_task_with_their_sizes(monkeypatch, capsys):
+    monkeypatch.setattr("heedful.models.make_model", lambda *words: pytest.fail("no model is made"))
+    by_task = json.loads(told(monkeypatch, capsys, "info", "--json"))
+    assert by_task.keys() == trained().keys()
+    assert {name: size for own in by_task.values() for name, size in own.items()} == PARAMETERS
+    shown = told(monkeypatch, capsys, "info")
+    listed = re.findall(r"^  (\S+) +([0-9,]+) parameters$", shown, re.MULTILINE)
+    assert {name: int(size.replace(",", "")) for name, size in listed} == PARAMETERS
+    assert len(listed) == len(PARAMETERS)
+    headed = re.findall(r"^([a-z-]+(?:, [a-z-]+)*):", shown, re.MULTILINE)
+    assert sorted(task for tasks in headed for task in tasks.split(", ")) == sorted(by_task)
+    assert max(map(len, shown.splitlines())) <= 80

@@ -1,5 +1,5 @@
-"""Every verb on a model of every task: an object of JSON a line, the same however the inputs come, or one line that says
-why not."""
+"""Every verb on a model of every task: an object of JSON a line, the same however the inputs come, or one line that
+says why not."""
 
 import json
 import os
@@ -41,7 +41,19 @@ MORE = {
     "embed": ["--pool", "mean"],
     "look": ["--out", "x.svg"],
 }
-READS_LINES = {*TRANSLATING, "score", "classify", "tag", "answer", "fill", "parse", "detect", "segment", "match", "embed"}
+READS_LINES = {
+    *TRANSLATING,
+    "score",
+    "classify",
+    "tag",
+    "answer",
+    "fill",
+    "parse",
+    "detect",
+    "segment",
+    "match",
+    "embed",
+}
 
 
 def heed(*words: object) -> int:
