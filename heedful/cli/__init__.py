@@ -1,40 +1,64 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from heedful import __version__
 from heedful.cli import exchange, looking, measuring, training
+from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Command
 
+# In the order in which people need them. What a task adds is its own.
+COMMANDS = (
+    *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
+    Command("train", training.train, group="Train"),
+    Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
+    Command("check", measuring.check, group="Measure"),
+    Command("embed", looking.embed),
+    Command("look", with_options(looking.look, looking.LOOK_OPTIONS), group="Look inside"),
+    Command("info", measuring.info, group="Look inside"),
+    Command("import", exchange.import_, group="Hand on"),
+    Command("export", exchange.export, group="Hand on"),
+)
+GROUPS = {
+    heading: tuple(command.name for command in COMMANDS if command.group == heading)
+    for heading in ("Train", "Measure", "Use", "Look inside", "Hand on")
+}
+
 app = typer.Typer(
+    cls=grouped(GROUPS),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="One attention core, and every transformer family on it: train, measure, use and look inside.",
-)
-
-# In the order in which people need them: train, measure, use, look inside, hand on. What a task adds is its own.
-COMMANDS = (
-    Command("train", training.train),
-    Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS)),
-    *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
-    Command("look", with_options(looking.look, looking.LOOK_OPTIONS)),
-    Command("embed", looking.embed),
-    Command("info", measuring.info),
-    Command("check", measuring.check),
-    Command("import", exchange.import_),
-    Command("export", exchange.export),
+    epilog="heed COMMAND --help tells the rest of each.",
 )
 for command in COMMANDS:
     app.command(command.name, help=command.help)(command.run)
+
+
+def tell_version(asked: bool) -> bool:
+    if asked:
+        print(f"heedful {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Tell the version and leave.", callback=tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def main() -> None:

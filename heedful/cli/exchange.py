@@ -15,8 +15,9 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model of the Hugging Face Hub, from safetensors: GPT-2, LLaMA, Marian, BART, T5, BERT, RoBERTa,
-    ViT, DeiT, CLIP, SegFormer or DETR.
+    """Make a run of a model of the Hugging Face Hub.
+
+    From safetensors: GPT-2, LLaMA, Marian, BART, T5, BERT, RoBERTa, ViT, DeiT, CLIP, SegFormer or DETR.
 
     Example: heed import gpt2 --out runs/gpt2
     """

@@ -24,8 +24,10 @@ def look(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Draw who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was
-    looked at in a picture, for what was found in it, or where in it a text is near.
+    """Draw what a model looked at.
+
+    Who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was looked
+    at in a picture, for what was found in it, or where in it a text is near.
 
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """

@@ -1,6 +1,7 @@
 """What a model is worth, what it is, and whether it keeps its laws: `heed eval`, `info` and `check`."""
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -15,7 +16,9 @@ EVAL_OPTIONS = united(row.eval_options for row in TASKS.values())
 
 
 def evaluate(run: Run, options: dict[str, Any], device: Device = "auto", as_json: Json = False) -> None:
-    """Score translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
+    """Score a model on data by the measures of the field.
+
+    Translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
     likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
@@ -55,9 +58,34 @@ def info(
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
+    if name is None:
+        print("\n".join(_listed(facts)))
+        return
     width = max(map(len, facts))
     for key, value in facts.items():
         print(f"{key:{width}}  {value if not isinstance(value, float) else round(value, 3)}")
+
+
+def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """The presets by task, with their parameters, each once: tasks with the same presets stand together, and one that
+    takes those of others names these."""
+    tasks: dict[tuple[str, ...], list[str]] = {}
+    for task, own in presets.items():
+        tasks.setdefault((*own,), []).append(task)
+    united = [own for own in tasks if {*own} == {name for part in tasks if {*part} < {*own} for name in part}]
+    width = max(len(name) for own in presets.values() for name in own)
+    for own, named in tasks.items():
+        wider = next((other for other in tasks if {*own} < {*other} and other not in united), None)
+        if own in united:
+            parts = " or ".join(tasks[part][0] for part in tasks if {*part} < {*own})
+            yield f"{', '.join(named)}: as for {parts}"
+        elif wider is not None:
+            but = ", ".join(name for name in wider if name not in own)
+            yield f"{', '.join(named)}: as for {tasks[wider][0]}, but {but}"
+        else:
+            yield f"{', '.join(named)}:"
+            yield from (f"  {name:{width}}  {presets[named[0]][name]:>15,} parameters" for name in own)
+    yield "\nheed info PRESET tells more of one, and heed train TASK --preset PRESET takes it"
 
 
 def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
@@ -69,14 +97,15 @@ def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
     from heedful.verbs.check import check as check_run
 
     laws = []
+    show = say if as_json else print
     for law in check_run(run, device=chosen_device(device)):
         laws.append(law)
         if law.figure is None:
-            print(f"-       {law.name}")
+            show(f"-       {law.name}")
         else:
-            print(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
+            show(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
         for note in law.notes:
-            print(f"        {note}")
+            show(f"        {note}")
     broken = [law.name for law in laws if not law.holds]
     if as_json:
         print(json.dumps({"laws": [asdict(law) | {"holds": law.holds} for law in laws], "broken": len(broken)}))

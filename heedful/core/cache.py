@@ -38,7 +38,7 @@ class Past:
     def positions(self) -> Int[Tensor, "b S"] | None:
         return None if self.buffer is None else self.kv().positions
 
-    def positions_with(self, newer: Int[Tensor, "b T"]) -> Int[Tensor, "B U"]:
+    def positions_with(self, newer: Int[Tensor, "#B T"]) -> Int[Tensor, "B U"]:
         """`positions`, once tokens at these are appended: any number behind the end of a row."""
         if self.positions is None:
             return newer

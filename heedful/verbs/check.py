@@ -25,7 +25,7 @@ def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Itera
     served = row.served().load(run, device=device)
     yield from row.laws()(served, texts)
     yield Law("save then load", _saved_and_loaded(row, run, served), 0.0)
-    yield from _by_ctranslate2(row, run, served, texts)
+    yield from _by_ctranslate2(row, run, served if device == "cpu" else row.served().load(run), texts)
 
 
 def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) -> Iterator[Law]:
@@ -43,7 +43,7 @@ def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) 
 
 
 def _saved_and_loaded(row: Task, run: Path, served: Served) -> float:
-    own = parameters(served.model)
+    own = {name: tensor.cpu() for name, tensor in parameters(served.model).items()}
     tokenizers = read_tokenizers(run)
     beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}
     with tempfile.TemporaryDirectory() as name:

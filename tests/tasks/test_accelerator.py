@@ -1,8 +1,6 @@
 """Every task on a pretend accelerator, where tensors of two devices never meet: it learns and says what it does on a
 CPU."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,249 +9,16 @@ from torch.utils._pytree import tree_flatten
 
 import heedful
 from accelerator import DEVICE, Away, accelerator
-from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
-from heedful.data.images.captions import Captioned, CaptionedImages
+from cases import CASES, CHARS, DOCUMENTS, PIXELS, TINY, learnt, recipe_of
 from heedful.data.images.files import to_image
-from heedful.data.images.labelled import LabelledImages, Part
-from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
-from heedful.data.made import shapes
-from heedful.data.parts import Parts
-from heedful.data.text.documents import Documents
-from heedful.data.text.labelled import Example, Labelled
-from heedful.data.text.pairs import Corpus
-from heedful.data.text.questions import Question, Span
-from heedful.data.text.solved import Solved
-from heedful.data.text.tagged import Sentence
-from heedful.data.text.trees import Treebank, parse_trees
 from heedful.errors import InputError
-from heedful.run.recipe import Recipe, keys_in
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks import TASKS
-from heedful.tasks.generate.in_context import Asking
-from heedful.tasks.generate.in_context import evaluate_in_context as ask
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build
-from heedful.tasks.shared.embed import TextEncoder
+from heedful.verbs.check import check
+from heedful.verbs.look import look
 from heedful.verbs.train import train
-from made import backwards
-
-WORDS = ["ba", "de", "gi", "ko"]
-TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
-LINES = [f"{text}. {text[::-1]}\n" for text in TEXTS]
-DOCUMENTS = Documents(LINES[:56], LINES[56:60], {"test": LINES[60:]}, "made", (), ())
-PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "made", source="low", target="high")
-SENTENCES = [Sentence((*t.split(),), (*("B-X" if word == "de" else "O" for word in t.split()),)) for t in TEXTS]
-QUESTIONS = [Question(f"{t[:2]}?", f"{t[:2]} is {t[3:5]}.", (Span(t[3:5], 6),), t) for t in TEXTS]
-TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
-TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24, "dropout": 0.0}
-BOTH = {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
-STACK = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_layers": 1, "dropout": 0.0}
-SCENES = shapes.scenes("train", 6)
-PIXELS = torch.stack([torch.from_numpy(one.pixels).permute(2, 0, 1) for one in SCENES])
-NAMES = [str(i) for i in range(6)]
-BACKBONE = {"widths": [16], "depths": [1], "kind": "basic", "stem": 8, "norm": "group"}
-MIX = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
-CLIP = {"image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 16, "text_width": 16, "text_layers": 1}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A training of a few steps, and what is asked of its model."""
-
-    task: str
-    preset: str
-    model: dict[str, Any]
-    corpus: Any
-    uses: Callable[[Any, list[str]], Any]
-    data: dict[str, Any] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)
-
-
-def boxed() -> Any:
-    part = BoxedPart(PIXELS, [tuple(Thing(own.kind, own.box) for own in one.shapes) for one in SCENES], NAMES)
-    return BoxedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
-
-
-def masked() -> Any:
-    part = MaskedPart(PIXELS, torch.stack([torch.from_numpy(one.mask)[None] for one in SCENES]), NAMES)
-    return MaskedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64), classes=SHAPES)
-
-
-def labelled_images(channels: int = 3) -> Any:
-    part = Part(PIXELS[:, :channels], [*"ababab"])
-    return LabelledImages(part, part, {"test": part}, "made", channels=channels, size=(64, 64))
-
-
-def captioned() -> Any:
-    part = Captioned(PIXELS, [[f"Picture {i}", f"{'ab'[i % 2]} again"] for i in range(6)])
-    return CaptionedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
-
-
-def labelled(answer: str) -> Any:
-    made = {
-        "label": [Example(text, label=text[:2]) for text in TEXTS],
-        "labels": [Example(text, labels=tuple(sorted(set(text.split())))) for text in TEXTS],
-        "score": [Example(text, TEXTS[0], score=float(text.count("a"))) for text in TEXTS],
-        "choice": [Example(text, "which", choices=(text[:2], "no"), choice=0) for text in TEXTS],
-    }[answer]
-    return Labelled(made, made[:6], {"test": made[6:12]}, "made", answer=answer)
-
-
-def searched(model: Any, files: list[str]) -> Any:
-    texts, longest = ["ba de gi", "ko", "lu lu ma ne"], {"longest": 6}
-    return [
-        model.search(texts, beam=1, **longest),
-        model.search(texts, beam=3, n_best=2, length_penalty=0.6, no_repeat=2, shortest=2, **longest),
-        model.search(texts, beam=2, prefix=["BA", "", "KO"], **longest),
-        model.search(texts, samples=2, temperature=0.8, top_k=20, top_p=0.9, **longest),
-        model.loss(PAIRS.valid),
-    ]
-
-
-def denoised(model: Any, files: list[str]) -> Any:
-    return [model.search(["ba de <mask>", "ko"], beam=beam, longest=5) for beam in (1, 2)]
-
-
-def said(model: Any, files: list[str]) -> Any:
-    drawn = {"temperature": 0.9, "top_k": 9, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.2, "stop": ["z"]}
-    solved = [Solved(text[:2], text[3:5], choices=(text[3:5], "no")) for text in TEXTS[::9]]
-    return [
-        model.generate(["ba", "", "de gi ko ba de gi ko ba"], tokens=9, temperature=0.0, batch=2),  # past the context
-        model.generate(["ba de"], tokens=5, samples=3, **drawn),
-        list(model.stream("ko", tokens=5, temperature=0.0)),
-        model.likelihood(TEXTS[:3]),
-        model.choose("ba", [" de", " gi ko"]),
-        *(ask(model, solved[:3], Asking(shots=1, by=by), pool=solved[3:]).said for by in ("likelihood", "match")),
-    ]
-
-
-def embedded(model: Any, files: list[str]) -> Any:
-    encoder = TextEncoder(model.model, model.tokenizer, model.about | {"task": "fill"})
-    filled = model.fill(["ba <mask> gi", "<mask>"], top=3)
-    return [filled, encoder.embed(TEXTS[:3]), encoder.embed(TEXTS[:2], pool="first")]
-
-
-def painted(model: Any, files: list[str]) -> Any:
-    begun = model.begin(files[:1], keep=0.5)
-    return [model.paint(begun, samples=2, seed=1), model.paint(None, samples=2, temperature=0.0)]
-
-
-def matched(model: Any, files: list[str]) -> Any:
-    return [model.match(files, ["a", "b again"]), model.embed_texts(["a"]), model.embed_images(files)]
-
-
-def named(model: Any, files: list[str]) -> Any:
-    return model.classify(TEXTS[:5], choices=[["ba", "no"]] * 5 if model.spec.answer == "choice" else ())
-
-
-CHARS = {"tokenizer": "chars"}
-BPE = {"vocab_size": 300}
-CASES = {
-    "transformer": Case("translate", "transformer-tiny", BOTH, PAIRS, searched, BPE),
-    "decoder": Case("translate", "decoder-tiny", STACK, PAIRS, searched, BPE),
-    "rnn": Case(
-        "translate",
-        "rnn-small",
-        {"d_embed": 16, "d_hidden": 24, "d_align": 16, "d_readout": 16, "dropout": 0.0},
-        PAIRS,
-        searched,
-        BPE,
-    ),
-    "gpt": Case("generate", "gpt-nano", TINY, DOCUMENTS, said, CHARS),
-    "llama": Case("generate", "llama-nano", TINY | {"d_ff": 32}, DOCUMENTS, said, CHARS | {"across": False}),
-    "spans": Case("denoise", "t5-small", BOTH | {"head_dim": 8}, DOCUMENTS, denoised, BPE | {"objective": "spans"}),
-    "infill": Case(
-        "denoise", "bart-base", BOTH | {"context_length": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}
-    ),
-    "fill": Case("fill", "modern-tiny", TINY, DOCUMENTS, embedded, BPE),
-    "pairs": Case("fill", "encoder-tiny", TINY, DOCUMENTS, embedded, BPE | {"pairs": "next"}),
-    "label": Case("classify", "gpt-nano", TINY, labelled("label"), named, CHARS),
-    "labels": Case("classify", "encoder-tiny", TINY, labelled("labels"), named, CHARS),
-    "score": Case("classify", "gpt-nano", TINY, labelled("score"), named, CHARS),
-    "choice": Case("classify", "encoder-tiny", TINY, labelled("choice"), named, CHARS),
-    "tag": Case(
-        "tag",
-        "encoder-tiny",
-        TINY,
-        Parts(SENTENCES, SENTENCES[:6], {"test": SENTENCES[:6]}, "made"),
-        lambda model, files: model.tag(["ba de", "", "gi"]),
-        CHARS,
-    ),
-    "answer": Case(
-        "answer",
-        "encoder-small",
-        TINY,
-        Parts(QUESTIONS, QUESTIONS[:6], {"test": QUESTIONS[:6]}, "made"),
-        lambda model, files: model.answer(["ba?"], ["ba is de. gi is ko. de is gi."], top=4),
-        CHARS,
-    ),
-    "parse": Case(
-        "parse",
-        "transformer-tiny",
-        BOTH,
-        Treebank(TREES, TREES[:3], {"test": TREES[:3]}, "made"),
-        lambda model, files: [list(map(str, model.parse(["a ba de", "", "gi"], beam=beam))) for beam in (1, 2)],
-        BPE,
-    ),
-    "classify-images": Case(
-        "classify-images",
-        "vit-nano28",
-        {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0},
-        labelled_images(),
-        lambda model, files: model.classify(files),
-        more={"images": {"size": 16, "batch": 3, "mixup": 0.2, "mirrored": True}},
-    ),
-    "detect": Case(
-        "detect",
-        "detr-nano",
-        BOTH | {"decoder_layers": 2, "backbone": BACKBONE},
-        boxed(),
-        lambda model, files: model.detect(files, threshold=0.0),
-        more={"images": {"size": 32, "batch": 3}},
-    ),
-    "segment": Case(
-        "segment",
-        "segformer-micro",
-        MIX | {"d_head": 16},
-        masked(),
-        lambda model, files: model.segment(files),
-        more={"images": {"size": 32, "batch": 3, "augment": "strong"}},
-    ),
-    "match": Case(
-        "match",
-        "clip-nano32",
-        CLIP | {"d_common": 8, "text_heads": 2, "context_length": 16},
-        captioned(),
-        matched,
-        CHARS,
-        {"images": {"size": 32, "batch": 3}},
-    ),
-    "paint": Case(
-        "paint",
-        "image-gpt-nano",
-        {"n_layers": 1, "d_model": 16, "n_heads": 2, "dropout": 0.0},
-        labelled_images(),
-        painted,
-        more={"images": {"size": 8, "colours": 6, "batch": 3}},
-    ),
-}
-
-
-def recipe_of(case: Case, model: dict[str, Any], plan: dict[str, Any]) -> Recipe:
-    """Of the plan, what the task knows."""
-    known = keys_in(TASKS[case.task].recipe(), ["train"])
-    few = {key: value for key, value in plan.items() if key in known}
-    sections = {"task": case.task, "preset": case.preset, "model": model, "data": case.data, "train": few}
-    return build(sections | case.more, where="test")
-
-
-def learnt(case: Case, out: Any, **changes: Any) -> Any:
-    """The losses of the steps, and the scores on the test set."""
-    plan = {"steps": 2, "eval_every": 2, "tokens": 256, "precision": "fp32", "eval_sentences": 3} | changes
-    events = list(train(recipe_of(case, case.model, plan), out, corpus=case.corpus))
-    losses = [(event.step.loss, event.step.norm) for event in events if isinstance(event, Trained)]
-    (scores,) = [event.scores for event in events if isinstance(event, Finished)]
-    return losses, scores
 
 
 def close(found: Any, wanted: Any, within: float = 1e-4) -> None:
@@ -297,6 +62,23 @@ def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, tmp_path, mon
         model = heedful.load(tmp_path / "here", device=device)
         assert {weight.device for weight in model.model.parameters()} == {DEVICE}
         close(case.uses(model, files), uses)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("name", CASES)
+def test_laws_and_pictures_are_made_on_the_device(name, files, tmp_path):
+    case = CASES[name]
+    learnt(case, tmp_path / "run")
+    row = TASKS[case.task]
+    with accelerator() as device:
+        laws = [*check(tmp_path / "run", device=device)]
+        assert len(laws) > 3
+        assert all(law.holds for law in laws)
+        if row.look is not None and row.look_options is not None:
+            told = {"match": {"shown": ["a"]}, "answer": {"pair": "ba is de."}}.get(case.task, {})
+            text = files[0] if case.task in ("classify-images", "detect", "match") else "ba de"
+            looked = look(tmp_path / "run", text, "html", row.look_options()(**told), device=device)
+            assert len(looked.picture) > 1000
 
 
 @pytest.mark.usefixtures("plain")

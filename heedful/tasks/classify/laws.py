@@ -22,7 +22,7 @@ class AnswerProbe(Probe[Classifier]):
         super().__init__(classifier.model, self._read(self.rows), real)
 
     def alone(self, row: int) -> Tensor:
-        return self.model(*self._read([self.rows[row]]))
+        return self.read(*self._read([self.rows[row]]))
 
     @staticmethod
     def _read(rows: Sequence[Framed]) -> tuple[Tensor, ...]:

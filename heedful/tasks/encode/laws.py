@@ -9,6 +9,7 @@ from heedful.models import Encoder
 from heedful.run.task import Law
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.probes import Probe, framed_rows
+from heedful.tasks.shared.served import on_device
 
 
 class VectorProbe(Probe[Encoder]):
@@ -23,7 +24,7 @@ class VectorProbe(Probe[Encoder]):
         super().__init__(model, (tokens, segments, types), segments > 0)
 
     def read(self, *inputs: Tensor) -> Tensor:
-        return self.model.hidden(*inputs)
+        return self.model.hidden(*on_device(inputs, self.device)).cpu()
 
     def alone(self, row: int) -> Tensor:
         return self.read(*rectangle([self.rows[row]]))

@@ -23,7 +23,7 @@ class FillProbe(Probe[Encoder]):
         super().__init__(filler.model, (tokens, segments), segments > 0)
 
     def alone(self, row: int) -> Tensor:
-        return self.model(self.rows[row][None])
+        return self.read(self.rows[row][None])
 
 
 def filler_laws(served: Filler, texts: Sequence[str]) -> Iterator[Law]:

@@ -27,11 +27,11 @@ class MatchProbe(Probe[CLIP]):
     @torch.no_grad()
     def padded(self) -> Tensor:
         pixels, tokens = self.inputs
-        return self.model(pixels, torch.nn.functional.pad(tokens, (0, 7), value=4))
+        return self.read(pixels, torch.nn.functional.pad(tokens, (0, 7), value=4))
 
     def alone(self, row: int) -> Tensor:
         pixels, alone = self.inputs[0][row][None], [self.layout.rows([ids]) for ids in self.rows]
-        return torch.cat([self.model(pixels, tokens) for tokens in alone], dim=1)
+        return torch.cat([self.read(pixels, tokens) for tokens in alone], dim=1)
 
 
 def matcher_laws(served: Matcher, texts: Sequence[str]) -> Iterator[Law]:

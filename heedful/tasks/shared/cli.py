@@ -34,11 +34,12 @@ Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
 
 
 class Command(NamedTuple):
-    """A command of the command line; without a `help`, the function's own."""
+    """A command of the command line; without a `help`, the function's own. `group` is the heading that it is under."""
 
     name: str
     run: Callable[..., None]
     help: str | None = None
+    group: str = "Use"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,14 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.look.record import record
 from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
+from heedful.tasks.shared.served import on_device
 
 M = TypeVar("M", bound=nn.Module)
 TOLERANCE = 1e-5
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def random_sentences(size: int, *, least: int = 4) -> list[list[int]]:
@@ -41,11 +46,13 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
 class Probe(Generic[M]):
     """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions.
 
-    `inputs` are what the model takes: tokens, then segments (and types), each [..., positions].
+    `inputs` are what the model takes: tokens, then segments (and types), each [..., positions]. They and the logits are
+    on the CPU, wherever the model is.
     """
 
     def __init__(self, model: M, inputs: tuple[Tensor, ...], real: Tensor) -> None:
         self.model, self.inputs, self.real = model, inputs, real
+        self.device = device_of(model)
         with torch.no_grad():
             self.full = self.read(*inputs)
 
@@ -57,7 +64,7 @@ class Probe(Generic[M]):
         yield Law("recording changes nothing", self.recorded(), 0.0)
 
     def read(self, *inputs: Tensor) -> Tensor:
-        return self.model(*inputs)
+        return self.model(*on_device(inputs, self.device)).cpu()
 
     def alone(self, row: int) -> Tensor:
         """The logits of one row without its padding."""
@@ -125,7 +132,7 @@ class CausalProbe(Probe[M]):
             return made[-1]
 
         handle = self.embedding.register_forward_hook(keep)
-        logits = self.model(*self.inputs)
+        logits = self.read(*self.inputs)
         handle.remove()
         worst, T = 0.0, self.target.shape[1]
         for position in range(T - 1):
@@ -147,15 +154,16 @@ class RowsProbe(CausalProbe[LM]):
     @torch.no_grad()
     def cached(self) -> Tensor:
         """The first token is read as a prompt, and the others come one by one."""
-        state = self.model.start(self.target[:, :1])
+        target = self.target.to(self.device)
+        state = self.model.start(target[:, :1])
         steps = [self.full[:, 0]]
-        for tokens in self.target[:, 1:].unbind(1):
+        for tokens in target[:, 1:].unbind(1):
             logits, state = self.model.step(tokens, state)
-            steps.append(logits)
+            steps.append(logits.cpu())
         return torch.stack(steps, 1)
 
     def alone(self, row: int) -> Tensor:
-        return self.model(self.rows[row][None])
+        return self.read(self.rows[row][None])
 
 
 @runtime_checkable
@@ -178,7 +186,7 @@ class TokenProbe(Probe[TokenClassifier]):
         super().__init__(served.model, (tokens, segments, types), segments > 0)
 
     def alone(self, row: int) -> Tensor:
-        return self.model(*rectangle([self.rows[row]]))
+        return self.read(*rectangle([self.rows[row]]))
 
 
 @runtime_checkable
@@ -218,7 +226,7 @@ class PictureProbe(Probe[nn.Module]):
         return self.full
 
     def alone(self, row: int) -> Tensor:
-        return self.model(self.inputs[0][row][None])
+        return self.read(self.inputs[0][row][None])
 
 
 class LastLayer(nn.Module):

@@ -16,7 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
-from heedful.run.folder import read_run, read_textless_run
+from heedful.run.folder import read_run, read_textless_run, task_name
 from heedful.run.task import Saved
 
 Spec = TypeVar("Spec")
@@ -60,8 +60,8 @@ class TextModel(Generic[M]):
     @classmethod
     def load(cls: type[T], run: str | Path, *, device: str = "cpu") -> T:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        refuse_other(task_name(Path(run))[1], run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
-        refuse_other(about, run, cls.task, cls.purpose)
         return cls(for_inference(model.to(device)), tokenizer, about)
 
 
@@ -78,8 +78,8 @@ class PictureModel(Generic[M]):
     @classmethod
     def load(cls: type[P], run: str | Path, *, device: str = "cpu") -> P:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        refuse_other(task_name(Path(run))[1], run, cls.task, cls.purpose)
         model, about = read_textless_run(Path(run))
-        refuse_other(about, run, cls.task, cls.purpose)
         return cls(for_inference(model.to(device)), about)
 
 

@@ -148,4 +148,4 @@ def demo(
         print(json.dumps(scores | {"minutes": finished.minutes}))
 
 
-COMMANDS = (Command("demo", demo), Command("translate", translate))
+COMMANDS = (Command("demo", demo, group="Train"), Command("translate", translate))

@@ -10,7 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.decode.search import beam, greedy
 from heedful.models import RNN, DecoderOnlyTranslator
 from heedful.run.task import Law
-from heedful.tasks.shared.probes import CausalProbe, random_sentences
+from heedful.tasks.shared.probes import CausalProbe, device_of, random_sentences
+from heedful.tasks.shared.served import on_device
 from heedful.tasks.translate.use import Translator
 
 
@@ -18,11 +19,12 @@ class TranslationProbe(CausalProbe[Any]):
     """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
 
     def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
-        self.source, self.segments, self.options = source, segments, options
-        found = greedy(model, source, segments, **options)
+        self.source, self.segments = on_device((source, segments), device_of(model))
+        self.options = options
+        found = greedy(model, self.source, self.segments, **options)
         self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
         target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
-        segments = pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
+        sourced, segments = segments, pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
         match model:
             case DecoderOnlyTranslator():
                 embedding = model.lm.embed.tokens
@@ -30,16 +32,16 @@ class TranslationProbe(CausalProbe[Any]):
                 embedding = model.target
             case _:
                 embedding = model.target.tokens
-        inputs = (self.source, target, self.segments, segments)
+        inputs = (source, target, sourced, segments)
         super().__init__(model, inputs, target, segments > 0, embedding)
 
     @torch.no_grad()
     def cached(self) -> Tensor:
         state = self.model.start(self.source, self.segments)
         steps = []
-        for tokens in self.target.unbind(1):
+        for tokens in self.target.to(self.device).unbind(1):
             logits, state = self.model.step(tokens, state)
-            steps.append(logits)
+            steps.append(logits.cpu())
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
@@ -49,7 +51,7 @@ class TranslationProbe(CausalProbe[Any]):
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
-        return self.model(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+        return self.read(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
 
 
 def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterator[Law]:

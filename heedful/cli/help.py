@@ -1,0 +1,32 @@
+"""How `heed --help` lists the commands: in groups, and each with its whole first sentence."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+from typer.core import TyperGroup
+
+LONG = 1000  # characters: a sentence is never cut off, and goes on in the next line
+
+
+@runtime_checkable
+class Formatter(Protocol):
+    """What lays out the help of a command."""
+
+    def section(self, name: str) -> AbstractContextManager[None]: ...
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None: ...
+
+
+def grouped(groups: Mapping[str, Sequence[str]]) -> type[TyperGroup]:
+    """A group of commands whose help has these headings, and under each the commands of these names."""
+
+    class Grouped(TyperGroup):
+        def format_commands(self, ctx: object, formatter: Formatter) -> None:
+            width = max(map(len, self.commands))
+            for heading, names in groups.items():
+                with formatter.section(heading):
+                    formatter.write_dl(
+                        [(f"{name:{width}}", self.commands[name].get_short_help_str(LONG)) for name in names]
+                    )
+
+    return Grouped

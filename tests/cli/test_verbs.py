@@ -1,0 +1,216 @@
+"""Every verb on a model of every task: an object of JSON a line, the same however the inputs come, or one line that
+says why not."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cases import CASES, PIXELS, learnt
+from heedful import cli
+from heedful.data.images.files import to_image
+from heedful.tasks import TASKS
+
+VERBS = [
+    name
+    for name, command in typer.main.get_command(cli.app).commands.items()
+    if "run" in {parameter.name for parameter in command.params}
+]
+SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pictures
+TRANSLATING = ["translate", "summarise"]
+# What a verb is told: at least this, and one way of asking for more.
+ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
+MORE = {
+    "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA"],
+    "summarise": ["--samples", "2", "--longest", "4"],
+    "generate": ["--samples", "2", "--weights", "int8", "--top-k", "3"],
+    "classify": [],
+    "answer": ["--top", "2"],
+    "fill": ["--top", "2"],
+    "parse": ["--beam", "2"],
+    "detect": ["--threshold", "0", "--out", "drawn"],
+    "segment": ["--overlay"],
+    "match": ["--template", "a {}"],
+    "paint": ["--samples", "2"],
+    "embed": ["--pool", "mean"],
+    "look": ["--out", "x.svg"],
+}
+READS_LINES = {
+    *TRANSLATING,
+    "score",
+    "classify",
+    "tag",
+    "answer",
+    "fill",
+    "parse",
+    "detect",
+    "segment",
+    "match",
+    "embed",
+}
+
+
+def heed(*words: object) -> int:
+    """The exit code of a command."""
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+@contextmanager
+def standard_input(lines: list[str], folder: Path) -> Iterator[None]:
+    (folder / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
+    kept, given = os.dup(0), os.open(folder / "lines.txt", os.O_RDONLY)
+    os.dup2(given, 0)
+    yield
+    os.dup2(kept, 0)
+    os.close(kept)
+    os.close(given)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """A run of each case, made when it is first asked for."""
+    folder = tmp_path_factory.mktemp("verbs")
+    for i, pixels in enumerate(PIXELS[:2]):
+        to_image(pixels).save(folder / f"{i}.png")
+
+    def run_of(name: str) -> Path:
+        if not (folder / name).is_dir():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
+                patch.setattr("heedful.tasks.generate.train.SHOWN", 3)
+                patch.setattr("heedful.tasks.paint.train.SHOWN", 1)
+                learnt(CASES[name], folder / name, steps=1, eval_every=1)
+        return folder / name
+
+    return run_of
+
+
+def inputs_of(verb: str, run: Path) -> list[str]:
+    """Two inputs of the kind that the verb, or the model, reads."""
+    reads_pictures = verb in ("detect", "segment", "match", "paint") or (
+        CASES[run.name].task in SEEN and verb in ("classify", "look")
+    )
+    if reads_pictures:
+        return [str(run.parent / f"{i}.png") for i in range(2)]
+    return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]
+
+
+def words_of(verb: str, run: Path) -> list[str]:
+    """The least that the verb is told of its own, but for inputs."""
+    if verb == "look" and CASES[run.name].task == "match":
+        return ["--text", "a"]
+    if verb == "look" and CASES[run.name].task == "answer":
+        return ["--pair", "ba is de."]
+    if verb == "classify" and run.name == "choice":
+        return ["--choice", "ba", "--choice", "no"]
+    return [*ALWAYS.get(verb, []), *(["--out", "made"] if verb == "export" else [])]
+
+
+def answers(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
+    assert heed(*words, "--json") == 0
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    found = [json.loads(line) for line in said.out.splitlines()]
+    assert found
+    assert all(isinstance(one, dict) for one in found)
+    return found
+
+
+def fits(verb: str, name: str) -> bool:
+    row = TASKS[CASES[name].task]
+    match verb:
+        case "look":
+            return row.look is not None
+        case "embed":
+            return row.embedder is not None and name not in ("decoder", "rnn")
+        case "info" | "check":
+            return True
+        case "summarise":
+            return "translate" in row.asks
+        case "paint":
+            return row.name == "paint"
+        case _:
+            return verb in row.asks
+
+
+def keys_within(value: Any) -> Any:
+    """The keys of an answer, and of what it lists."""
+    if isinstance(value, dict):
+        return {key: keys_within(each) for key, each in value.items()}
+    return keys_within(value[0]) if isinstance(value, list) and value and isinstance(value[0], dict) else None
+
+
+ASKED = [verb for verb in VERBS if verb not in ("eval", "export")]  # these need data, or another library's like
+PAIRS = [(verb, name) for verb in ASKED for name in CASES if fits(verb, name)]
+OTHERS = [(verb, name) for verb in ASKED for name in CASES if not fits(verb, name)]
+
+
+def test_nothing_is_left_out():
+    assert {verb for verb, _ in PAIRS} == {*ASKED}
+    assert {name for _, name in PAIRS} == {*CASES}
+    assert {row.name for row in TASKS.values() if row.job} - {"summarise"} == {case.task for case in CASES.values()}
+    assert len(OTHERS) > 100
+
+
+@pytest.mark.parametrize(("verb", "name"), PAIRS)
+def test_a_line_of_json_however_it_is_asked(runs, tmp_path, monkeypatch, capsys, verb, name):
+    monkeypatch.chdir(tmp_path)
+    run = runs(name)
+    own, least = inputs_of(verb, run), words_of(verb, run)
+    words = [] if verb in ("info", "check") else own[:1] if verb == "look" else own
+    found = answers(capsys, verb, run, *words, *least)
+    assert len({str(keys_within(one)) for one in found}) == 1
+    if verb in MORE and (verb, name) != ("embed", "match"):  # which has one vector of each, whatever is asked
+        more = answers(capsys, verb, run, *words, *least, *MORE[verb])
+        assert keys_within(more[0]) == keys_within(found[0])
+    if verb in READS_LINES:
+        with standard_input(own, tmp_path):
+            assert answers(capsys, verb, run, *least) == found
+
+
+@pytest.mark.parametrize("name", ["label", "labels", "score", "choice"])
+def test_what_follows_a_tab_is_a_pair(runs, tmp_path, capsys, name):
+    words = words_of("classify", runs(name))
+    found = answers(capsys, "classify", runs(name), "ba", *words, "--pair", "ko")
+    with standard_input(["ba\tko"], tmp_path):
+        assert answers(capsys, "classify", runs(name), *words) == found
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of one line, and at most one that says what to do; nothing else."""
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, *fix = said.err.splitlines()
+    assert first.startswith("error: ")
+    assert len(fix) <= 1
+    assert all(line.startswith("fix: ") for line in fix)
+
+
+def test_a_verb_that_does_not_fit_says_so(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for verb, name in OTHERS:
+        run = runs(name)
+        assert heed(verb, run, *inputs_of(verb, run)[: 1 if verb == "look" else 2], *words_of(verb, run), "--json") == 2
+        one_line(capsys)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_scored_or_handed_on_says_so(runs, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    assert heed("eval", runs(name), "--json") == 2
+    one_line(capsys)
+    for to in ("hf", "ctranslate2"):
+        if heed("export", runs(name), "--to", to, "--out", to, "--json"):
+            one_line(capsys)
+        else:
+            (line,) = capsys.readouterr().out.splitlines()
+            assert {"family", "to", "out", "files"} <= json.loads(line).keys()
