@@ -113,6 +113,8 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
     if not folder.is_dir():
         raise MissingError("no such folder", where=str(folder), fix="check the path")
     if not (folder / "task.json").is_file():
+        if (folder / CONFIG).is_file():
+            read_config(folder)  # which tells whose it is
         raise MissingError("no model has been saved here yet", where=str(folder), fix="train it first")
     about = read_json(folder / "task.json")
     name = about.get("task") if isinstance(about, dict) else None

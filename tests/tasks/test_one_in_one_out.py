@@ -1,0 +1,83 @@
+"""One in, one out; a list in, a list out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._pytree import tree_flatten
+
+import heedful
+from cases import CASES, PIXELS, learnt
+from heedful.data.images.files import to_image
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pictures") / "0.png"
+    to_image(PIXELS[0]).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run of each task, made when it is asked for."""
+    root = tmp_path_factory.mktemp("runs")
+
+    class Made(dict[str, Path]):
+        def __missing__(self, name: str) -> Path:
+            learnt(CASES[name], root / name, steps=1, eval_every=1)
+            self[name] = root / name
+            return self[name]
+
+    return Made()
+
+
+ONE: dict[str, tuple[str, list[Any], dict[str, list[Any]]]] = {
+    "transformer": ("translate", ["ba de", "gi"], {"prefix": ["BA", ""]}),
+    "gpt": ("generate", ["ba de", "gi"], {}),
+    "spans": ("translate", ["ba <mask>", "gi <mask>"], {}),
+    "fill": ("fill", ["ba <mask>", "<mask> gi"], {}),
+    "label": ("classify", ["ba de", "gi"], {"pairs": ["ko", "gi"]}),
+    "choice": ("classify", ["ba de", "gi"], {"choices": [["ba", "no"], ["gi", "ko"]]}),
+    "tag": ("tag", ["ba de", "gi"], {}),
+    "answer": ("answer", ["ba?", "gi?"], {"contexts": ["ba is de.", "gi is ko."]}),
+    "parse": ("parse", ["a ba de", "gi"], {}),
+    "classify-images": ("classify", [], {}),
+    "detect": ("detect", [], {}),
+    "segment": ("segment", [], {}),
+    "match": ("match", [], {}),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_in_one_out(name: str, runs: dict[str, Path], picture: Path) -> None:
+    method, given, beside = ONE[name]
+    ask = getattr(heedful.load(runs[name]), method)
+    given = given or [picture, str(picture)]
+    more = {"texts": ["a", "b"]} if name == "match" else {}
+    for i, one in enumerate(given):
+        own = {key: values[i] for key, values in beside.items()}
+        listed = {key: [value] for key, value in own.items()}
+        alone, (first,) = ask(one, **own, **more), ask([one], **listed, **more)
+        assert same(alone, first)
+        assert same(ask((one,), **listed, **more)[0], first)
+
+
+def test_a_vector_of_one(runs: dict[str, Path], picture: Path) -> None:
+    matcher = heedful.load(runs["match"])
+    assert same(matcher.embed("a"), matcher.embed(["a"])[0])
+    assert same(matcher.embed_texts("a"), matcher.embed_texts(["a"])[0])
+    assert same(matcher.embed_images(picture), matcher.embed_images([picture])[0])
+    assert matcher.search("a", [picture]) == matcher.search(["a"], [str(picture)])[0]
+    painter = heedful.load(runs["paint"])
+    assert same(painter.begin([str(picture)]), painter.begin([picture]))
+    model = heedful.load(runs["gpt"])
+    assert model.likelihood("ba de") == model.likelihood(["ba de"])[0]
+    assert model.choose("ba", " de") == model.choose("ba", [" de"])
+
+
+def same(one: Any, other: Any) -> bool:
+    (leaves, shape), (others, other_shape) = tree_flatten(one), tree_flatten(other)
+    equal = (a.equal(b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(leaves, others, strict=True))
+    return bool(shape == other_shape and all(equal))
