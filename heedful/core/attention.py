@@ -29,18 +29,19 @@ def attention_weights(
     q: Float[Tensor, "B H T D"],
     k: Float[Tensor, "B G S D"],
     *,
-    mask: Mask,
+    mask: Mask | Tensor,
     bias: Float[Tensor, "#B #H T S"] | None = None,
     scale: float,
 ) -> Float[Tensor, "B H T S"]:
-    """softmax(scale * q k' + bias), over the keys that the mask allows (Vaswani et al. 2017, equation 1).
+    """softmax(scale * q k' + bias), over the keys that the mask allows (Vaswani et al. 2017, equation 1). A mask may be
+    a bool tensor, True where a query may attend: (T, S), (B, T, S) or (B, H, T, S).
 
     A query without any visible key gets zeros. The bias is added after scaling, whatever its size.
     """
     scores = (q * scale) @ _for_each_query_head(k, q.shape[1]).mT
     if bias is not None:
         scores = scores + bias
-    T, S = scores.shape[2:]
+    mask, (T, S) = Mask.of(mask), scores.shape[2:]
     return masked_softmax(scores, mask.dense(T, S, q.device), mask.additive(T, S, q.device, scores.dtype))
 
 
@@ -64,13 +65,13 @@ def attend(
     k: Float[Tensor, "B G S D"],
     v: Float[Tensor, "B G S E"],
     *,
-    mask: Mask,
+    mask: Mask | Tensor,
     bias: Float[Tensor, "#B #H T S"] | None = None,
     scale: float,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T E"]:
     """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
-    T, S = q.shape[2], k.shape[2]
+    mask, T, S = Mask.of(mask), q.shape[2], k.shape[2]
     if kernels.explicit_attention(q):
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale)
         return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
@@ -169,10 +170,13 @@ class Heads(nn.Module):
             shared = q.shape[1] // k.shape[1]  # query heads for each key head
             q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
             bias = bias if bias is None or bias.shape[1] == 1 else bias[:, list(heads)]
+        visible = mask.dense(q.shape[2], k.shape[2], q.device)
+        if heads is not None and visible is not None and visible.shape[1] > 1:
+            visible = visible[:, list(heads)]
+            mask = Mask(allowed=visible)
         if queries is not None:
             rows = list(queries)
-            visible = mask.dense(q.shape[2], k.shape[2], q.device)
-            mask = EVERYONE if visible is None else Mask(allowed=visible[:, 0, rows])
+            mask = EVERYONE if visible is None else Mask(allowed=visible[:, :, rows])
             q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
         return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale)
 
@@ -225,7 +229,7 @@ class Attention(nn.Module):
         return KV(self.position.rotate(key, positions), self._split(self.value(memory)), positions)
 
     def forward(
-        self, queries: Queries, kv: KV, *, mask: Mask, bias: Float[Tensor, "#B #H T S"] | None = None
+        self, queries: Queries, kv: KV, *, mask: Mask | Tensor, bias: Float[Tensor, "#B #H T S"] | None = None
     ) -> Float[Tensor, "R T C"]:
         """What each query finds in `kv`.
 
@@ -238,7 +242,7 @@ class Attention(nn.Module):
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own
-        found = self.heads(queries.query, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
+        found = self.heads(queries.query, kv, Mask.of(mask), bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
         if queries.gate is not None:
             found = found * queries.gate
         return self.out(found).view(R, T, -1)

@@ -67,8 +67,8 @@ class BlockConfig:
 class Context:
     """What a stack may look at besides its input, and who may look at whom. It travels whole."""
 
-    mask: Mask
-    memory_mask: Mask | None  # None: there is no memory
+    mask: Mask | Tensor  # a bool tensor, True where a query may attend: (T, S), (B, T, S) or (B, H, T, S)
+    memory_mask: Mask | Tensor | None  # None: there is no memory
     positions: Int[Tensor, "#B T"] | None = None
     position_embeddings: Float[Tensor, "#B T C"] | None = None  # for the scheme "added"
     bias: Float[Tensor, "#B #H T K"] | None = None  # a position bias that all blocks share
@@ -251,7 +251,7 @@ class Stack(nn.Module):
         contexts: dict[int | None, Context] = {None: context}  # by the window
         for window in self.windows:
             if window is not None and window not in contexts:
-                contexts[window] = replace(context, mask=context.mask.within(window, context.positions, keys))
+                contexts[window] = replace(context, mask=Mask.of(context.mask).within(window, context.positions, keys))
         return [(block, contexts[window]) for block, window in zip(self.blocks, self.windows, strict=True)]
 
     def _out(self, x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 One convention everywhere: True means *may attend*. A mask is a description; it becomes a tensor only when
 a kernel asks for one, and is then kept for the other layers that ask the same.
 
-B batch, T queries, S keys.
+B batch, H heads, T queries, S keys.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.core import kernels
+from heedful.errors import InputError
+
+SHAPES = "give (T, S), (B, T, S) or (B, H, T, S)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,13 +33,26 @@ class Mask:
     prefix: Int[Tensor, "B"] | None = None  # but the first `prefix` keys are seen by every query
     valid: Bool[Tensor, "B S"] | None = None  # False marks padding
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
-    allowed: Bool[Tensor, "*B T S"] | None = None  # any other pattern, (T, S) or (B, T, S)
+    allowed: Bool[Tensor, "*BHT S"] | None = None  # any other pattern, (T, S), (B, T, S) or of each head (B, H, T, S)
     start: int | None = None  # the position of the first query, where keys are a fixed buffer
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
 
-    def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
-        """The mask as a tensor, with B = 1 where all rows of the batch agree; None when everyone sees everyone."""
+    def __post_init__(self) -> None:
+        if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
+            raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
+
+    @staticmethod
+    def of(given: "Mask | Tensor") -> "Mask":
+        """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for any other tensor."""
+        if isinstance(given, Mask):
+            return given
+        if given.dtype != torch.bool:
+            raise InputError(f"a mask of {given.dtype}", fix="give a bool tensor, True where a query may attend")
+        return Mask(allowed=given)
+
+    def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
+        """The mask as a tensor, with B and H = 1 where all rows, or heads, agree; None when everyone sees everyone."""
         key = (T, S, device)
         if key not in self._dense:
             self._dense[key] = self._make(T, S, device)
@@ -63,7 +79,7 @@ class Mask:
         others = (self.window, self.prefix, self.valid, self.segments, self.allowed)
         return self.causal and T == S and self.start in (None, 0) and all(other is None for other in others)
 
-    def _make(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B 1 T S"] | None:
+    def _make(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
         seen = None
         if self.causal or self.window is not None:
             start = S - T if self.start is None else self.start
@@ -80,9 +96,11 @@ class Mask:
         if self.segments is not None:
             queries, keys = self.segments
             seen = _both(seen, (queries[:, :, None] == keys[:, None, :]) & (keys > 0)[:, None, :])
-        if self.allowed is not None:
-            seen = _both(seen, self.allowed if self.allowed.dim() == 3 else self.allowed[None])
-        return None if seen is None else seen[:, None]
+        seen = None if seen is None else seen[:, None]
+        if self.allowed is None:
+            return seen
+        own = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
+        return _both(seen, own if own.dim() == 4 else own[None, None])
 
 
 class AdditiveMask(NamedTuple):

@@ -1,1 +1,27 @@
 """From next-token logits to hypotheses: greedy search, beam search and sampling, and the rules they obey."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heedful.decode.rules import Rule
+    from heedful.decode.search import Hypothesis, beam, greedy, sample
+    from heedful.decode.settings import Decoding, Sampling
+
+__all__ = [
+    "Decoding",
+    "Hypothesis",
+    "Rule",
+    "Sampling",
+    "beam",
+    "greedy",
+    "sample",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Each is imported when it is asked for: not all modules here need torch."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from heedful.decode import rules, search, settings
+
+    return next(getattr(module, name) for module in (rules, search, settings) if hasattr(module, name))

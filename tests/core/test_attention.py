@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heedful.core.attention import KV, Attention, AttentionConfig, attend, attention_weights, masked_softmax
+from heedful.core.attention import KV, Attention, AttentionConfig, Heads, attend, attention_weights, masked_softmax
+from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
@@ -265,3 +266,29 @@ def test_positions_stay_with_the_keys() -> None:
     assert layer().keys_values(memory, positions).positions is positions
     added = layer(position=PositionConfig(kind="added"))
     assert added.keys_values(memory, position_embeddings=embeddings).positions is None
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
+@pytest.mark.parametrize("explicit", [True, False])
+def test_a_bool_tensor_as_a_mask(shape: tuple[int, ...], explicit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.core.kernels.explicit_attention", lambda q: explicit)
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
+    visible = torch.rand(shape) < 0.7
+    visible[..., 0] = True
+    each = visible.expand(2, 3, 4, 6) if len(shape) != 3 else visible[:, None].expand(2, 3, 4, 6)
+    wanted = (0.3 * q @ k.mT).masked_fill(~each, -torch.inf).softmax(-1)
+    close = {"rtol": 1e-5, "atol": 1e-6}
+    torch.testing.assert_close(attention_weights(q, k, mask=visible, scale=0.3), wanted, **close)
+    torch.testing.assert_close(attend(q, k, v, mask=visible, scale=0.3), wanted @ v, **close)
+    heads = Heads(0.3, 0.0)
+    some = heads.weights(q, KV(k, v), Mask.of(visible), None, heads=[2, 0], queries=[1, 3])
+    torch.testing.assert_close(some, wanted[:, [2, 0]][:, :, [1, 3]], **close)
+
+
+def test_a_stack_is_told_by_a_tensor_who_may_look_at_whom() -> None:
+    block = BlockConfig(attention=AttentionConfig(n_heads=2), d_ff=16)
+    stack = Stack(8, StackConfig(n_layers=2, block=block)).eval()
+    x, causal = torch.randn(2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
+    by_tensor, _ = stack(x, Context(mask=causal, memory_mask=None))
+    by_mask, _ = stack(x, Context(mask=Mask(causal=True), memory_mask=None))
+    torch.testing.assert_close(by_tensor, by_mask)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
 
 B = 2
 CPU = torch.device("cpu")
@@ -112,3 +113,26 @@ def test_plain_causal_means_the_same_as_the_kernels_switch() -> None:
                 if plain:
                     assert torch.equal(mask.dense(T, S, CPU)[0, 0], torch.ones(T, S, dtype=torch.bool).tril())
     assert not Mask(causal=True, start=1).is_plain_causal(4, 4)
+
+
+def test_a_pattern_of_each_head() -> None:
+    allowed = torch.rand(2, 3, 4, 5) < 0.6
+    made = Mask(causal=True, allowed=allowed).dense(4, 5, CPU)
+    causal = Mask(causal=True).dense(4, 5, CPU)
+    assert made is not None
+    assert causal is not None
+    assert made.equal(causal & allowed)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 1, 1, 4, 5)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="a mask of the shape"):
+        Mask(allowed=torch.ones(shape, dtype=torch.bool))
+
+
+def test_a_tensor_is_a_mask_too() -> None:
+    tensor = torch.ones(4, 5, dtype=torch.bool)
+    assert Mask.of(tensor).allowed is tensor
+    assert Mask.of(EVERYONE) is EVERYONE
+    with pytest.raises(InputError, match=r"a mask of torch.float32"):
+        Mask.of(tensor.float())
