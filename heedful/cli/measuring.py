@@ -70,10 +70,10 @@ def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """The presets by task, with their parameters, each once: tasks with the same presets stand together, and one that
     takes those of others names these."""
     tasks: dict[tuple[str, ...], list[str]] = {}
-    for task, own in presets.items():
-        tasks.setdefault((*own,), []).append(task)
+    for task, sizes in presets.items():
+        tasks.setdefault((*sizes,), []).append(task)
     united = [own for own in tasks if {*own} == {name for part in tasks if {*part} < {*own} for name in part}]
-    width = max(len(name) for own in presets.values() for name in own)
+    width = max(len(name) for sizes in presets.values() for name in sizes)
     for own, named in tasks.items():
         wider = next((other for other in tasks if {*own} < {*other} and other not in united), None)
         if own in united:
