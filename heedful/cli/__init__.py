@@ -1,11 +1,11 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import sys
+from importlib import metadata
 from typing import Annotated, NoReturn
 
 import typer
 
-from heedful import __version__
 from heedful.cli import exchange, looking, measuring, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
@@ -47,7 +47,7 @@ for command in COMMANDS:
 
 def tell_version(asked: bool) -> bool:
     if asked:
-        print(f"heedful {__version__}")
+        print(f"heedful {metadata.version('heedful')}")
         raise typer.Exit
     return asked
 

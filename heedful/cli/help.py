@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from typer.core import TyperGroup
 
-LONG = 1000  # characters: a sentence is never cut off, and goes on in the next line
+LONG = 1000  # characters: a sentence is never cut off, but continues in the next line
 
 
 @runtime_checkable

@@ -141,7 +141,7 @@ class CausalProbe(Probe[M]):
             "causal: gradient from the future",
             self.leak(),
             0.0,
-            otherwise="training would show the model the words that it is to guess",
+            otherwise="training would show the model the words that it is to learn to say",
         )
         yield from super().laws()
 
