@@ -1,5 +1,7 @@
 """What went wrong, in one line a person can act on; the command line turns each kind into its exit code."""
 
+import sys
+
 
 class HeedError(Exception):
     """Something that the user can mend: `where` it is, `what` it is, and how to `fix` it."""
@@ -45,3 +47,8 @@ class Interrupted(HeedError):
     def __init__(self, what: str, *, number: int, where: str = "", fix: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
         self.exit_code = 128 + number
+
+
+def pip_install(package: str) -> str:
+    """The command that adds a package to the environment that is running."""
+    return f"{sys.executable} -m pip install {package}"

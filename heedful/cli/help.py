@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from typer.core import TyperGroup
 
-LONG = 1000  # characters: a sentence is never cut off: it takes as many lines as it needs
+LONG = 1000  # characters: a sentence is never cut off, but continues in the next line
 
 
 @runtime_checkable

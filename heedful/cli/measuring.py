@@ -104,9 +104,13 @@ def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
             show(f"-       {law.name}")
         else:
             show(f"{'ok' if law.holds else 'BROKEN':6}  {law.name:40}  {law.figure:.1e}  (at most {law.limit:.0e})")
+        if law.otherwise:
+            show(f"        otherwise {law.otherwise}")
         for note in law.notes:
             show(f"        {note}")
     broken = [law.name for law in laws if not law.holds]
+    measured = sum(law.figure is not None for law in laws)
+    show(f"all {measured} laws hold" if not broken else f"{len(broken)} of {measured} laws broken: {', '.join(broken)}")
     if as_json:
         print(json.dumps({"laws": [asdict(law) | {"holds": law.holds} for law in laws], "broken": len(broken)}))
     if broken:

@@ -19,7 +19,7 @@ from heedful.core.attention import Attention
 from heedful.core.block import Block, Stack, StackConfig
 from heedful.core.embed import Embed, EmbedConfig
 from heedful.core.position import PositionConfig, RelativeBuckets
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, pip_install
 from heedful.models.lm import LM, LMConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.store import files
@@ -47,7 +47,7 @@ def library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise MissingError("CTranslate2 is not installed", fix="pip install 'heedful[ctranslate2]'") from error
+        raise MissingError("CTranslate2 is not installed", fix=pip_install("ctranslate2")) from error
     return ctranslate2
 
 

@@ -6,7 +6,7 @@ a file's content, the same bytes for the same figure. H heads, T queries (rows),
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal
 
@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font_names
+from matplotlib.font_manager import findfont, get_font, get_font_names
 from matplotlib.patches import Patch
 from torch import Tensor
 
@@ -175,6 +175,20 @@ def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
         figure.savefig(buffer, format=kind, dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
     return buffer.getvalue()
+
+
+def without_font(words: Iterable[str]) -> str:
+    """The characters of these words that no installed font can draw, each once."""
+    with _style():
+        fonts = [get_font(findfont(family)) for family in matplotlib.rcParams["font.family"]]
+    shown = dict.fromkeys(c for word in words for c in token_label(word))
+    return "".join(c for c in shown if not any(font.get_char_index(ord(c)) for font in fonts))
+
+
+def drawable(words: Sequence[str]) -> list[str]:
+    """The words, with "?" for what no installed font can draw."""
+    table = dict.fromkeys(map(ord, without_font(words)), "?")
+    return [word.translate(table) for word in words]
 
 
 def _style() -> AbstractContextManager[None]:

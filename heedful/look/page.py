@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import torch
 from jaxtyping import Float
@@ -46,6 +46,8 @@ class Layer(TypedDict):
 
 class PageView(TypedDict):
     title: str
+    said: NotRequired[str]  # what was made of the title
+    about: NotRequired[str]  # which model looked, and how sure it was
     texts: dict[str, list[str]]
     special: list[str]
     layers: list[Layer]
@@ -137,8 +139,11 @@ def page(view: PageView) -> str:
     script = "\n".join(here.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
     # As \u escapes, no "</script>" or "<!--" can end or reopen the block that holds the data.
     data = json.dumps(view, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
+    texts = [html.escape(token_label(text, limit=200)) for text in (view["title"], view.get("said", "")) if text]
     parts = {
-        "title": html.escape(token_label(view["title"], limit=200)),
+        "title": " → ".join(texts),
+        "heading": " → ".join(f"<bdi>{text}</bdi>" for text in texts),
+        "about": html.escape(view.get("about", "")),
         "style": style,
         "style_hash": _hash(style),
         "script": script,

@@ -28,6 +28,9 @@ function sharp(canvas, width, height) {
   return pen;
 }
 
+// A colour of page.css, which is another one on a dark ground.
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+
 function hatch(pen, x, y, width, height) {
   pen.fillStyle = "#eeefef";
   pen.fillRect(x, y, width, height);
@@ -93,7 +96,7 @@ function drawMap(canvas, map, small, width, mark) {
   }
   const word = (text, bold) => {
     pen.font = font(bold);
-    pen.fillStyle = bold ? "#17589c" : "#18212d";
+    pen.fillStyle = ink(bold ? "--blue" : "--ink");
     pen.fillText(text, 0, 0);
   };
   const place = (x, y, angle, align, draw) => {

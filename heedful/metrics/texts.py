@@ -8,7 +8,7 @@ from itertools import zip_longest
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, pip_install
 from heedful.metrics.names import LABELS
 
 References = Sequence[Sequence[str]]  # of each text, one or more
@@ -89,7 +89,7 @@ def rouge_scorer() -> Any:
     try:
         return import_module("rouge_score.rouge_scorer").RougeScorer(ROUGE, use_stemmer=True)
     except ImportError:
-        fix = "pip install 'heedful[rouge]', or --set data.scores=bleu"
+        fix = f"{pip_install('rouge-score')}, or --set data.scores=bleu"
         raise MissingError("ROUGE needs the package rouge-score", fix=fix) from None
 
 

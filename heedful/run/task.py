@@ -59,6 +59,7 @@ class Law:
     figure: float | None  # the largest difference, relative for what is not exact; None: not measured
     limit: float
     notes: tuple[str, ...] = ()  # what is broken, or why nothing was measured, a line each
+    otherwise: str = ""  # what would be wrong, did it not hold
 
     @property
     def holds(self) -> bool:

@@ -13,6 +13,8 @@ from heedful.store.checkpoint import verify
 from heedful.store.files import read_json
 from heedful.tasks.load import row_of_run
 
+ENGINE = "what is exported would be another model"
+
 
 def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Iterator[Law]:
     """Checks the folder and its model, law by law. `texts` are what to check on; without any, random tokens are."""
@@ -20,11 +22,19 @@ def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Itera
         raise MissingError("no such folder", where=str(run), fix="check the path")
     folders = sorted(run.glob("checkpoints/step-*"))
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
-    yield Law(f"{len(folders)} checkpoints verify (damaged files)", float(len(damaged)), 0.0, damaged)
+    yield Law(
+        f"{len(folders)} checkpoints verify (damaged files)",
+        float(len(damaged)),
+        0.0,
+        damaged,
+        otherwise="a training could not be continued from there",
+    )
     row = row_of_run(run)
     served = row.served().load(run, device=device)
     yield from row.laws()(served, texts)
-    yield Law("save then load", _saved_and_loaded(row, run, served), 0.0)
+    yield Law(
+        "save then load", _saved_and_loaded(row, run, served), 0.0, otherwise="a copy of the run would be another model"
+    )
     yield from _by_ctranslate2(row, run, served if device == "cpu" else row.served().load(run), texts)
 
 
@@ -36,7 +46,7 @@ def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) 
             if "ctranslate2" not in row.engines:
                 raise unserved(type(served).__name__, run)
             engine = row.engines["ctranslate2"]()
-            yield Law("CTranslate2: log-probabilities", engine.export(run, served, folder), SCORES)
+            yield Law("CTranslate2: log-probabilities", engine.export(run, served, folder), SCORES, otherwise=ENGINE)
             yield from engine.laws(folder, served, texts)
         except (InputError, MissingError) as error:
             yield Law("CTranslate2", None, 0.0, (f"not compared: {error.what}",))

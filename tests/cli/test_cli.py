@@ -103,6 +103,17 @@ def test_look_draws(run, tmp_path, name):
     assert (tmp_path / name).stat().st_size > 2000
 
 
+def test_check_says_what_each_law_is_for_and_ends_with_a_verdict(run, capsys, monkeypatch):
+    assert heed("check", run) == 0
+    *shown, verdict = lines(capsys)
+    held = [line for line in shown if line.startswith("ok ")]
+    assert verdict == f"all {len(held)} laws hold"
+    assert sum(line.startswith("        otherwise ") for line in shown) == len(held)
+    monkeypatch.setattr("heedful.verbs.check._saved_and_loaded", lambda *words: 1.0)
+    assert heed("check", run) == 1
+    assert lines(capsys)[-1] == f"1 of {len(held)} laws broken: save then load"
+
+
 def test_check_and_info(run, capsys):
     assert heed("check", run, "--json") == 0
     assert json.loads(lines(capsys)[-1])["broken"] == 0

@@ -169,3 +169,11 @@ def test_weights_that_are_not_numbers_are_refused() -> None:
     layers["decoder.blocks.0.cross_attention"][0, 1, 1] = torch.nan
     with pytest.raises(NonFiniteError, match="cross_attention: some attention weights are NaN"):
         attention_view(SOURCE, READ, layers)
+
+
+def test_the_title_says_what_became_of_what_by_which_model() -> None:
+    told = {"said": "كلب <b>", "about": "Transformer, score -0.1"}
+    text = page(attention_view(SOURCE, READ, weights(), title="ein Hund") | told)
+    assert "<title>ein Hund → كلب &lt;b&gt; Transformer, score -0.1</title>" in text
+    assert '<h1 dir="auto"><bdi>ein Hund</bdi> → <bdi>كلب &lt;b&gt;</bdi></h1>' in text
+    assert "prefers-color-scheme: dark" in text

@@ -33,7 +33,7 @@ from hub import LINES, marian_folder
 from made import made_corpus
 from saved import save_run
 
-pytest.importorskip("ctranslate2", reason="CTranslate2 is an optional extra: pip install 'heedful[ctranslate2]'")
+pytest.importorskip("ctranslate2", reason="CTranslate2 has no wheel for this machine")
 
 CLOSE = 1e-4  # nats
 TEXTS = ["ba de gi", "ko", "", "lu ma ne pi ro su ba", "de de de"]
@@ -299,7 +299,7 @@ def test_without_the_library_one_line_says_how_to_get_it(run: Path, tmp_path: Pa
     ):
         with pytest.raises(MissingError) as missing:
             ask()
-        assert missing.value.fix == "pip install 'heedful[ctranslate2]'"
+        assert missing.value.fix == f"{sys.executable} -m pip install ctranslate2"
     assert list(check(run))[-1].notes == ("not compared: CTranslate2 is not installed",)
 
 

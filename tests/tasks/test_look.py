@@ -7,10 +7,11 @@ import torch
 
 from heedful.data.tokenizer import EOS, train_tokenizer
 from heedful.errors import InputError
+from heedful.look.draw import drawable
 from heedful.look.page import attention_view
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
-from heedful.tasks.shared.look import draw_text
+from heedful.tasks.shared.look import draw_text, font_note, readable_pieces
 from heedful.tasks.translate.look import look_at_translation
 from heedful.tasks.translate.use import Translator
 
@@ -69,5 +70,32 @@ def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
     names += [f"decoder.blocks.{i}.{kind}_attention" for i in range(2) for kind in ("self", "cross")]
     assert list(looked.weights) == names
     svg = draw_text(looked, "svg").decode()
-    assert "decoder.blocks.1.cross_attention" in svg
+    assert "cross_attention of 2 layers, mean over 4 heads" in svg
+    assert all(f">{html.escape(piece)}<" in svg for piece in (*looked.source, *looked.said) if piece)
     assert "self_attention" not in svg
+    small = draw_text(looked, "svg", chosen=True).decode()
+    assert small.count(">head 0<") == 2  # those of one shape
+
+
+def test_a_page_says_what_was_said_and_how_sure_the_model_was(alone):
+    looked = look_at_translation(alone, TEXT)
+    title = f"<title>{TEXT} → {looked.text} DecoderOnlyTranslator, score -"
+    assert html.escape(title, quote=False).replace("&lt;title&gt;", "<title>") in draw_text(looked, "html").decode()
+
+
+def test_what_no_font_can_draw_is_said_in_a_line(alone, monkeypatch):
+    monkeypatch.setattr("heedful.look.draw.WIDE_FONTS", ())
+    looked = look_at_translation(alone, "ba 猫", target="ba 猫")
+    assert font_note(looked, "html") == ""
+    (line,) = font_note(looked, "png").splitlines()[1:]
+    assert "no font here has 猫" in line
+    assert font_note(look_at_translation(alone, TEXT, target=TARGET), "png") == ""
+    assert drawable(["ba", "猫"]) == ["ba", "?"]
+
+
+def test_the_bytes_that_begin_a_character_show_it():
+    tokenizer = train_tokenizer(["ba de gi"] * 20, kind="bpe", size=300)
+    ids = tokenizer.encode(["ba 猫"])[0]
+    shown = readable_pieces(tokenizer, ids)
+    assert len([piece for piece in shown if "猫" in piece]) == 3
+    assert not any("<0x" in piece for piece in shown)

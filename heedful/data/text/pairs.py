@@ -29,7 +29,7 @@ from heedful.data.lines import (
 )
 from heedful.data.parts import Parts, hold_out
 from heedful.data.text.headers import column_of, is_header, two_of
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, pip_install
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 VALID = ("valid", "val", "dev", "validation")
@@ -340,7 +340,7 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     try:
         datasets = importlib.import_module("datasets")  # an optional extra, and slow to import
     except ImportError:
-        fix = "pip install 'heedful[datasets]'"
+        fix = pip_install("datasets")
         raise MissingError("reading this needs the package datasets", where=path, fix=fix) from None
     name, _, config = path.removeprefix("hf:").partition(":")
     try:

@@ -25,12 +25,12 @@ from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
-from heedful.run.folder import read_run, task_name
+from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.shared.cli import expand_escapes
 from heedful.tasks.shared.one_or_many import listed, one_or_many
-from heedful.tasks.shared.served import Reads, TextModel, refuse_other, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another, text_facts
 
 Ids = list[int]
 SCORED = 16384  # tokens that are scored at a time
@@ -112,7 +112,7 @@ class LanguageModel(TextModel[LM]):
         the same (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
         the same: a copy in so few bits drafts tokens, where there is one text alone; "auto" takes int8 where reading
         the weights is most of the time. Raises MissingError, InputError or StorageError."""
-        refuse_other(task_name(Path(run))[1], run, cls.task, cls.purpose)
+        refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
         model = model.to(device).eval()
         if draft == "auto":

@@ -1,6 +1,7 @@
 """Looking inside a text that is read: which tokens looked at which, in every layer and head."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from heedful.data.frame import rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.look.draw import heatmap, overview, to_bytes
+from heedful.look.draw import drawable, heatmap, overview, to_bytes, without_font
 from heedful.look.labels import summary
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
@@ -18,6 +19,8 @@ from heedful.run.task import Looked
 from heedful.tasks.shared.cli import LayerOptions, PairOptions
 from heedful.tasks.shared.served import TextReader
 
+BYTES, UNREADABLE = re.compile("(<0x[0-9A-F]{2}>)+"), "\N{REPLACEMENT CHARACTER}"
+
 
 @dataclass(frozen=True)
 class TextLook:
@@ -25,7 +28,8 @@ class TextLook:
 
     `read` is what the decoder had read at each position, `said` what it said there; a row of cross-attention is what
     it looked at to say `said`, and so is a row of a decoder alone, which looks at the source and at what it has read.
-    Of a text that is only read all three are its tokens.
+    Of a text that is only read all three are its tokens. `origin` is the text that it was made of, if of any, and
+    `about` says which model looked, and how sure it was.
     """
 
     text: str
@@ -33,6 +37,8 @@ class TextLook:
     read: list[str]
     said: list[str]
     weights: dict[str, Tensor]
+    origin: str = ""
+    about: str = ""
 
 
 def look_within(
@@ -62,7 +68,8 @@ def look_within(
     with torch.inference_mode(), record(body, layers) as recording:
         body.hidden(tokens) if isinstance(body, LM) else body.hidden(tokens, None, types)
     shown = readable_pieces(tokenizer, framed.tokens)
-    return TextLook(text, shown, shown, shown, {name: recording.weights(name)[0] for name in recording.names})
+    weights = {name: recording.weights(name)[0] for name in recording.names}
+    return TextLook(text, shown, shown, shown, weights, about=type(body).__name__)
 
 
 def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions) -> Looked:
@@ -76,7 +83,7 @@ def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions
     likeliest = sorted(row, key=lambda pair: -pair[1])[:5]
     told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return Looked(picture, told, facts | {"heads": head_labels(looked), name: row})
+    return Looked(picture, told + font_note(looked, kind), facts | {"heads": head_labels(looked), name: row})
 
 
 def head_labels(looked: TextLook) -> dict[str, list[str]]:
@@ -92,8 +99,11 @@ def looked_at(looked: TextLook, at: int) -> list[tuple[str, float]]:
 
 def readable_pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
     """Pieces as people read them: where a word begins is marked by what is before it, so the mark of a space goes
-    and what continues a word shows it."""
+    and what continues a word shows it. The bytes that begin a character show it too, with "…"."""
     shown = tokenizer.pieces(ids)
+    for i in range(len(shown) - 2, -1, -1):
+        if BYTES.fullmatch(shown[i]) and shown[i + 1] and shown[i + 1] != UNREADABLE:
+            shown[i] = f"{shown[i + 1][0]}…"
     return [
         piece.removeprefix("▁") if piece.startswith(("▁", "<")) or i == 0 else f"·{piece}"
         for i, piece in enumerate(shown)
@@ -103,29 +113,47 @@ def readable_pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
     """The picture as the content of a .png, .svg or .html file.
 
-    The html has every layer. A png or svg shows one map: layers by heads, or one `head` large; of the cross-attention,
-    where there is any, unless layers were `chosen`. Raises InputError for a head that is not there.
+    The html has every layer. A png or svg shows one map with its words: of the cross-attention, where there is any, the
+    mean over all its layers and heads, else the last layer's mean over heads; or one `head` large. Of layers that were
+    `chosen` it shows all heads, small. Raises InputError for a head that is not there.
     """
     if kind == "html":
-        view = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=looked.text)
-        return page(view).encode()
+        title, said = (looked.origin, looked.text) if looked.origin else (looked.text, "")
+        view = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=title)
+        return page(view | {"said": said, "about": looked.about}).encode()
     layers = looked.weights
     if not chosen:
         crossing = {name: each for name, each in layers.items() if not name.endswith("self_attention")}
-        layers = crossing or layers
-    first = next(iter(layers))
-    rows, columns = _axis_tokens(looked, first)
-    same = rows is columns
-    alike = {name: each for name, each in layers.items() if each.shape == layers[first].shape}
-    if head is not None or sum(len(each) for each in alike.values()) == 1:
-        number = head or 0
-        last = list(alike)[-1]
-        if number >= len(alike[last]):
-            raise InputError(f"{last} has {len(alike[last])} heads, no head {number}", fix="--head counts from 0")
-        figure = heatmap(alike[last][number], rows, columns, title=f"{last}, head {number}")
+        layers = crossing or {name: layers[name] for name in [*layers][-1:]}
+    last = [*layers][-1]
+    rows, columns = _axis_tokens(looked, last)
+    if kind == "png":
+        rows, columns = drawable(rows), drawable(columns)
+    alike = {name: each for name, each in layers.items() if each.shape == layers[last].shape}
+    if head is not None:
+        if head >= len(alike[last]):
+            raise InputError(f"{last} has {len(alike[last])} heads, no head {head}", fix="--head counts from 0")
+        figure = heatmap(alike[last][head], rows, columns, title=f"{last}, head {head}")
+    elif chosen and sum(len(each) for each in alike.values()) > 1:
+        figure = overview(alike, rows, columns, same=rows == columns)
     else:
-        figure = overview(alike, rows, columns, same=same)
+        figure = heatmap(torch.cat([*alike.values()]).mean(0), rows, columns, title=_mean_of(alike))
     return to_bytes(figure, "png" if kind == "png" else "svg")
+
+
+def font_note(looked: TextLook, kind: str) -> str:
+    """A line that names what a .png cannot show of these tokens, where there is anything."""
+    lacking = without_font([*looked.source, *looked.read, *looked.said]) if kind == "png" else ""
+    if not lacking:
+        return ""
+    return f"\nno font here has {lacking[:20]}, shown as ?: install Noto's fonts, or take --out x.html or x.svg"
+
+
+def _mean_of(layers: Mapping[str, Tensor]) -> str:
+    """What a map of these layers together is."""
+    heads = sum(len(each) for each in layers.values())
+    name = [*layers][-1] if len(layers) == 1 else f"{[*layers][-1].rpartition('.')[2]} of {len(layers)} layers"
+    return name if heads == 1 else f"{name}, mean over {heads} heads"
 
 
 def _axis_tokens(looked: TextLook, layer: str) -> tuple[list[str], list[str]]:

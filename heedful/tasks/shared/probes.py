@@ -57,11 +57,31 @@ class Probe(Generic[M]):
             self.full = self.read(*inputs)
 
     def laws(self) -> Iterator[Law]:
-        yield Law("padding changes nothing", self.difference(self.padded()), TOLERANCE)
-        yield Law("a batch = one by one", self.one_by_one(), TOLERANCE)
+        yield Law(
+            "padding changes nothing",
+            self.difference(self.padded()),
+            TOLERANCE,
+            otherwise="a shorter text would get another answer beside a longer one",
+        )
+        yield Law(
+            "a batch = one by one",
+            self.one_by_one(),
+            TOLERANCE,
+            otherwise="an answer would depend on what else is asked at the same time",
+        )
         if not isinstance(self.model, RNN):
-            yield Law("fused attention = explicit", self.difference(self.explicit()), TOLERANCE)
-        yield Law("recording changes nothing", self.recorded(), 0.0)
+            yield Law(
+                "fused attention = explicit",
+                self.difference(self.explicit()),
+                TOLERANCE,
+                otherwise="the model in use would not be the one that was trained",
+            )
+        yield Law(
+            "recording changes nothing",
+            self.recorded(),
+            0.0,
+            otherwise="a picture would show another computation than that of the answer",
+        )
 
     def read(self, *inputs: Tensor) -> Tensor:
         return self.model(*on_device(inputs, self.device)).cpu()
@@ -110,9 +130,19 @@ class CausalProbe(Probe[M]):
         super().__init__(model, inputs, real)
 
     def laws(self) -> Iterator[Law]:
-        yield Law("cached = uncached", self.difference(self.cached()), TOLERANCE)
-        yield Law(*self.searched(), 0.0)
-        yield Law("causal: gradient from the future", self.leak(), 0.0)
+        yield Law(
+            "cached = uncached",
+            self.difference(self.cached()),
+            TOLERANCE,
+            otherwise="what is written token by token would not be what the model thinks likely",
+        )
+        yield Law(*self.searched(), 0.0, otherwise="searches that must agree would give different answers")
+        yield Law(
+            "causal: gradient from the future",
+            self.leak(),
+            0.0,
+            otherwise="training would show the model the words that it is to learn to say",
+        )
         yield from super().laws()
 
     def cached(self) -> Tensor:

@@ -60,7 +60,7 @@ class TextModel(Generic[M]):
     @classmethod
     def load(cls: type[T], run: str | Path, *, device: str = "cpu") -> T:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
-        refuse_other(task_name(Path(run))[1], run, cls.task, cls.purpose)
+        refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
         return cls(for_inference(model.to(device)), tokenizer, about)
 
@@ -78,9 +78,15 @@ class PictureModel(Generic[M]):
     @classmethod
     def load(cls: type[P], run: str | Path, *, device: str = "cpu") -> P:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
-        refuse_other(task_name(Path(run))[1], run, cls.task, cls.purpose)
+        refuse_run_of_another(run, cls.task, cls.purpose)
         model, about = read_textless_run(Path(run))
         return cls(for_inference(model.to(device)), about)
+
+
+def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:
+    """Raises InputError for a run of another task, before its model is read."""
+    if (Path(run) / "task.json").is_file():
+        refuse_other(task_name(Path(run))[1], run, task, purpose)
 
 
 def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str) -> None:

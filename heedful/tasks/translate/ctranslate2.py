@@ -200,9 +200,19 @@ def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iter
     sentences, settings = sentences or random_sentences(translator.source.size), translator.decoding(beam=1, longest=30)
     theirs, ours = ([best[0] for best in model.hypotheses(sentences, settings)] for model in (other, translator))
     unequal = sum(a.tokens != b.tokens for a, b in zip(ours, theirs, strict=True))
-    yield Law("CTranslate2: greedy (different tokens)", float(unequal), 0.0)
+    yield Law(
+        "CTranslate2: greedy (different tokens)",
+        float(unequal),
+        0.0,
+        otherwise="the other engine would say something else",
+    )
     worst = max(abs(a.score - b.score) for a, b in zip(ours, theirs, strict=True))
-    yield Law("CTranslate2: greedy (scores)", worst, SCORES)
+    yield Law(
+        "CTranslate2: greedy (scores)",
+        worst,
+        SCORES,
+        otherwise="the other engine would be surer, or less sure, than the model is",
+    )
 
 
 ENGINE = Engine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")

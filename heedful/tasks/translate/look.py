@@ -8,7 +8,7 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator
 from heedful.run.task import Looked
-from heedful.tasks.shared.look import TextLook, draw_text, readable_pieces
+from heedful.tasks.shared.look import TextLook, draw_text, font_note, readable_pieces
 from heedful.tasks.translate.cli import TranslationLook
 from heedful.tasks.translate.use import Translator
 
@@ -17,7 +17,7 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
     looked = look_at_translation(translator, text, target=options.target, layers=options.layer or "*")
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return Looked(picture, f"{text}\n  -> {looked.text}", facts)
+    return Looked(picture, f"{text}\n  -> {looked.text}{font_note(looked, kind)}", facts)
 
 
 def look_at_translation(
@@ -30,8 +30,10 @@ def look_at_translation(
     ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
+    about = type(translator.model).__name__
     if target is None:
-        said = list(translator.hypotheses([ids], translator.decoding())[0][0].tokens)
+        found = translator.hypotheses([ids], translator.decoding())[0][0]
+        said, about = list(found.tokens), f"{about}, score {found.score:.3f}"
     else:
         said = [*translator.begin, *translator.target.encode([target])[0]]
     device = translator.model.head.weight.device
@@ -48,4 +50,6 @@ def look_at_translation(
         readable_pieces(translator.target, [begin, *said]),
         readable_pieces(translator.target, [*said, end]),
         {name: recording.weights(name)[0] for name in recording.names},
+        origin=text,
+        about=about,
     )

@@ -23,11 +23,11 @@ from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
-from heedful.run.folder import read_run, task_name
+from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
 from heedful.tasks.shared.one_or_many import one_or_many
-from heedful.tasks.shared.served import refuse_other
+from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
@@ -73,7 +73,7 @@ class Translator:
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
-        refuse_other(task_name(Path(run))[1], run, "translate", "translation")
+        refuse_run_of_another(run, "translate", "translation")
         model, source, target, about = read_run(Path(run))
         return cls(for_inference(model.to(device)), source, target, about)
 

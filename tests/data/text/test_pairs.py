@@ -567,7 +567,7 @@ def test_without_datasets_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingError, match=r"^hf:wmt/wmt14: reading this needs the package datasets$") as caught:
         read_parallel("hf:wmt/wmt14", source="de", target="en")
-    assert caught.value.fix == "pip install 'heedful[datasets]'"
+    assert caught.value.fix == f"{sys.executable} -m pip install datasets"
 
 
 # The one edge where text is made clean
