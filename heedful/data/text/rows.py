@@ -1,0 +1,160 @@
+"""Tables of texts that belong together: which two columns or keys are the source and the target, and their rows."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.lines import csv_cells, json_line, json_type, listed, read_lines, sanitise, tsv_cells
+from heedful.data.text.headers import column_of, is_header, two_of
+from heedful.errors import InputError
+
+TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
+SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
+
+
+class Columns(NamedTuple):
+    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
+    how to ask for the other direction."""
+
+    left: int
+    right: int
+    source: str
+    target: str
+    header: bool
+    other_way: str
+
+
+def read_rows(
+    path: Path, source: str, target: str, columns: tuple[int, int] | None = None
+) -> tuple[Iterator[tuple[str, ...]], Columns]:
+    """The rows of a table, each a source and its references, of which some may be empty; and what was taken of it.
+    Raises InputError or MissingError."""
+    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in TABLES:
+        fix = "give .tsv, .csv or .jsonl (with .gz if packed), or a folder with train.SOURCE and train.TARGET"
+        raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
+    lines = read_lines(path)
+    if kind == "jsonl":
+        taken = _keys(lines, source, target)
+        return _json_rows(path, lines, taken), taken
+    cells = csv_cells(path, lines) if kind == "csv" else tsv_cells(lines)
+    number, first = next((row for row in cells if row[1]), (1, []))
+    taken = _columns(f"{path}:{number}", first, source, target, columns)
+    rows = cells if taken.header else chain([(number, first)], cells)
+    between = "comma" if kind == "csv" else "TAB"
+    return _column_rows(path, rows, first, taken, f"source {between} target"), taken
+
+
+def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
+    """By number; or by name, where the first line names them; or the first two."""
+    cells = [cell.strip() for cell in first]
+    header = columns is None and is_header(cells)
+    if numbers := columns or _numbers(source, target):
+        named = header and max(numbers) <= len(cells)
+        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
+        other_way = f"--source {numbers[1]} --target {numbers[0]}"
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, other_way)
+    unsaid = (source == SOURCE, target == TARGET)
+    left, right = column_of(source, cells), column_of(target, cells)
+    if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
+        found = two_of(cells, None if unsaid[0] else left, None if unsaid[1] else right)
+        if found is None:
+            fix = "--source NAME --target NAME"
+            raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
+        left, right = found
+    if left is not None and right is not None:
+        one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
+        return Columns(left, right, one, other, True, f"--source {other} --target {one}")
+    lower = [cell.lower() for cell in cells]
+    if header or source.lower() in lower or target.lower() in lower:
+        what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
+        raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
+    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+
+
+def _numbers(source: str, target: str) -> tuple[int, int] | None:
+    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
+    found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
+    if not any(found):
+        return None
+    numbers = [int(each[1]) for each in found if each]
+    if len(numbers) < 2 or min(numbers) < 1:
+        raise InputError(f"source {source!r} and target {target!r}", fix="give two numbers from 1, or two names")
+    return numbers[0], numbers[1]
+
+
+def _column_rows(
+    path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
+) -> Iterator[tuple[str, str]]:
+    """The two columns of each row; a blank row is a pair of empty sides."""
+    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
+    if taken.header:
+        least = most = len(first)
+        expected, fix = (
+            f"{most} as in the header",
+            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
+        )
+    else:
+        least = max(taken.left, taken.right) + 1
+        by_number = taken.source.startswith("column ")
+        most = sys.maxsize if by_number else 3 if attributed else 2
+        expected = f"at least {least}" if by_number else f"2 ({layout})"
+        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+    for number, cells in rows:
+        if cells and not least <= len(cells) <= most:
+            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+            raise InputError(what, where=f"{path}:{number}", fix=fix)
+        yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
+
+
+def _keys(lines: list[str], source: str, target: str) -> Columns:
+    """The keys of JSON objects: as they are called, or the only two of the first one that name languages."""
+    names = [source, target]
+    if names == [SOURCE, TARGET]:
+        try:
+            row = _translation(json.loads(next(line for line in lines if line.strip())))
+        except (StopIteration, ValueError, RecursionError):
+            row = None  # told of when it is read
+        keys = [*row] if isinstance(row, dict) else []
+        if not {*names} & {*keys} and (found := two_of(keys)):
+            names = [keys[i] for i in found]
+    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}")
+
+
+def _json_rows(path: Path, lines: list[str], taken: Columns) -> Iterator[tuple[str, ...]]:
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        yield sides_of(json_line(line, where=where), where, taken.source, taken.target) if line.strip() else ("", "")
+
+
+def _translation(row: object) -> object:
+    """What a row of Hugging Face's data sets holds under "translation", or the row."""
+    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
+
+
+def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
+    """The source and its references, of which an empty one stands for none, in a JSON object."""
+    row = _translation(row)
+    if not isinstance(row, dict):
+        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
+        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
+    for name in (source, target):
+        if name not in row:
+            what = f"no key {name!r}; there are {listed(row)}"
+            raise InputError(what, where=where, fix="name two of these as source and target")
+    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
+    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
+
+
+def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
+    value = row[name]
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        what = f"{name!r} is {json_type(value)}, expected text"
+        raise InputError(what, where=where, fix="write it in quotes")
+    return [str(text) for text in texts]
