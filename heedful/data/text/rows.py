@@ -1,6 +1,5 @@
 """Tables of texts that belong together: which two columns or keys are the source and the target, and their rows."""
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -8,12 +7,15 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import csv_cells, json_line, json_type, listed, read_lines, sanitise, tsv_cells
+from heedful.data.lines import json_items, json_line, json_type, listed, read_lines, sanitise
+from heedful.data.parts import kind_of
+from heedful.data.tables import table_cells
 from heedful.data.text.headers import column_of, is_header, two_of
 from heedful.errors import InputError
 
-TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
+TABLES = ("tsv", "csv", "jsonl", "json", "txt")
 SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
@@ -27,6 +29,7 @@ class Columns(NamedTuple):
     target: str
     header: bool
     other_way: str
+    layout: str = ""  # what was found, for who trains on it
 
 
 def read_rows(
@@ -34,20 +37,52 @@ def read_rows(
 ) -> tuple[Iterator[tuple[str, ...]], Columns]:
     """The rows of a table, each a source and its references, of which some may be empty; and what was taken of it.
     Raises InputError or MissingError."""
-    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    kind = kind_of(path).lower().removeprefix(".")
     if kind not in TABLES:
-        fix = "give .tsv, .csv or .jsonl (with .gz if packed), or a folder with train.SOURCE and train.TARGET"
+        fix = "give .tsv, .csv, .jsonl or .json (with .gz if packed), a .zip, or a folder or two files of two languages"
         raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
+    if kind == "json":
+        return _objects(json_items(path), source, target)
     lines = read_lines(path)
     if kind == "jsonl":
-        taken = _keys(lines, source, target)
-        return _json_rows(path, lines, taken), taken
-    cells = csv_cells(path, lines) if kind == "csv" else tsv_cells(lines)
+        return _objects(_parsed(path, lines), source, target)
+    between, cells = table_cells(path, lines, is_header)
     number, first = next((row for row in cells if row[1]), (1, []))
     taken = _columns(f"{path}:{number}", first, source, target, columns)
     rows = cells if taken.header else chain([(number, first)], cells)
-    between = "comma" if kind == "csv" else "TAB"
+    numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
+    which = f"{_named(first, taken)} of its header" if taken.header else numbers
+    taken = taken._replace(layout=f"separated by {between}, {which}")
     return _column_rows(path, rows, first, taken, f"source {between} target"), taken
+
+
+def _named(header: list[str], taken: Columns) -> str:
+    return f"columns {header[taken.left].strip()!r} and {header[taken.right].strip()!r}"
+
+
+def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
+    """Each line of a .jsonl file; None of a blank one."""
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        yield where, json_line(line, where=where) if line.strip() else BLANK
+
+
+def _objects(
+    items: Iterable[tuple[str, object]], source: str, target: str
+) -> tuple[Iterator[tuple[str, ...]], Columns]:
+    """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
+    items = iter(items)
+    before: list[tuple[str, object]] = []
+    for item in items:
+        before.append(item)
+        if item[1] is not BLANK:
+            break
+    taken = _keys(before[-1][1], source, target)
+    rows = (
+        ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target)
+        for where, row in chain(before, items)
+    )
+    return rows, taken
 
 
 def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
@@ -112,24 +147,15 @@ def _column_rows(
         yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
 
 
-def _keys(lines: list[str], source: str, target: str) -> Columns:
-    """The keys of JSON objects: as they are called, or the only two of the first one that name languages."""
+def _keys(row: object, source: str, target: str) -> Columns:
+    """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
     names = [source, target]
-    if names == [SOURCE, TARGET]:
-        try:
-            row = _translation(json.loads(next(line for line in lines if line.strip())))
-        except (StopIteration, ValueError, RecursionError):
-            row = None  # told of when it is read
-        keys = [*row] if isinstance(row, dict) else []
-        if not {*names} & {*keys} and (found := two_of(keys)):
-            names = [keys[i] for i in found]
-    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}")
-
-
-def _json_rows(path: Path, lines: list[str], taken: Columns) -> Iterator[tuple[str, ...]]:
-    for number, line in enumerate(lines, 1):
-        where = f"{path}:{number}"
-        yield sides_of(json_line(line, where=where), where, taken.source, taken.target) if line.strip() else ("", "")
+    row = _translation(row)
+    if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
+        keys = [*row]
+        names = [keys[i] for i in two_of(keys) or ()] or names
+    layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
+    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}", layout)
 
 
 def _translation(row: object) -> object:

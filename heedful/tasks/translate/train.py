@@ -64,7 +64,7 @@ class TranslationTask:
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     unit: ClassVar = "pairs"
-    kinds: ClassVar = "a folder, a .tsv, .csv or .jsonl file"
+    kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
     start: Start | None
 
@@ -72,7 +72,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
         assert corpus is not None
-        self.notes[:0] = self._direction(corpus)
+        self.notes[:0] = [*corpus.taken, *self._direction(corpus)]
         pairs = corpus.train.apart()
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
