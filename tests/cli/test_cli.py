@@ -58,6 +58,7 @@ def test_data_may_be_two_files_and_it_is_told_what_was_taken(data, tmp_path, cap
     told = capsys.readouterr().err
     assert f"{tmp_path / 'x.ab'} + {tmp_path / 'y.cd'}: line by line" in told
     assert "125 pairs" in told
+    assert "only 121 pairs to train on" in told
     recipe = (tmp_path / "run" / "recipe.yaml").read_text()
     assert f"path:\n  - {tmp_path / 'x.ab'}\n  - {tmp_path / 'y.cd'}" in recipe
     again = tmp_path / "again.yaml"
