@@ -15,6 +15,7 @@ from heedful.errors import InputError
 
 TABLES = ("tsv", "csv", "jsonl", "json", "txt")
 SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
@@ -152,7 +153,7 @@ def _keys(row: object, source: str, target: str) -> Columns:
     names = [source, target]
     row = _translation(row)
     if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
-        keys = [*row]
+        keys = list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in row))
         names = [keys[i] for i in two_of(keys) or ()] or names
     layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
     return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}", layout)
@@ -169,6 +170,9 @@ def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ..
     if not isinstance(row, dict):
         fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
         raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
+    numbered = [key for key in row if re.sub(NUMBERED, "", key) == target != key]
+    if target not in row and numbered:  # summary1, summary2
+        row = {**row, target: [text for key in numbered for text in _texts(row, key, where)]}
     for name in (source, target):
         if name not in row:
             what = f"no key {name!r}; there are {listed(row)}"
