@@ -20,6 +20,8 @@ from pathlib import Path
 from heedful.errors import HeedError, InputError, MissingError
 
 MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
+NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
+LOOKED_AT = 1000  # bytes
 LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
 
 
@@ -42,6 +44,9 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        if b"\0" in data[:LOOKED_AT] or data.startswith(NO_TEXT):
+            what = "not text, but perhaps a picture or a packed file"
+            raise InputError(what, where=str(path), fix="give a file of text in UTF-8") from None
         line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
         raise InputError(
             f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",

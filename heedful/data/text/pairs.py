@@ -150,6 +150,8 @@ def _pairs(name: str, rows: Iterable[tuple[str, ...]]) -> Pairs:
     """Keep the rows, a source and its references, with text on both sides, and count the others."""
     read = list(rows)
     kept = [row for row in read if row[0].strip() and row[1].strip()]
+    if not read:
+        raise InputError("a header and no pair", where=name, fix="give lines below it")
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
     others = tuple(row[2:] for row in kept)
@@ -220,7 +222,9 @@ def _joined(parts: list[Pairs], where: Path) -> Pairs:
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
     layout = f"line by line, {taken.source} and {taken.target}" if len(files) == 2 else taken.layout
-    return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pairs"
+    return (
+        f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
+    )
 
 
 def _read_table(
