@@ -178,7 +178,7 @@ PAIRS = (
     one("a picture called a table", "p.tsv", picture(0)),
     one("JSON with a fault", "p.json", '[{"en": "yes",\n "de": }]'),
     one("JSON of texts", "p.json", '["yes", "ja"]'),
-    one("keys that say nothing", "p.jsonl", '{"a": "yes", "b": "ja"}\n'),
+    one("keys that name neither", "p.jsonl", '{"a": "yes", "b": "ja"}\n'),
     one("a damaged zip file", "z.zip", "PK"),
     Case("a folder without a training file", {"newstest2013.en": EN, "newstest2013.de": DE}, "."),
     Case("a folder of three languages", {"train.en": EN, "train.de": DE, "train.fr": EN}, "."),

@@ -64,6 +64,7 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     if not learnt:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
+    notes = (*_told(files), *notes)
     channels, size = common_shape([image_header(file) for file, _ in learnt], channels)
     own, other = (_captioned(part, channels) for part in (learnt, checked))
     tested = {name: _captioned(part, channels) for name, part in tests.items()}
@@ -172,6 +173,21 @@ def _is_header(cells: Sequence[str]) -> bool:
     return bool({*FILE_COLUMNS} & plain and {*TEXT_COLUMNS} & plain)
 
 
+def _told(files: Iterable[Path]) -> Iterator[str]:
+    """Of tables that call their columns otherwise than image (or file, path) and text (or caption): which are read."""
+    for file in files:
+        if kind_of(file) != ".jsonl":
+            header = {cell.strip().lower() for cell in _first(file)}
+            image, text = (next(name for name in names if name in header) for names in (FILE_COLUMNS, TEXT_COLUMNS))
+            if image not in IMAGE_COLUMNS or text not in TEXT_COLUMNS[:2]:
+                yield f"{file}: pictures from the column {image!r}, texts from {text!r}"
+
+
+def _first(path: Path) -> list[str]:
+    rows = table_cells(path, read_lines(path)[:LOOKED_AT], _is_header)[1]
+    return next((cells for _, cells in rows if cells), [])
+
+
 def _is_table(path: Path) -> bool:
     """Whether the first line of a file that may hold any text names the columns."""
-    return _is_header(next(table_cells(path, read_lines(path)[:LOOKED_AT], _is_header)[1], (1, []))[1])
+    return _is_header(_first(path))

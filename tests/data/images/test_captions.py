@@ -91,6 +91,7 @@ def test_public_layouts(tmp_path, name, text, zipped):
         read = read_captioned(path)
         expected = [(3, ["dark, very", "black"]), (7, ["light"])]
         assert sorted(told(read.train) + told(read.valid)) == expected
+        assert ("pictures from the column" in read.notes[0]) == (name != "captions.txt")
 
 
 def test_a_name_of_two_pictures_is_asked_for(tmp_path):
