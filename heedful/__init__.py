@@ -41,7 +41,7 @@ def train(
     recipe: "Recipe | str",
     out: str | Path,
     *,
-    data: str | Path | None = None,
+    data: str | Path | Sequence[str | Path] | None = None,
     source: str | None = None,
     target: str | None = None,
     preset: str | None = None,
@@ -61,7 +61,8 @@ def train(
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
-    given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
+    path = data if data is None or isinstance(data, str) else str(data) if isinstance(data, Path) else [*map(str, data)]
+    given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
     made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device)
     for event in events(made, Path(out), resume=resume, device=device):

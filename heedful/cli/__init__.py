@@ -66,6 +66,8 @@ def main() -> None:
     keep_freed_memory()
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    if arguments[:1] == ["train"]:
+        arguments = training.with_two_files(arguments)
     trains = arguments[:1] in (["train"], ["demo"])
     try:
         app(args=arguments, prog_name="heed", standalone_mode=True)

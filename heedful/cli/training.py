@@ -9,13 +9,27 @@ import typer
 from heedful.tasks import DEFAULT, trained
 from heedful.tasks.shared.cli import Device, Json, Settings
 
+RECIPES = (".py", ".yaml", ".yml")
+
+
+def with_two_files(words: list[str]) -> list[str]:
+    """The words of `heed train`, where two files may follow --data, as the option is read: --data before each."""
+    at = words.index("--data") + 2 if "--data" in words else len(words)
+    if at >= len(words) or words[at].startswith("-") or words[at] in trained() or words[at].endswith(RECIPES):
+        return words
+    return [*words[:at], "--data", *words[at:]]
+
 
 def train(
     task: Annotated[str, typer.Argument(help=f"{', '.join(trained())}, or a recipe file (.py, .yaml).")] = DEFAULT,
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/TASK")] = None,
     data: Annotated[
-        str | None,
-        typer.Option(help="A folder, a .tsv, .csv or .jsonl file, or hf:NAME; of pictures, an idx file, or shapes."),
+        list[str] | None,
+        typer.Option(
+            help="A folder, a .tsv, .csv, .jsonl or .json file, two files of two languages, a .zip, or hf:NAME; of "
+            "pictures, an idx file, or shapes.",
+            show_default=False,
+        ),
     ] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
@@ -42,7 +56,8 @@ def train(
     from heedful.verbs.train import train as run_training
 
     out = out or Path("runs") / Path(task).stem
-    given: dict[str, object] = {"data.path": data, "data.source": source, "data.target": target}
+    path = data[0] if data and len(data) == 1 else data or None
+    given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()

@@ -10,6 +10,8 @@ import errno
 import gzip
 import json
 import os
+import re
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +19,9 @@ from pathlib import Path
 
 from heedful.errors import HeedError, InputError, MissingError
 
+MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
+NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
+LOOKED_AT = 1000  # bytes
 LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
 
 
@@ -39,6 +44,9 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        if b"\0" in data[:LOOKED_AT] or data.startswith(NO_TEXT):
+            what = "not text, but perhaps a picture or a packed file"
+            raise InputError(what, where=str(path), fix="give a file of text in UTF-8") from None
         line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
         raise InputError(
             f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
@@ -61,7 +69,8 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
 def read_bytes(path: Path) -> bytes:
     """What a file holds, unpacked where it is gzipped. Raises MissingError or InputError."""
     try:
-        data = path.read_bytes()
+        archive = None if path.exists() else archive_of(path)
+        data = path.read_bytes() if archive is None else _read_member(archive, path)
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except gzip.BadGzipFile:
         raise InputError("not a gzip file, or damaged", where=str(path), fix="try gzip -t") from None
@@ -90,6 +99,49 @@ def unreadable(path: Path, error: OSError) -> HeedError:
     return InputError(f"cannot be read: {error.strerror}", where=where, fix="check the file and the disk")
 
 
+def archive_of(path: Path) -> Path | None:
+    """The zip file that a path such as `pairs.zip/train.en` leads into."""
+    return next((own for own in path.parents if own.suffix.lower() == ".zip" and own.is_file()), None)
+
+
+def files_in(path: Path) -> list[Path]:
+    """The files in a folder, or, as paths beneath it, in a zip file; none that is hidden. Raises InputError or
+    MissingError."""
+    try:
+        if path.is_dir():
+            return sorted(file for file in path.iterdir() if not file.name.startswith("."))
+        with _archive(path) as archive:
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return sorted(path / name for name in names if not re.search(r"(^|/)(\.|__MACOSX/)", name))
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise InputError("not a zip file, or damaged", where=str(path), fix="try unzip -t") from None
+
+
+def _read_member(path: Path, member: Path) -> bytes:
+    """A file in a zip file, which says how large it is unpacked: no more than that is read."""
+    with _archive(path) as archive:
+        size = sum(info.file_size for info in archive.infolist())
+        if size > MOST_UNPACKED:
+            what = f"{size:,} bytes when unpacked, at most {MOST_UNPACKED:,} are read from a zip file"
+            raise InputError(what, where=str(path), fix="unpack it, and give the folder")
+        try:
+            return archive.read(member.relative_to(path).as_posix())
+        except KeyError:
+            raise MissingError("no such file in the zip file", where=str(member), fix="check the path") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError):
+            raise InputError("damaged in the zip file", where=str(member), fix="try unzip -t") from None
+        except (RuntimeError, NotImplementedError):
+            what = "packed with a password, or in a way that is not read"
+            raise InputError(what, where=str(member), fix="unpack it, and give the folder") from None
+
+
 def names_in(folder: Path) -> list[str]:
     """What is in a folder; nothing where it cannot be read."""
     try:
@@ -103,9 +155,9 @@ def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
 
 
-def csv_cells(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+def csv_cells(path: Path, lines: list[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The number of the line where each record begins, and its cells. Raises InputError."""
-    reader = csv.reader((line + "\n" for line in lines), strict=True)
+    reader = csv.reader((line + "\n" for line in lines), strict=True, delimiter=separator)
     while True:
         number = reader.line_num + 1  # where the record begins: a quoted cell may go over several lines
         try:
@@ -132,6 +184,29 @@ def json_lines(path: str | Path, lines: Iterable[str]) -> Iterator[tuple[str, ob
     """Where each line of a .jsonl file is that is not blank, and what it holds. Raises InputError."""
     positions = ((f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
     return ((where, json_line(line, where=where)) for where, line in positions)
+
+
+def json_items(path: Path) -> list[tuple[str, object]]:
+    """Where each item of a .json file is, and what it holds: of a list; of the one list in an object, or of its "data";
+    or, where each line is JSON, of the lines. Raises InputError or MissingError."""
+    lines = read_lines(path, longest=None)
+    first = next(line.strip() for line in lines if line.strip())
+    try:
+        whole = json.loads("\n".join(lines))
+    except (ValueError, RecursionError) as error:
+        if first.startswith("{") and first.endswith("}"):
+            return [*json_lines(path, lines)]
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+        raise InputError(f"not JSON: {why}", where=f"{path}:{line}", fix="give a list of objects") from None
+    if isinstance(whole, dict):
+        held = [value for value in whole.values() if isinstance(value, list)]
+        whole = whole["data"] if isinstance(whole.get("data"), list) else held[0] if len(held) == 1 else whole
+    if not isinstance(whole, list):
+        raise InputError(f"{json_type(whole)}, expected a list of objects", where=str(path), fix='[{"en": "...", ...}]')
+    if not whole:
+        raise InputError("an empty list", where=str(path), fix="give a list of objects")
+    return [(f"{path}: item {number}", item) for number, item in enumerate(whole, 1)]
 
 
 def named_cells(

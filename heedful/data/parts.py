@@ -83,14 +83,15 @@ def kind_of(file: Path) -> str:
 
 
 def part_of(file: Path) -> str:
-    """ "train", "valid" or "test", by the first word of its name: "test_2016" is a test, and "testament" is not. In
-    Universal Dependencies it is the word after "-ud-"."""
+    """ "train", "valid" or "test", by the first word of its name, or of what follows a dot: "test_2016" and "sst2.test"
+    are tests, and "testament" is not. In Universal Dependencies it is the word after "-ud-"."""
     return named_part(file.name) or "train"
 
 
 def named_part(name: str) -> str | None:
     """What `part_of` says, or None of a name that does not say it."""
-    found = SPLITS.fullmatch(re.split(r"[^a-z]", name.lower().rpartition("-ud-")[2])[0])
+    words = (re.split(r"[^a-z]", piece)[0] for piece in name.lower().rpartition("-ud-")[2].split("."))
+    found = next(filter(None, map(SPLITS.fullmatch, words)), None)
     return found.lastgroup if found else None
 
 

@@ -49,6 +49,24 @@ def lines(capsys):
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.parametrize("order", [["translate", "--data", "x.ab", "y.cd"], ["--data", "x.ab", "y.cd", "translate"]])
+def test_data_may_be_two_files_and_it_is_told_what_was_taken(data, tmp_path, capsys, order):
+    sides = [line.split("\t") for line in (data / "pairs.tsv").read_text().splitlines()]
+    for name, texts in zip(("x.ab", "y.cd"), zip(*sides, strict=True), strict=True):
+        (tmp_path / name).write_text("\n".join(texts))
+    words = [str(tmp_path / word) if word[-3:] in (".ab", ".cd") else word for word in order]
+    assert heed("train", *words, "--out", tmp_path / "run", *SMALL) == 0
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'x.ab'} + {tmp_path / 'y.cd'}: line by line" in told
+    assert "125 pairs" in told
+    assert "only 121 pairs to train on" in told
+    recipe = (tmp_path / "run" / "recipe.yaml").read_text()
+    assert f"path:\n  - {tmp_path / 'x.ab'}\n  - {tmp_path / 'y.cd'}" in recipe
+    again = tmp_path / "again.yaml"
+    again.write_text(recipe)
+    assert heed("train", again, "--out", tmp_path / "again", *SMALL) == 0
+
+
 def test_train_ends_with_one_line_of_json(data, tmp_path, capsys):
     words = ["train", "translate", "--data", data / "pairs.tsv", "--out", tmp_path / "run", *SMALL, "--json"]
     assert heed(*words) == 0

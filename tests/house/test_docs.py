@@ -25,3 +25,10 @@ def test_the_picture_of_the_rooms_is_that_of_the_imports(root: Path) -> None:
         "draw it again: python -m docs.make_rooms"
     )
     assert made["UP"] not in drawn
+
+
+def test_the_page_of_inputs_is_what_the_readers_say(root: Path) -> None:
+    made = runpy.run_path(str(root / "docs" / "make_inputs.py"))
+    kept = (root / "docs" / "inputs.md").read_text(encoding="utf-8")
+    assert made["page"]() == kept, "docs/inputs.md is not what is read now; write it again: python -m docs.make_inputs"
+    assert sum(len(cases) for _, _, cases in made["SECTIONS"]) > 60

@@ -57,9 +57,9 @@ def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
         if isinstance(event, Trained):
             break
         told += [event.text] if isinstance(event, Note) else []
-    assert told[0] == "translates English to French (the other way: --source French --target English)"
-    assert told[1].startswith("the first pair: ")
-    assert " -> " in told[1]
+    assert told[1] == "translates English to French (the other way: --source French --target English)"
+    assert told[2].startswith("the first pair: ")
+    assert " -> " in told[2]
 
 
 def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_budget(tmp_path, corpus):

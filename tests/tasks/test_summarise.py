@@ -48,6 +48,32 @@ def test_lists_are_a_text_and_references(data):
     assert Pairs(["a"], ["b"], "x").references == [["b"]]
 
 
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [("document", "summary"), ("dialogue", "summary"), ("article", "highlights"), ("text", "summary")],
+)
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
+def test_the_names_of_public_sets_are_known(tmp_path, long, short, kind):
+    rows = [{"id": f"x{n}", long: f"Long {n}.", short: f"Short {n}.", "topic": "t"} for n in range(9)]
+    table = ",".join(rows[0]) + "\n" + "".join(",".join(row.values()) + "\n" for row in rows)
+    text = {"jsonl": "\n".join(map(json.dumps, rows)), "json": json.dumps(rows), "csv": table}[kind]
+    (tmp_path / f"train.{kind}").write_text(text)
+    corpus = read_parallel(tmp_path)
+    assert (corpus.source, corpus.target) == (long, short)
+    assert corpus.train.target == [text.replace("Long", "Short") for text in corpus.train.source]
+
+
+def test_references_may_be_numbered(data, tmp_path):
+    rows = [
+        {"fname": "x", "dialogue": f"Long {n}.", "summary1": f"A {n}.", "topic1": "t", "summary2": f"B {n}."}
+        for n in range(9)
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpus = read_parallel(tmp_path / "p.jsonl")
+    assert (corpus.source, corpus.target, len(corpus.train)) == ("dialogue", "summary", 7)
+    assert [text[0] for text in corpus.valid.references[0]] == ["A", "B"]
+
+
 def test_rouge_is_the_best_of_the_references():
     one = score_rouge(["the cats slept"], [["a dog barked loudly", "the cat sleeps"]])
     assert one.rouge1 == pytest.approx(100 * 4 / 6)  # "the" and the stem of "cats"; "slept" has another

@@ -10,14 +10,16 @@ import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
-from heedful.data.lines import csv_cells, json_lines, named_cells, read_lines, tsv_cells
+from heedful.data.lines import json_lines, named_cells, read_lines
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, held_out, kind_of, part_of, sorted_in
+from heedful.data.tables import LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
-FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name")
-TEXT_COLUMNS = ("text", "caption")
+TEXT = ".txt"  # a table too, as that of Flickr8k; in a folder, where there is no other
+FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")
+TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name")
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 
 
@@ -42,11 +44,12 @@ CaptionedImages = PictureParts[Captioned]  # of a model that matches pictures an
 def read_captioned(path: str | Path, *, channels: int | None = None) -> CaptionedImages:
     """Reads tables of pictures and texts, a line a text; of pictures only the headers, the pixels when they are needed.
 
-    A .csv or .tsv file whose first line names the columns "image" (or "file", "path", "file_name") and "text" (or
-    "caption"), and perhaps "split" (train, valid or test); a .jsonl file of objects with the same keys; or a folder of
-    such files, named train*, valid* (val, dev) and test*. Lines of the same picture are its several texts. Pictures are
-    found as those of `read_labelled_images`: from where the table is, in a zip file beside it too. "shapes" or
-    "shapes:N" are so many pictures of coloured shapes, made on the spot.
+    A .csv, .tsv or .txt file whose first line names the columns "image" (or "file", "path", "filename" ...) and "text"
+    (or "caption", "title", "comment" ...), and perhaps "split" (train, valid or test), whatever separates them; a
+    .jsonl file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev) and test*.
+    Lines of the same picture are its several texts. Pictures are found as those of `read_labelled_images`: from where
+    the table is, in a folder or a zip file beside it too. "shapes" or "shapes:N" are so many pictures of coloured
+    shapes, made on the spot.
 
     `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of the pictures
     is held out, chosen by a hash of their names. Raises InputError or MissingError.
@@ -61,6 +64,7 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     if not learnt:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
+    notes = (*_told(files), *notes)
     channels, size = common_shape([image_header(file) for file, _ in learnt], channels)
     own, other = (_captioned(part, channels) for part in (learnt, checked))
     tested = {name: _captioned(part, channels) for name, part in tests.items()}
@@ -122,7 +126,9 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
     """The tables, and what they hold by the name of its part: that of the file, or what its column "split" says."""
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
-        files = tuple(sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in TABLES))
+        there = sorted(file for file in path.iterdir() if file.is_file())
+        files = tuple(file for file in there if kind_of(file) in TABLES)
+        files = files or tuple(file for file in there if kind_of(file) == TEXT and _is_table(file))
     rows: dict[str, _Grouped] = {}
     for file in files:
         name = file.name.split(".")[0] if path.is_dir() else "train"
@@ -145,7 +151,7 @@ def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
 
 def _records(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     kind, lines = kind_of(path), read_lines(path)
-    if kind not in TABLES:
+    if kind not in (*TABLES, TEXT):
         raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
     if kind == ".jsonl":
         for where, record in json_lines(path, lines):
@@ -153,10 +159,35 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
                 raise InputError("not an object", where=where, fix='write {"image": ..., "text": ...}')
             yield where, record
         return
-    rows = ((number, row) for number, row in (csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines)) if row)
+    rows = ((number, row) for number, row in table_cells(path, lines, _is_header)[1] if row)
     first, cells = next(rows)
     header = [cell.strip().lower() for cell in cells]
-    if not set(FILE_COLUMNS) & set(header) or not set(TEXT_COLUMNS) & set(header):
+    if not _is_header(cells):
         what = f"columns {', '.join(header)[:80]}, expected image (or file, path) and text (or caption)"
         raise InputError(what, where=f"{path}:{first}", fix="name the columns in the first line: image,text")
     yield from named_cells(path, rows, header)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    plain = {cell.strip().lower() for cell in cells}
+    return bool({*FILE_COLUMNS} & plain and {*TEXT_COLUMNS} & plain)
+
+
+def _told(files: Iterable[Path]) -> Iterator[str]:
+    """Of tables that call their columns otherwise than image (or file, path) and text (or caption): which are read."""
+    for file in files:
+        if kind_of(file) != ".jsonl":
+            header = {cell.strip().lower() for cell in _first(file)}
+            image, text = (next(name for name in names if name in header) for names in (FILE_COLUMNS, TEXT_COLUMNS))
+            if image not in IMAGE_COLUMNS or text not in TEXT_COLUMNS[:2]:
+                yield f"{file}: pictures from the column {image!r}, texts from {text!r}"
+
+
+def _first(path: Path) -> list[str]:
+    rows = table_cells(path, read_lines(path)[:LOOKED_AT], _is_header)[1]
+    return next((cells for _, cells in rows if cells), [])
+
+
+def _is_table(path: Path) -> bool:
+    """Whether the first line of a file that may hold any text names the columns."""
+    return _is_header(_first(path))

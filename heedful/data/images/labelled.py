@@ -169,19 +169,31 @@ def _table(path: Path, labelled: bool) -> list[Row]:
 
 class Finder:
     """Files that a table in `folder` names: beside it, in a folder or in a zip file that is there, or anywhere by their
-    whole path."""
+    whole path. A name that is none of these is looked for in all folders there, and in those inside zip files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.zipped = {file.member: file for path in sorted(folder.glob("*.zip")) for file in members(path)}
+        packed = [file for path in sorted(folder.glob("*.zip")) for file in members(path)]
+        self.zipped = {file.member: file for file in packed}
+        self.inside: dict[str, list[ImageFile]] = {}  # by their last names
+        for file in packed:
+            self.inside.setdefault(file.member.rpartition("/")[2], []).append(file)
+        self.folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
 
     def __call__(self, name: str, *, where: str) -> ImageFile:
-        """Raises MissingError."""
+        """Raises MissingError, or InputError where several pictures are so called."""
         if name in self.zipped:
             return self.zipped[name]
-        if not name or not (self.folder / name).is_file():
+        if name and (self.folder / name).is_file():
+            return ImageFile(self.folder / name)
+        found = [ImageFile(path / name) for path in self.folders if name and (path / name).is_file()]
+        found += self.inside.get(name, [])
+        if len(found) > 1:
+            fix = "write the name of the folder before it"
+            raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
+        if not found:
             raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
-        return ImageFile(self.folder / name)
+        return found[0]
 
 
 def _name(file: ImageFile, path: Path) -> str:

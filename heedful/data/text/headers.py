@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 SIDES = {
-    "source": "source src input original",
-    "target": "target tgt trg output translation reference",
+    "source": "source src input original document dialogue article text",
+    "target": "target tgt trg output translation reference summary highlights tldr",
 }
 # Whose names in themselves are known too, such as Deutsch.
 WELL_KNOWN = (

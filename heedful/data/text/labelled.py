@@ -1,18 +1,26 @@
 """Texts with what is to be said of them: a label, several, a number, or which of some choices is right."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import csv_cells, json_lines, named_cells, read_lines, tsv_cells
-from heedful.data.parts import Parts, kind_of, read_parts
+from heedful.data.lines import json_lines, named_cells, read_lines
+from heedful.data.parts import Parts, kind_of, part_of, read_parts
+from heedful.data.tables import table_cells
 from heedful.errors import InputError
 
 Answer = Literal["label", "labels", "score", "choice"]
 TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
-COLUMNS = ("text", "pair", "label", "score")
+COLUMNS = {  # and what else they are called
+    "text": "sentence review content comment tweet message headline sentence1 sentence_a premise",
+    "pair": "sentence2 sentence_b hypothesis",
+    "label": "class category sentiment topic intent",
+    "score": "rating",
+}
+FASTTEXT = "__label__"
+MOST_LABELS, REPEATED = 200, 3  # of lines that begin with a label: how many differ, and how often each comes at least
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -43,15 +51,21 @@ def read_labelled(path: str | Path) -> Labelled:
       number), or "choices" (a list) with the index or the text of the right one as "label", and then perhaps a
       "question".
     - .tsv, .txt, .csv: columns text, label or text, pair, label; or others under a header of the names text, pair,
-      label, score.
+      label, score, or such as sentence and category. The first lines tell what separates them.
+    - .txt, .tsv: lines that begin with a label and a space: where all begin with `__label__`, or with one of few words.
 
     Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text. Raises
     InputError or MissingError.
     """
     answers: dict[Path, Answer] = {}
+    labels: dict[str, list[str]] = {}  # of each file to learn from
+    notes: list[str] = []
 
     def read(file: Path) -> list[Example]:
-        answers[file], examples = read_examples(file)
+        answers[file], examples, layout = _read(file)
+        notes.extend([f"{file}: {layout}"] if layout else [])
+        if part_of(file) == "train":
+            labels[file.name] = sorted({example.label for example in examples})
         first = next(iter(answers))
         if answers[file] != answers[first]:
             what = f"holds a {answers[file]}, and {first.name} a {answers[first]}"
@@ -60,54 +74,111 @@ def read_labelled(path: str | Path) -> Labelled:
 
     parts = read_parts(path, read, kinds=TABLES, key=lambda one: one.text)
     answer = next(iter(answers.values()))
-    return Labelled(parts.train, parts.valid, parts.tests, parts.name, parts.files, parts.notes, answer=answer)
+    if len({*map(tuple, labels.values())}) > 1:
+        each = "; ".join(f"{name}: {', '.join(own[:6])}{', ...' * (len(own) > 6)}" for name, own in labels.items())
+        notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
+    notes.extend(parts.notes)
+    return Labelled(parts.train, parts.valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)
 
 
 def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
     """What the examples of one file answer, the same for all, and the examples. Raises InputError or MissingError."""
-    path = Path(path)
+    return _read(Path(path))[:2]
+
+
+def _read(path: Path) -> tuple[Answer, list[Example], str]:
+    """Also what was found of the file's layout, where that could have been otherwise."""
     kind, lines = kind_of(path), read_lines(path)
     if kind not in TABLES:
         raise InputError("not a kind of file that examples are read from", where=str(path), fix="give .tsv or .jsonl")
-    rows: Iterator[tuple[str, dict[str, object]]]
+    rows: Iterable[tuple[str, dict[str, object]]]
+    layout = ""
     if kind == ".jsonl":
         rows = _objects(path, lines)
+    elif found := None if kind == ".csv" else _beginning_with_labels(path, lines):
+        rows, layout = found
     else:
-        rows = _table(path, csv_cells(path, lines) if kind == ".csv" else tsv_cells(lines))
+        rows, layout = _table(path, lines)
     answer: Answer | None = None
     examples = []
     for where, row in rows:
-        found, example = _example(row, where)
-        if answer is not None and found != answer:
-            raise InputError(f"holds a {found}, and the lines above a {answer}", where=where, fix=EXAMPLE)
-        answer = found
+        own, example = _example(row, where)
+        if answer is not None and own != answer:
+            raise InputError(f"holds a {own}, and the lines above a {answer}", where=where, fix=EXAMPLE)
+        answer = own
         examples.append(example)
     if answer is None:
         raise InputError("no example", where=str(path), fix=EXAMPLE)
-    return answer, examples
+    return answer, examples, layout
 
 
 def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
     for where, row in json_lines(path, lines):
         if not isinstance(row, dict):
             raise InputError("not an object", where=where, fix=EXAMPLE)
-        yield where, row
+        yield where, {_column(key, row): value for key, value in row.items()}
 
 
-def _table(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[str, dict[str, object]]]:
+def _column(name: str, names: Collection[str]) -> str:
+    """Which of `COLUMNS` a name stands for, where none is called so itself; or the name."""
+    known = (column for column, others in COLUMNS.items() if name in others.split() and column not in names)
+    return next(known, name)
+
+
+def _header(cells: Sequence[str]) -> list[str]:
+    """The columns that the cells name; none unless they are a text and a label, or a score."""
+    plain = [cell.strip().lower() for cell in cells]
+    names = [_column(name, plain) for name in plain]
+    once = all(names.count(column) < 2 for column in COLUMNS)
+    return names if "text" in names and {"label", "score"} & set(names) and once else []
+
+
+def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, object]]], str]:
+    between, rows = table_cells(path, lines, lambda cells: bool(_header(cells)))
     number, first = next((row for row in rows if row[1]), (1, []))
-    names = [cell.strip().lower() for cell in first]
-    if "text" in names and {"label", "score"} & set(names):
-        header = names
+    header = _header(first)
+    layout = ""
+    if header:
+        plain = [cell.strip() for cell in first]
+        renamed = [f"{own!r} is the {name}" for own, name in zip(plain, header, strict=True) if own.lower() != name]
+        layout = f"separated by {between}, {', '.join(renamed)}" if renamed else ""
     else:
         header = {2: ["text", "label"], 3: ["text", "pair", "label"]}.get(len(first), [])
         if not header:
-            what = f"{len(first)} column{'s' if len(first) > 1 else ''}, expected text, label or text, pair, label"
+            what = f"{len(first)} column{'s' if len(first) != 1 else ''}, expected text, label or text, pair, label"
             fix = f"or a first line that names the columns, among them {', '.join(COLUMNS)}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
         rows = chain([(number, first)], rows)
-    for where, row in named_cells(path, rows, header):
-        yield where, {name: cell for name, cell in row.items() if name in COLUMNS}
+    named = named_cells(path, rows, header)
+    return ((where, {name: cell for name, cell in row.items() if name in COLUMNS}) for where, row in named), layout
+
+
+def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str, dict[str, object]]], str] | None:
+    """The rows of lines that begin with a label, as those of TREC and fastText do; None of lines that need not."""
+    numbered = [(f"{path}:{number}", line.split()) for number, line in enumerate(lines, 1) if line.strip()]
+    labels = {words[0] for _, words in numbered}
+    if all(label.startswith(FASTTEXT) for label in labels):
+        return _fasttext(numbered)
+    few = 2 <= len(labels) <= min(MOST_LABELS, len(numbered) // REPEATED)
+    if not few or any("\t" in line for line in lines) or any(len(words) < 2 for _, words in numbered):
+        return None
+    rows: list[tuple[str, dict[str, object]]] = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            label, text = line.split(maxsplit=1)
+            rows.append((f"{path}:{number}", {"label": label, "text": text}))
+    shown = ", ".join([*sorted(labels)[:6], *["..."] * (len(labels) > 6)])
+    return rows, f"each line is read as a label and a text: {len(labels)} labels ({shown})"
+
+
+def _fasttext(numbered: list[tuple[str, list[str]]]) -> tuple[list[tuple[str, dict[str, object]]], str]:
+    single = all(len(words) < 2 or not words[1].startswith(FASTTEXT) for _, words in numbered)
+    rows: list[tuple[str, dict[str, object]]] = []
+    for where, words in numbered:
+        marks = [word.removeprefix(FASTTEXT) for word in takewhile(lambda word: word.startswith(FASTTEXT), words)]
+        answer: dict[str, object] = {"label": marks[0]} if single else {"labels": marks}
+        rows.append((where, answer | {"text": " ".join(words[len(marks) :])}))
+    return rows, f"each line is read as {FASTTEXT}LABEL and a text"
 
 
 def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:

@@ -5,37 +5,20 @@ ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
 """
 
 import importlib
-import json
-import os
-import re
 import stat
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
-from heedful.data.lines import (
-    csv_cells,
-    json_line,
-    json_type,
-    listed,
-    names_in,
-    read_lines,
-    sanitise,
-    tsv_cells,
-    unreadable,
-)
-from heedful.data.parts import Parts, hold_out
-from heedful.data.text.headers import column_of, is_header, two_of
+from heedful.data.lines import files_in, listed, read_lines, unreadable
+from heedful.data.parts import Parts, hold_out, kind_of
+from heedful.data.text.headers import column_of
+from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
+from heedful.data.text.rows import SOURCE, TABLES, TARGET, Columns, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
-VALID = ("valid", "val", "dev", "validation")
-TABLES = ("tsv", "csv", "jsonl", "txt")  # txt is read as tsv
-SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
-ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
+MOST_TOLD = 8  # files of which it is told how each was read
 
 
 @dataclass(frozen=True)
@@ -77,36 +60,35 @@ class Corpus(Parts[Pairs]):
     source: str = field(kw_only=True)
     target: str = field(kw_only=True)
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
-
-
-class Columns(NamedTuple):
-    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
-    how to ask for the other direction."""
-
-    left: int
-    right: int
-    source: str
-    target: str
-    header: bool
-    other_way: str
+    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
 
 
 def read_parallel(
-    path: str | Path, *, source: str | None = None, target: str | None = None, columns: tuple[int, int] | None = None
+    path: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[int, int] | None = None,
 ) -> Corpus:
-    """Read the pairs in `path`, a folder, a file or `hf:NAME[:CONFIG]`; any file may end in `.gz`.
+    """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
+    in `.gz`.
 
     - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
       `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
-      exactly two languages their names may be left out: the source is then the first in the alphabet.
-    - A `.tsv` or `.csv` file with two columns, source first, or with more under a header. The first line is one when it
+      exactly two languages their names may be left out: the source is then the first in the alphabet. Without a file
+      called train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
+      all tables, whose names do not say valid, dev or test.
+    - Two files, the source first; or what comes before the languages in the names of two: `corpus` for `corpus.de` and
+      `corpus.en`.
+    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines tell
+      whether TAB, comma, semicolon or `|` separates them. The first line is a header when it
       holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
       two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. `columns` does
       too, and then no line is a header. Without a header, names are only what the two are called. Tatoeba's third
       column, an attribution, is left out.
-    - A `.jsonl` file of objects with the keys `source` and `target`, or with those under `translation`; where they are
-      left out, the only two keys that are languages. A source may be a list of sentences, which are one text, and a
-      target one of several references.
+    - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
+      and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
+      sides. A source may be a list of sentences, which are one text, and a target one of several references.
 
     Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
     out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
@@ -118,16 +100,37 @@ def read_parallel(
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
+    if not isinstance(path, str | Path):
+        if len(path) != 2:
+            raise InputError(f"{len(path)} files, expected two", fix="give a file of each language, or a folder")
+        return _read_sides((Path(path[0]), Path(path[1])), source, target)
     if str(path).startswith("hf:"):
         return _read_hub(str(path), source or SOURCE, target or TARGET)
     path = Path(path)
     try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            return _read_folder(path, source, target, columns)
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
     except OSError as error:
+        around = files_in(path.parent) if path.parent.is_dir() and not path.is_symlink() else []
+        if languages := beside(path, around):
+            names = chosen(path.parent, languages, source, target, stem=path.name)
+            left, right = (_side(path, name) for name in names)
+            return _read_sides((left, right), *names, names)
         raise unreadable(path, error) from None
-    train, taken = _read_table(path, source or SOURCE, target or TARGET, columns)
-    return _corpus({"train": train}, taken, [path])
+    if is_folder or kind_of(path).lower() == ".zip":
+        return _read_files(path, files_in(path), source, target, columns)
+    if kind_of(path).lower().removeprefix(".") not in TABLES and (own := language_of(path)):
+        others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
+        other = path.with_suffix(f".{others[0]}") if others else "FILE"
+        fix = f"give the other side too: --data {path} {other}"
+        raise InputError("one side of the pairs alone", where=str(path), fix=fix)
+    train, taken = _read_table(path, source, target, columns)
+    return _corpus(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
+
+
+def _side(path: Path, name: str) -> Path:
+    """PATH.NAME, or the same packed."""
+    plain = path.with_name(f"{path.name}.{name}")
+    return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
@@ -147,6 +150,8 @@ def _pairs(name: str, rows: Iterable[tuple[str, ...]]) -> Pairs:
     """Keep the rows, a source and its references, with text on both sides, and count the others."""
     read = list(rows)
     kept = [row for row in read if row[0].strip() and row[1].strip()]
+    if not read:
+        raise InputError("a header and no pair", where=name, fix="give lines below it")
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
     others = tuple(row[2:] for row in kept)
@@ -154,186 +159,79 @@ def _pairs(name: str, rows: Iterable[tuple[str, ...]]) -> Pairs:
     return Pairs([row[0] for row in kept], [row[1] for row in kept], name, dropped, others if any(others) else ())
 
 
-def _read_folder(folder: Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Corpus:
-    files: dict[tuple[str, str], Path] = {}
-    for name in sorted(os.listdir(folder)):  # "train.en" comes before "train.en.gz", and is taken first
-        stem, _, suffix = name.removesuffix(".gz").rpartition(".")
-        files.setdefault((stem, suffix), folder / name)
-    stems = sorted({stem for stem, _ in files if stem in VALID or stem.startswith("test")})
-    trains = sorted(suffix for stem, suffix in files if stem == "train")
-    languages = [suffix for suffix in trains if suffix not in TABLES]
-    if set(trains) & set(TABLES) and not {source, target} <= set(languages):
-        kinds = {stem: [kind for kind in TABLES if (stem, kind) in files] for stem in ["train", *stems]}
-        tables = {stem: files[stem, there[0]] for stem, there in kinds.items() if there}
-        read = {stem: _read_table(path, source or SOURCE, target or TARGET, columns) for stem, path in tables.items()}
-        if "train" not in read:
-            raise MissingError(
-                f"no training file; it holds {listed(names_in(folder))}", where=str(folder), fix="add it"
-            )
-        parts, taken = {stem: pairs for stem, (pairs, _) in read.items()}, read["train"][1]
-        used, notes = list(tables.values()), []
-    else:
-        names = _languages(folder, languages, source, target)
-        taken = Columns(0, 1, *names, False, f"--source {names[1]} --target {names[0]}")
-        sides = {stem: [files.get((stem, name)) for name in names] for stem in ["train", *stems]}
-        for stem, (left, right) in sides.items():
-            if (left is None) != (right is None) and stem in VALID:
-                absent = f"{stem}.{names[0] if left is None else names[1]}"
-                raise MissingError(f"no {absent} beside {left or right}", where=str(folder), fix="add it")
-        both = {stem: (left, right) for stem, (left, right) in sides.items() if left and right}
-        parts = {stem: read_pairs(*paths) for stem, paths in both.items()}
-        used = [path for paths in both.values() for path in paths]
-        notes = [
-            f"{left or right}: left out, it is there in one of the two languages only"
-            for left, right in sides.values()
-            if (left is None) != (right is None)
-        ]
-    return _corpus(parts, taken, used, notes)
+def _read_sides(
+    paths: tuple[Path, Path], source: str | None, target: str | None, names: tuple[str, str] | None = None
+) -> Corpus:
+    """Two files, the first of them the source unless its language is that of the target."""
+    for path in paths:
+        if kind_of(path).lower() in (".csv", ".tsv", ".json", ".jsonl", ".zip"):
+            fix = "give two files of plain lines, or a folder with train.csv, valid.csv and test.csv"
+            raise InputError("a table, expected the lines of one language", where=str(path), fix=fix)
+    first, second = names or (language_of(paths[0]) or source or SOURCE, language_of(paths[1]) or target or TARGET)
+    if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
+        paths, first, second = paths[::-1], second, first
+    other_way = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
+    taken = Columns(0, 1, first, second, False, other_way)
+    train = read_pairs(*paths)
+    return _corpus(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
 
-def _languages(folder: Path, found: list[str], source: str | None, target: str | None) -> tuple[str, str]:
-    """The two languages: as given, or inferred where `found` leaves no choice."""
-    if not found:
-        what = f"no training file; it holds {listed(names_in(folder))}"
-        fix = "a folder needs train.SOURCE and train.TARGET, or train.tsv, train.csv or train.jsonl"
-        raise MissingError(what, where=str(folder), fix=fix)
-    there = f"the training files there are train.{', train.'.join(found)}"
-    for name in (source, target):
-        if name is not None and name not in found:
-            raise MissingError(f"no train.{name}; {there}", where=str(folder), fix="name two of these")
-    if source is None or target is None:
-        others = [name for name in found if name not in (source, target)]
-        if len(found) != 2:
-            raise InputError(f"which two languages? {there}", where=str(folder), fix="name source and target")
-        return source or others[0], target or others[-1]
-    return source, target
+def _read_files(
+    where: Path, found: list[Path], source: str | None, target: str | None, columns: tuple[int, int] | None
+) -> Corpus:
+    """The files of a folder, or of a zip file."""
+    layout = layout_of(where, found, source, target)
+    read: dict[Files, Pairs] = {}
+    told: list[str] = []
+    first: Columns | None = None
+    for files in (*layout.train, *layout.valid, *layout.tests.values()):
+        read[files], taken = _read_one(files, layout.languages, source, target, columns)
+        told.append(_told(files, read[files], taken))
+        first = first or taken
+        if first.header and not columns:  # the first table says what the names of the others are to be
+            source, target = source or first.source, target or first.target
+    assert first is not None
+    train = _joined([read[files] for files in layout.train], where)
+    valid = _joined([read[files] for files in layout.valid], where) if layout.valid else None
+    tests = {stem: read[files] for stem, files in layout.tests.items()}
+    used = [path for files in read for path in files] if where.is_dir() else [where]
+    return _corpus(train, valid, tests, first, used, layout.notes, told)
 
 
-def _read_table(path: Path, source: str, target: str, columns: tuple[int, int] | None) -> tuple[Pairs, Columns]:
-    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if kind not in TABLES:
-        fix = "give .tsv, .csv or .jsonl (with .gz if packed), or a folder with train.SOURCE and train.TARGET"
-        raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
-    lines = read_lines(path)
-    if kind == "jsonl":
-        taken = _keys(lines, source, target)
-        return _pairs(str(path), _json_rows(path, lines, taken)), taken
-    cells = csv_cells(path, lines) if kind == "csv" else tsv_cells(lines)
-    number, first = next((row for row in cells if row[1]), (1, []))
-    taken = _columns(f"{path}:{number}", first, source, target, columns)
-    rows = cells if taken.header else chain([(number, first)], cells)
-    between = "comma" if kind == "csv" else "TAB"
-    return _pairs(str(path), _column_rows(path, rows, first, taken, f"source {between} target")), taken
+def _read_one(
+    files: Files,
+    names: tuple[str, str] | None,
+    source: str | None,
+    target: str | None,
+    columns: tuple[int, int] | None,
+) -> tuple[Pairs, Columns]:
+    """A table, or two files of the languages of these names."""
+    if names is None:
+        return _read_table(files[0], source, target, columns)
+    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, f"--source {names[1]} --target {names[0]}")
 
 
-def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
-    """By number; or by name, where the first line names them; or the first two."""
-    cells = [cell.strip() for cell in first]
-    header = columns is None and is_header(cells)
-    if numbers := columns or _numbers(source, target):
-        named = header and max(numbers) <= len(cells)
-        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
-        other_way = f"--source {numbers[1]} --target {numbers[0]}"
-        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, other_way)
-    unsaid = (source == SOURCE, target == TARGET)
-    left, right = column_of(source, cells), column_of(target, cells)
-    if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
-        found = two_of(cells, None if unsaid[0] else left, None if unsaid[1] else right)
-        if found is None:
-            fix = "--source NAME --target NAME"
-            raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
-        left, right = found
-    if left is not None and right is not None:
-        one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
-        return Columns(left, right, one, other, True, f"--source {other} --target {one}")
-    lower = [cell.lower() for cell in cells]
-    if header or source.lower() in lower or target.lower() in lower:
-        what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
-        raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
-    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+def _joined(parts: list[Pairs], where: Path) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+    others = tuple(own for part in parts for own in part.others or ((),) * len(part))
+    return Pairs(source, target, str(where), sum(part.dropped for part in parts), others if any(others) else ())
 
 
-def _numbers(source: str, target: str) -> tuple[int, int] | None:
-    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
-    found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
-    if not any(found):
-        return None
-    numbers = [int(each[1]) for each in found if each]
-    if len(numbers) < 2 or min(numbers) < 1:
-        raise InputError(f"source {source!r} and target {target!r}", fix="give two numbers from 1, or two names")
-    return numbers[0], numbers[1]
+def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
+    """What was read of a table or of two files, in a line for who trains on it."""
+    layout = f"line by line, {taken.source} and {taken.target}" if len(files) == 2 else taken.layout
+    return (
+        f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
+    )
 
 
-def _column_rows(
-    path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
-) -> Iterator[tuple[str, str]]:
-    """The two columns of each row; a blank row is a pair of empty sides."""
-    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-    if taken.header:
-        least = most = len(first)
-        expected, fix = (
-            f"{most} as in the header",
-            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
-        )
-    else:
-        least = max(taken.left, taken.right) + 1
-        by_number = taken.source.startswith("column ")
-        most = sys.maxsize if by_number else 3 if attributed else 2
-        expected = f"at least {least}" if by_number else f"2 ({layout})"
-        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
-    for number, cells in rows:
-        if cells and not least <= len(cells) <= most:
-            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
-            raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
-
-
-def _keys(lines: list[str], source: str, target: str) -> Columns:
-    """The keys of JSON objects: as they are called, or the only two of the first one that name languages."""
-    names = [source, target]
-    if names == [SOURCE, TARGET]:
-        try:
-            row = _translation(json.loads(next(line for line in lines if line.strip())))
-        except (StopIteration, ValueError, RecursionError):
-            row = None  # told of when it is read
-        keys = [*row] if isinstance(row, dict) else []
-        if not {*names} & {*keys} and (found := two_of(keys)):
-            names = [keys[i] for i in found]
-    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}")
-
-
-def _json_rows(path: Path, lines: list[str], taken: Columns) -> Iterator[tuple[str, ...]]:
-    for number, line in enumerate(lines, 1):
-        where = f"{path}:{number}"
-        yield _sides(json_line(line, where=where), where, taken.source, taken.target) if line.strip() else ("", "")
-
-
-def _translation(row: object) -> object:
-    """What a row of Hugging Face's data sets holds under "translation", or the row."""
-    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
-
-
-def _sides(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
-    """The source and its references, of which an empty one stands for none, in a JSON object."""
-    row = _translation(row)
-    if not isinstance(row, dict):
-        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
-    for name in (source, target):
-        if name not in row:
-            what = f"no key {name!r}; there are {listed(row)}"
-            raise InputError(what, where=where, fix="name two of these as source and target")
-    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
-    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
-
-
-def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
-    value = row[name]
-    texts = value if isinstance(value, list) else [value]
-    if not all(isinstance(text, str) for text in texts):
-        what = f"{name!r} is {json_type(value)}, expected text"
-        raise InputError(what, where=where, fix="write it in quotes")
-    return [str(text) for text in texts]
+def _read_table(
+    path: Path, source: str | None, target: str | None, columns: tuple[int, int] | None
+) -> tuple[Pairs, Columns]:
+    rows, taken = read_rows(path, source or SOURCE, target or TARGET, columns)
+    return _pairs(str(path), rows), taken
 
 
 def _read_hub(path: str, source: str, target: str) -> Corpus:
@@ -352,7 +250,7 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     parts = {
         split: _pairs(
             f"{path}:{split}",
-            (_sides(row, f"{path}:{split}:{number}", source, target) for number, row in enumerate(rows, 1)),
+            (sides_of(row, f"{path}:{split}:{number}", source, target) for number, row in enumerate(rows, 1)),
         )
         for split, rows in splits.items()
         if split == "train" or split in VALID or split.startswith("test")
@@ -360,16 +258,25 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     if "train" not in parts:
         what = f"no split 'train'; there are {listed(splits)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
-    return _corpus(parts, Columns(0, 1, source, target, True, f"--source {target} --target {source}"), [])
-
-
-def _corpus(parts: dict[str, Pairs], taken: Columns, files: list[Path], notes: Iterable[str] = ()) -> Corpus:
-    """Hold out what is not among the parts, and note what a person should know."""
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
+    taken = Columns(0, 1, source, target, True, f"--source {target} --target {source}")
+    return _corpus(train, valid, tests, taken, [])
+
+
+def _corpus(
+    train: Pairs,
+    valid: Pairs | None,
+    tests: dict[str, Pairs],
+    taken: Columns,
+    files: list[Path],
+    notes: Iterable[str] = (),
+    told: Sequence[str] = (),
+) -> Corpus:
+    """Hold out what is not among the parts, and note what a person should know."""
     lines = list(notes)
-    for part in parts.values():
-        if part.dropped:
+    for part in (train, valid, *tests.values()):
+        if part and part.dropped:
             whole = part.dropped + len(part)
             lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
     if valid is None:
@@ -382,8 +289,10 @@ def _corpus(parts: dict[str, Pairs], taken: Columns, files: list[Path], notes: I
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
+    more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
     direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    return Corpus(train, valid, tests, train.name, tuple(files), tuple(lines), **direction)
+    read = (*told[:MOST_TOLD], *more)
+    return Corpus(train, valid, tests, train.name, tuple(files), tuple(lines), taken=read, **direction)
 
 
 def _key(text: str) -> str:

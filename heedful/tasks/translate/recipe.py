@@ -12,6 +12,10 @@ from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe
 class PairsData(TokenizedData):
     """Where the pairs of texts are, and how they become tokens."""
 
+    # Wider than of other tasks: whatever reads it of translators knows that it may be two.
+    path: str | tuple[str, str] = Field(  # type: ignore[assignment]
+        "", description="a file, a folder, a list of two files, or whatever else `heed train --data` takes"
+    )
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")
     joint: bool = Field(True, description="both sides share one vocabulary")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.data.text.doubts import doubts
 from heedful.data.text.pairs import Corpus, Pairs, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
@@ -64,7 +65,7 @@ class TranslationTask:
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     unit: ClassVar = "pairs"
-    kinds: ClassVar = "a folder, a .tsv, .csv or .jsonl file"
+    kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
     start: Start | None
 
@@ -72,8 +73,10 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
         assert corpus is not None
-        self.notes[:0] = self._direction(corpus)
         pairs = corpus.train.apart()
+        tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
+        wrong = doubts(pairs.source, pairs.target, tests)
+        self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
         if data.scores == "rouge":

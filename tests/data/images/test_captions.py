@@ -67,6 +67,41 @@ def test_pictures_in_a_folder_or_a_zip_file(tmp_path):
         pictures_in(tmp_path / "absent")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("captions.txt", 'image,caption\n3.png,"dark, very"\n7.png,light\n3.png,black\n'),
+        ("a.csv", "image_name| comment_number| comment\n3.png| 0| dark, very\n7.png| 0| light\n3.png| 1| black\n"),
+        ("a.csv", "title;filename\ndark, very;3.png\nlight;7.png\nblack;3.png\n"),
+        ("a.tsv", "n\tdescription\timage_path\n1\tdark, very\t3.png\n2\tlight\t7.png\n3\tblack\t3.png\n"),
+        ("a.tsv", "filename\tname\tcaption\n3.png\tx\tdark, very\n7.png\tx\tlight\n3.png\tx\tblack\n"),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_public_layouts(tmp_path, name, text, zipped):
+    """Pictures lie in a folder that is not named, or in one inside a zip file."""
+    for shade in (3, 7):
+        picture(tmp_path / "Images" / f"{shade}.png", shade)
+        if zipped:
+            with zipfile.ZipFile(tmp_path / "images.zip", "a") as archive:
+                archive.write(tmp_path / "Images" / f"{shade}.png", f"flickr/{shade}.png")
+            (tmp_path / "Images" / f"{shade}.png").unlink()
+    (tmp_path / name).write_text(text)
+    for path in (tmp_path, tmp_path / name):
+        read = read_captioned(path)
+        expected = [(3, ["dark, very", "black"]), (7, ["light"])]
+        assert sorted(told(read.train) + told(read.valid)) == expected
+        assert ("pictures from the column" in read.notes[0]) == (name != "captions.txt")
+
+
+def test_a_name_of_two_pictures_is_asked_for(tmp_path):
+    for folder in ("a", "b"):
+        picture(tmp_path / folder / "x.png")
+    (tmp_path / "t.csv").write_text("image,text\nx.png,x\na/x.png,y\n")
+    with pytest.raises(InputError, match=r"t\.csv:2: there are 2 pictures called 'x\.png'"):
+        read_captioned(tmp_path / "t.csv")
+
+
 def test_same_pictures():
     images = torch.tensor([1, 2, 1, 3, 2], dtype=torch.uint8)[:, None, None, None].expand(5, 3, 2, 2)
     assert same_pictures(images) == [0, 1, 0, 3, 1]

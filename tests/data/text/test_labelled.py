@@ -87,3 +87,71 @@ def test_a_folder_and_what_is_held_out(tmp_path):
     write(tmp_path / "test_b.jsonl", [{"text": "a", "score": 1}])
     with pytest.raises(InputError, match=r"test_b\.jsonl: holds a score, and .* a label"):
         read_labelled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "label", "labels"),
+    [
+        (["DESC:manner How did it end ?", "HUM:ind Who was Galileo ?"], "DESC:manner", 2),
+        (["3 A film .", "0 No  film .", "4 Tout ."], "3", 3),
+        (["__label__x A film .", "__label__y-z Who ?"], "x", 2),
+    ],
+)
+def test_lines_that_begin_with_a_label(tmp_path, lines, label, labels):
+    (tmp_path / "train.txt").write_text("\n".join(lines * 4) + "\n\n")
+    found = read_labelled(tmp_path)
+    first = [*found.train, *found.valid]
+    assert len(first) == 4 * len(lines)
+    assert {one.label for one in first if one.text == lines[0].split(maxsplit=1)[1]} == {label}
+    assert len({one.label for one in first}) == labels
+    assert "each line is read as" in found.notes[0]
+    (tmp_path / "one.txt").write_text("\n".join(lines))  # too few lines to tell, unless marked
+    if lines[0].startswith("__label__"):
+        assert read_examples(tmp_path / "one.txt")[1][0] == Example("A film .", label="x")
+    else:
+        with pytest.raises(InputError, match="1 column, expected text, label"):
+            read_examples(tmp_path / "one.txt")
+
+
+def test_several_labels_of_fasttext(tmp_path):
+    (tmp_path / "x.txt").write_text("__label__a __label__b one two\n__label__a three\n")
+    expected = [Example("one two", labels=("a", "b")), Example("three", labels=("a",))]
+    assert read_examples(tmp_path / "x.txt") == ("labels", expected)
+
+
+@pytest.mark.parametrize("text", ["The cat sat.\nA dog ran.\nThe end came.\n", "a b\n" * 9, "0 a\n1\n" * 9])
+def test_plain_lines_are_no_labels(tmp_path, text):
+    (tmp_path / "x.txt").write_text(text)
+    with pytest.raises(InputError, match=r"x\.txt:1: 1 column, expected text, label"):
+        read_examples(tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "category\tsentence\nyes\tone\nno\tthree\n"),
+        ("x.csv", "id;Sentence;Class\n1;one;yes\n2;three;no\n"),
+        ("x.csv", "Review,Sentiment\none,yes\nthree,no\n"),
+        ("x.csv", "topic|label|text\nx|yes|one\ny|no|three\n"),
+        ("x.jsonl", '{"headline": "one", "intent": "yes"}\n{"headline": "three", "intent": "no"}\n'),
+    ],
+)
+def test_other_names_of_columns(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert read_examples(tmp_path / name) == ("label", [Example("one", label="yes"), Example("three", label="no")])
+
+
+def test_names_of_pairs(tmp_path):
+    (tmp_path / "x.tsv").write_text("index\tsentence1\tsentence2\tlabel\n0\tone\ttwo\tyes\n1\tthree\tfour\tno\n")
+    assert read_examples(tmp_path / "x.tsv") == ("label", PAIRED)
+
+
+def test_the_part_may_follow_a_dot_and_other_labels_are_noted(tmp_path):
+    for name in ("sst2.train.txt", "sst2.dev.txt", "sst2.test.txt"):
+        (tmp_path / name).write_text("0 bad\n1 good\n" * 3)
+    found = read_labelled(tmp_path)
+    assert (len(found.train), len(found.valid), len(found.tests["sst2"])) == (6, 6, 6)
+    assert not any("different labels" in note for note in found.notes)
+    (tmp_path / "sst5.train.txt").write_text("0 bad\n4 good\n" * 3)
+    (note,) = [note for note in read_labelled(tmp_path).notes if "different labels" in note]
+    assert note.endswith("(sst2.train.txt: 0, 1; sst5.train.txt: 0, 4)")

@@ -366,7 +366,7 @@ FAULTS = {
     ),
     "three columns": Fault({"p.tsv": GOOD + "a\tb\tc\n"}, "p.tsv:31: 3 columns, expected 2 (source TAB target)"),
     "one column": Fault({"p.tsv": GOOD + "a b\n"}, "p.tsv:31: 1 column, expected 2 (source TAB target)"),
-    "semicolons": Fault({"p.csv": "a;b\nc;d\n"}, "p.csv:1: 1 column, expected 2 (source comma target)"),
+    "commas and semicolons": Fault({"p.csv": "a;b\nc,d,e\n"}, "p.csv:1: 1 column, expected 2 (source comma target)"),
     "fewer than the header": Fault(
         {"p.tsv": "id\tsource\ttarget\n1\ta\n"}, "p.tsv:2: 2 columns, expected 3 as in the header"
     ),
@@ -403,8 +403,8 @@ FAULTS = {
         target="de",
     ),
     "a key that is not there": Fault(
-        {"p.jsonl": '{"source": "a", "fr": "b"}\n'},
-        "p.jsonl:1: no key 'target'; there are 'source', 'fr'",
+        {"p.jsonl": '{"source": "a", "other": "b"}\n'},
+        "p.jsonl:1: no key 'target'; there are 'source', 'other'",
     ),
     "every pair empty": Fault({"p.tsv": "a\t\n\tb\n"}, "p.tsv: every pair has an empty side"),
     "not gzip": Fault({"p.tsv.gz": b"RAW" + b"a\tb\n"}, "p.tsv.gz: not a gzip file, or damaged"),

@@ -1,0 +1,57 @@
+"""Tables of text: which character separates their cells, as their first lines tell, and what the cells are."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from heedful.data.lines import csv_cells, tsv_cells
+from heedful.data.parts import kind_of
+from heedful.errors import InputError
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "TAB", "|": "|"}
+LOOKED_AT = 100  # rows, to find out what separates cells
+
+Rows = Iterator[tuple[int, list[str]]]  # numbers of lines, and cells; a blank line has none
+
+
+def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> tuple[str, Rows]:
+    """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV, but in a .tsv or .txt
+    file whose cells TABs separate. Raises InputError where a quote is not closed, when that row is asked for."""
+    separator = separator_of(path, lines, is_header)
+    return SEPARATORS[separator], _cells(path, lines, separator)
+
+
+def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> str:
+    """The character by which the first row is a header; or else by which all of the first rows have two cells, or all
+    have the same number of more; or the usual one: a comma in .csv, a TAB in any other. A comma is common in text, and
+    separates cells in .csv or under a header alone."""
+    usual = "," if kind_of(path).lower() == ".csv" else "\t"
+
+    def rank(separator: str) -> tuple[int, bool]:
+        rows = _first_rows(path, lines, separator)
+        widths = Counter(map(len, rows))
+        if rows and is_header([cell.strip() for cell in rows[0]]):
+            likely = 3
+        elif len(widths) != 1 or 1 in widths or separator == "," != usual:
+            likely = 0
+        else:
+            likely = 2 if 2 in widths else 1
+        return likely, separator == usual
+
+    return max(SEPARATORS, key=rank)
+
+
+def _first_rows(path: Path, lines: list[str], separator: str) -> list[list[str]]:
+    """None where quotes are not closed."""
+    try:
+        return [cells for _, cells in islice(_cells(path, lines, separator), LOOKED_AT) if cells]
+    except InputError:
+        return []
+
+
+def _cells(path: Path, lines: list[str], separator: str) -> Rows:
+    if separator == "\t" and kind_of(path).lower() != ".csv":
+        return tsv_cells(lines)
+    rows = csv_cells(path, lines, separator)
+    return ((number, [cell.strip() for cell in cells]) for number, cells in rows) if separator == "|" else rows

@@ -1,0 +1,47 @@
+"""What is wrong with pairs that can be trained on all the same, in a line each for who is about to do so."""
+
+from collections.abc import Collection, Sequence
+
+FEW = 1000  # pairs: below, what is learnt are these pairs
+SHARE = 0.03  # of the pairs, from which on it is worth a line
+
+
+def doubts(source: Sequence[str], target: Sequence[str], tests: Collection[tuple[str, str]] = ()) -> list[str]:
+    """Lines about pairs to train on: where many have the same text on both sides, or come again; where they are very
+    few; and where pairs that the model is tested on are among them."""
+    pairs = list(zip(source, target, strict=True))
+    lines = [few(len(pairs)), same(pairs), again(pairs), known(pairs, tests)]
+    return [line for line in lines if line]
+
+
+def few(count: int) -> str:
+    if count >= FEW:
+        return ""
+    what = f"only {count:,} pair{'s' if count != 1 else ''} to train on: nothing general can be learnt from so few"
+    return f"{what}; 10,000 are usual for short and simple sentences, and a million for news"
+
+
+def same(pairs: Sequence[tuple[str, str]]) -> str:
+    count = sum(one.strip() == other.strip() for one, other in pairs)
+    if count <= SHARE * len(pairs):
+        return ""
+    return f"{_share(count, len(pairs))} have the same text on both sides: the model will learn to copy"
+
+
+def again(pairs: Sequence[tuple[str, str]]) -> str:
+    different = len(set(pairs))
+    if len(pairs) - different <= SHARE * len(pairs):
+        return ""
+    return f"{_share(len(pairs) - different, len(pairs))} are copies of others: only {different:,} are different"
+
+
+def known(pairs: Sequence[tuple[str, str]], tests: Collection[tuple[str, str]]) -> str:
+    """Of test pairs, those that are trained on."""
+    count = len({*tests} & {*pairs}) if tests else 0
+    if not count:
+        return ""
+    return f"{count:,} of {len({*tests}):,} test pairs are trained on too: the scores will be better than the model is"
+
+
+def _share(count: int, whole: int) -> str:
+    return f"{count:,} of {whole:,} training pairs ({100 * count / whole:.0f} %)"

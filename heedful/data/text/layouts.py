@@ -1,0 +1,156 @@
+"""Which files of a folder, or of a zip file, hold which part of the pairs: each a table, or two files."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.data.lines import listed
+from heedful.data.text.headers import SIDES, column_of, meaning
+from heedful.data.text.rows import TABLES
+from heedful.errors import InputError, MissingError
+
+VALID = ("valid", "val", "dev", "validation")
+# What lies beside data and is none: by how the name begins.
+PAPERS = re.compile(r"(readme|licen[cs]e|copying|notice|citation|changelog|dataset_infos?)(?![a-z])", re.IGNORECASE)
+# The part in a name without a file called train: newstest2013, newsdev2016, corpus.valid, dialogsum.test.
+PART = re.compile(r"(?:^|[^a-z]|news)(?:(?P<valid>validation|valid|val|dev)|(?P<test>test|tst|devtest))(?![a-z])")
+
+Files = tuple[Path, ...]  # a table alone, or the file of the source and that of the target
+Groups = dict[str, dict[str, Path]]  # the files by what their names have before the last dot, and behind it
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of each part, and the two languages where each has two files."""
+
+    train: list[Files]
+    valid: list[Files]
+    tests: dict[str, Files]
+    languages: tuple[str, str] | None
+    notes: tuple[str, ...]
+
+
+def layout_of(where: Path, files: Sequence[Path], source: str | None, target: str | None) -> Layout:
+    """What is read of `files`, those of a folder or a zip file.
+
+    Where there is a file called train (`train.en`, `train.csv`), the parts are train, the first of `VALID`, and all
+    whose names begin with test. Where there is none, the names say what is for validation or a test, and all else is to
+    be trained on: two files a language that have the rest of their names in common, or else all tables.
+    Raises InputError or MissingError.
+    """
+    groups = _groups(files)
+    exact = "train" in groups
+    parts = {stem: part for stem in groups if (part := _exact_part(stem) if exact else _part(stem))}
+    learnt = [stem for stem, part in parts.items() if part == "train"]
+    there = sorted({name for stem in learnt for name in _language_names(groups[stem], stem, exact=exact)})
+    tables = any(set(groups[stem]) & set(TABLES) for stem in learnt)
+    notes: list[str] = []
+    names: tuple[str, str] | None = None
+    found: dict[str, Files]
+    if tables and (not there or (exact and not {source, target} <= set(there))):
+        found = {stem: (groups[stem][kind],) for stem in parts if (kind := _kind(groups[stem]))}
+    else:
+        names = chosen(where, there, source, target, stem="train" if exact else "*", holds=files)
+        found = {stem: both for stem in parts if (both := _both(where, groups[stem], parts[stem], names, notes))}
+    if not any(parts[stem] == "train" for stem in found):
+        raise _nothing(where, files)
+    train, valid = ([own for stem, own in found.items() if parts[stem] == part] for part in ("train", "valid"))
+    first = next((found[stem] for stem in VALID if stem in found), None)
+    tests = {stem: own for stem, own in found.items() if parts[stem] == "test"}
+    return Layout(train, [first] if exact and first else valid, tests, names, tuple(notes))
+
+
+def chosen(
+    where: Path, found: list[str], source: str | None, target: str | None, *, stem: str, holds: Sequence[Path] = ()
+) -> tuple[str, str]:
+    """The two languages: as given, or inferred where `found` leaves no choice. Raises InputError or MissingError."""
+    if not found:
+        raise _nothing(where, holds)
+    there = f"the training files there are {', '.join(f'{stem}.{name}' for name in found)}"
+    sides = []
+    for name in (source, target):
+        at = None if name is None else column_of(name, found)
+        if name is not None and at is None:
+            raise MissingError(f"no {stem}.{name}; {there}", where=str(where), fix="name two of these")
+        sides.append(None if at is None else found[at])
+    if None in sides:
+        others = [name for name in found if name not in sides]
+        if len(found) != 2:
+            raise InputError(f"which two languages? {there}", where=str(where), fix="name source and target")
+        return sides[0] or others[0], sides[1] or others[-1]
+    return str(sides[0]), str(sides[1])
+
+
+def language_of(path: Path) -> str | None:
+    """The language that the name of a file says: of `corpus.en`, `en.txt`, `train.en.txt.gz`. None of any other."""
+    words = path.name.removesuffix(".gz").split(".")
+    return next((word for word in reversed(words) if word not in TABLES and is_language(word)), None)
+
+
+def is_language(name: str) -> bool:
+    return (meaning(name) or "source") not in SIDES
+
+
+def beside(path: Path, files: Iterable[Path]) -> list[str]:
+    """The languages L for which there is a file PATH.L: what a name without its last part stands for."""
+    ends = [file.name.removesuffix(".gz").removeprefix(f"{path.name}.") for file in files if _begins(file, path)]
+    return sorted({end for end in ends if is_language(end)})
+
+
+def _begins(file: Path, path: Path) -> bool:
+    return file.name.startswith(f"{path.name}.")
+
+
+def _groups(files: Sequence[Path]) -> Groups:
+    groups: Groups = {}
+    for path in sorted(files, key=lambda path: path.name):  # "train.en" comes before "train.en.gz", and is taken first
+        stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")
+        if stem and not PAPERS.match(path.name):
+            groups.setdefault(stem, {}).setdefault(suffix, path)
+    return groups
+
+
+def _exact_part(stem: str) -> str | None:
+    if stem == "train":
+        return stem
+    return "valid" if stem in VALID else "test" if stem.startswith("test") else None
+
+
+def _part(stem: str) -> str:
+    found = PART.search(stem.lower())
+    return (found.lastgroup if found else None) or "train"
+
+
+def _language_names(group: dict[str, Path], stem: str, *, exact: bool) -> list[str]:
+    """The endings that are languages: of files called train all that are no tables; of others two at least."""
+    if exact:
+        return [suffix for suffix in group if suffix not in TABLES]
+    said = re.search(r"[.]([A-Za-z_]+)-([A-Za-z_]+)$", stem)  # as OPUS does: Europarl.de-en.de
+    if said and {*said.groups()} <= set(group):
+        return [*said.groups()]
+    found = [suffix for suffix in group if suffix not in TABLES and is_language(suffix)]
+    return found if len(found) > 1 else []
+
+
+def _kind(group: dict[str, Path]) -> str | None:
+    return next((kind for kind in TABLES if kind in group), None)
+
+
+def _both(where: Path, group: dict[str, Path], part: str, names: tuple[str, str], notes: list[str]) -> Files | None:
+    left, right = map(group.get, names)
+    if left and right:
+        return left, right
+    one = left or right
+    if one and part == "valid":
+        absent = f"{one.name.removesuffix('.gz').rpartition('.')[0]}.{names[0] if left is None else names[1]}"
+        raise MissingError(f"no {absent} beside {one}", where=str(where), fix="add it")
+    if one:
+        notes.append(f"{one}: left out, it is there in one of the two languages only")
+    return None
+
+
+def _nothing(where: Path, files: Sequence[Path]) -> MissingError:
+    what = f"no training file; it holds {listed(sorted(path.name for path in files))}"
+    fix = "a folder needs train.SOURCE and train.TARGET, or train.tsv, train.csv or train.jsonl"
+    return MissingError(what, where=str(where), fix=fix)

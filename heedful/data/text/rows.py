@@ -1,0 +1,190 @@
+"""Tables of texts that belong together: which two columns or keys are the source and the target, and their rows."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.lines import json_items, json_line, json_type, listed, read_lines, sanitise
+from heedful.data.parts import kind_of
+from heedful.data.tables import table_cells
+from heedful.data.text.headers import column_of, is_header, two_of
+from heedful.errors import InputError
+
+TABLES = ("tsv", "csv", "jsonl", "json", "txt")
+SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
+BLANK: dict[str, object] = {}  # an object that stands for a line without any
+ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
+
+
+class Columns(NamedTuple):
+    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
+    how to ask for the other direction."""
+
+    left: int
+    right: int
+    source: str
+    target: str
+    header: bool
+    other_way: str
+    layout: str = ""  # what was found, for who trains on it
+
+
+def read_rows(
+    path: Path, source: str, target: str, columns: tuple[int, int] | None = None
+) -> tuple[Iterator[tuple[str, ...]], Columns]:
+    """The rows of a table, each a source and its references, of which some may be empty; and what was taken of it.
+    Raises InputError or MissingError."""
+    kind = kind_of(path).lower().removeprefix(".")
+    if kind not in TABLES:
+        fix = "give .tsv, .csv, .jsonl or .json (with .gz if packed), a .zip, or a folder or two files of two languages"
+        raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
+    if kind == "json":
+        return _objects(json_items(path), source, target)
+    lines = read_lines(path)
+    if kind == "jsonl":
+        return _objects(_parsed(path, lines), source, target)
+    between, cells = table_cells(path, lines, is_header)
+    number, first = next((row for row in cells if row[1]), (1, []))
+    taken = _columns(f"{path}:{number}", first, source, target, columns)
+    rows = cells if taken.header else chain([(number, first)], cells)
+    numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
+    which = f"{_named(first, taken)} of its header" if taken.header else numbers
+    taken = taken._replace(layout=f"separated by {between}, {which}")
+    return _column_rows(path, rows, first, taken, f"source {between} target"), taken
+
+
+def _named(header: list[str], taken: Columns) -> str:
+    return f"columns {header[taken.left].strip()!r} and {header[taken.right].strip()!r}"
+
+
+def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
+    """Each line of a .jsonl file; None of a blank one."""
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        yield where, json_line(line, where=where) if line.strip() else BLANK
+
+
+def _objects(
+    items: Iterable[tuple[str, object]], source: str, target: str
+) -> tuple[Iterator[tuple[str, ...]], Columns]:
+    """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
+    items = iter(items)
+    before: list[tuple[str, object]] = []
+    for item in items:
+        before.append(item)
+        if item[1] is not BLANK:
+            break
+    taken = _keys(before[-1][1], source, target)
+    rows = (
+        ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target)
+        for where, row in chain(before, items)
+    )
+    return rows, taken
+
+
+def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
+    """By number; or by name, where the first line names them; or the first two."""
+    cells = [cell.strip() for cell in first]
+    header = columns is None and is_header(cells)
+    if numbers := columns or _numbers(source, target):
+        named = header and max(numbers) <= len(cells)
+        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
+        other_way = f"--source {numbers[1]} --target {numbers[0]}"
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, other_way)
+    unsaid = (source == SOURCE, target == TARGET)
+    left, right = column_of(source, cells), column_of(target, cells)
+    if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
+        found = two_of(cells, None if unsaid[0] else left, None if unsaid[1] else right)
+        if found is None:
+            fix = "--source NAME --target NAME"
+            raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
+        left, right = found
+    if left is not None and right is not None:
+        one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
+        return Columns(left, right, one, other, True, f"--source {other} --target {one}")
+    lower = [cell.lower() for cell in cells]
+    if header or source.lower() in lower or target.lower() in lower:
+        what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
+        raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
+    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+
+
+def _numbers(source: str, target: str) -> tuple[int, int] | None:
+    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
+    found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
+    if not any(found):
+        return None
+    numbers = [int(each[1]) for each in found if each]
+    if len(numbers) < 2 or min(numbers) < 1:
+        raise InputError(f"source {source!r} and target {target!r}", fix="give two numbers from 1, or two names")
+    return numbers[0], numbers[1]
+
+
+def _column_rows(
+    path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
+) -> Iterator[tuple[str, str]]:
+    """The two columns of each row; a blank row is a pair of empty sides."""
+    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
+    if taken.header:
+        least = most = len(first)
+        expected, fix = (
+            f"{most} as in the header",
+            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
+        )
+    else:
+        least = max(taken.left, taken.right) + 1
+        by_number = taken.source.startswith("column ")
+        most = sys.maxsize if by_number else 3 if attributed else 2
+        expected = f"at least {least}" if by_number else f"2 ({layout})"
+        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+    for number, cells in rows:
+        if cells and not least <= len(cells) <= most:
+            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+            raise InputError(what, where=f"{path}:{number}", fix=fix)
+        yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
+
+
+def _keys(row: object, source: str, target: str) -> Columns:
+    """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
+    names = [source, target]
+    row = _translation(row)
+    if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
+        keys = list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in row))
+        names = [keys[i] for i in two_of(keys) or ()] or names
+    layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
+    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}", layout)
+
+
+def _translation(row: object) -> object:
+    """What a row of Hugging Face's data sets holds under "translation", or the row."""
+    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
+
+
+def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
+    """The source and its references, of which an empty one stands for none, in a JSON object."""
+    row = _translation(row)
+    if not isinstance(row, dict):
+        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
+        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
+    numbered = [key for key in row if re.sub(NUMBERED, "", key) == target != key]
+    if target not in row and numbered:  # summary1, summary2
+        row = {**row, target: [text for key in numbered for text in _texts(row, key, where)]}
+    for name in (source, target):
+        if name not in row:
+            what = f"no key {name!r}; there are {listed(row)}"
+            raise InputError(what, where=where, fix="name two of these as source and target")
+    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
+    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
+
+
+def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
+    value = row[name]
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        what = f"{name!r} is {json_type(value)}, expected text"
+        raise InputError(what, where=where, fix="write it in quotes")
+    return [str(text) for text in texts]

@@ -1,0 +1,41 @@
+"""What is wrong with pairs is said, and of pairs as they should be nothing is."""
+
+import pytest
+
+from heedful.data.text.doubts import doubts
+
+SOURCE = [f"the number {n}" for n in range(2000)]
+TARGET = [f"die Zahl {n}" for n in range(2000)]
+
+
+def test_nothing_is_said_of_good_pairs() -> None:
+    assert doubts(SOURCE, TARGET, [("new", "neu")]) == []
+    assert doubts([*SOURCE[:1960], *TARGET[1960:]], TARGET) == []  # 2 % are names and numbers
+    assert doubts(["yes", *SOURCE], ["ja", *TARGET]) == []
+
+
+@pytest.mark.parametrize("count", [1, 5, 999])
+def test_few_pairs(count: int) -> None:
+    (line,) = doubts(SOURCE[:count], TARGET[:count])
+    assert line.startswith(f"only {count} pair{'s' if count > 1 else ''} to train on: nothing general can be learnt")
+    assert "10,000 are usual" in line
+
+
+def test_the_same_text_on_both_sides() -> None:
+    (line,) = doubts([f" {text}" for text in TARGET[:500]] + SOURCE[500:], TARGET)
+    assert line.startswith("500 of 2,000 training pairs (25 %) have the same text on both sides")
+
+
+def test_copies_of_pairs() -> None:
+    (line,) = doubts(SOURCE[:100] * 20, TARGET[:100] * 20)
+    assert line == "1,900 of 2,000 training pairs (95 %) are copies of others: only 100 are different"
+    assert doubts(SOURCE[:1000] * 2, TARGET) == []  # another translation is no copy
+
+
+def test_tests_that_are_trained_on() -> None:
+    (line,) = doubts(SOURCE, TARGET, [(SOURCE[3], TARGET[3]), (SOURCE[4], TARGET[5]), (SOURCE[3], TARGET[3])])
+    assert line.startswith("1 of 2 test pairs are trained on too")
+
+
+def test_all_that_is_wrong_is_said() -> None:
+    assert len(doubts(["a"] * 9, ["a"] * 9, [("a", "a")])) == 4
