@@ -42,7 +42,12 @@ class TrainSection(Section):
 
     steps: int | None = Field(None, ge=1, description="at most so many optimizer steps")
     epochs: float | None = Field(None, gt=0, description="at most so many passes over the data")
-    minutes: float | None = Field(None, gt=0, description="at most so many minutes, not counting measuring and saving")
+    minutes: float | None = Field(
+        None,
+        gt=0,
+        description="at most so many minutes of training; measuring on the way takes at most a fifth more, "
+        "unless eval_every is given",
+    )
     seed: int = Field(1, ge=0, description="seed of everything random")
     accumulate: int = Field(1, ge=1, description="batches whose gradients are summed for a step")
     optimizer: Literal["adam", "muon"] = Field(

@@ -6,6 +6,7 @@ same command, after whatever ended it.
 """
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -24,6 +25,7 @@ from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
 from heedful.run.job import Job, Measurement
+from heedful.run.measuring import SHARE, affordable_share
 from heedful.run.recipe import Recipe, to_yaml
 from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
 from heedful.run.task import Task
@@ -110,6 +112,8 @@ def train(
         job = None
         if ranks.first:
             begun = _begun(recipe, out, resume=resume)
+            if recipe.train.minutes is not None:
+                yield Note("reading the data, which is not part of the minutes")
             job = _job(task, recipe, corpus, out if begun else None)
             files.make_folder(out)
             held.enter_context(run_lock(out))
@@ -195,6 +199,7 @@ class _Run:
         plan, state, progress = self.plan, self.state, self.progress
         self._describe()
         yield from map(Note, self.notes)
+        yield from self._choose_share()
         if progress.due:
             yield from self._measure()
         steps = fit(
@@ -223,7 +228,7 @@ class _Run:
             yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
             if step.step % LOG_EVERY == 0:
                 self._log(step)
-            if progress.measures(step, plan.eval_every):
+            if progress.measures(step, plan.eval_every) and self._affords(step):
                 progress.due = True
                 if not step.signal:
                     yield from self._measure()
@@ -256,6 +261,39 @@ class _Run:
         budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
         return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
 
+    @property
+    def _frugal(self) -> bool:
+        """Whether time is what bounds this training, and how often to measure is not said."""
+        return self.plan.minutes is not None and self.plan.eval_every is None
+
+    def _choose_share(self) -> Iterator[Note]:
+        """Measures on as much of the validation data as a training for so many minutes can afford; a run that has begun
+        on as much as before."""
+        progress, minutes, job = self.progress, self.plan.minutes, self.job
+        if minutes is None or not self._frugal or not self.ranks.first:
+            return
+        if progress.best is not None:  # a run of before shares were chosen measured on all
+            progress.share = progress.share or 1.0
+        if not progress.share:
+            try:
+                with self.signals.giving_up():
+                    found = affordable_share(job, self.state.average.model, minutes)
+            except Leave:  # the next step leaves
+                return
+            progress.share, progress.cost, progress.measuring = found
+        if progress.share < 1:
+            job.valid = job.portion(job.valid, progress.share)
+        part = "all" if progress.share == 1 else f"{progress.share:.1%}"
+        yield Note(
+            f"{minutes:g} minutes of training; measuring on the way, on {part} of the validation data, takes at most a "
+            "fifth more; then the best model is scored on all of the test data"
+        )
+
+    def _affords(self, step: Step) -> bool:
+        """Whether a measurement that is due is made: those of a frugal training take a fifth of its time at most."""
+        progress = self.progress
+        return not self._frugal or progress.measuring + progress.cost <= SHARE * step.seconds
+
     def _left(self, step: Step, seen: int) -> float | None:
         """Seconds until the budget ends, told from the steps so far once some of this call have been seen."""
         bounds = [] if self.plan.minutes is None else [60 * self.plan.minutes - step.seconds]
@@ -278,6 +316,7 @@ class _Run:
         progress.due, progress.measured = False, state.step
         if not self.ranks.first:
             return
+        begin = time.perf_counter()
         try:
             with self.signals.giving_up():
                 found = self.job.measure(model)
@@ -287,6 +326,8 @@ class _Run:
             raise self._interrupted(self.signals.number) from None
         except NonFiniteError as error:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
+        progress.cost = time.perf_counter() - begin
+        progress.measuring += progress.cost
         _write_measured(self.out, state.step, found)
         best = progress.best is None or found.rank >= progress.best
         if best:

@@ -124,9 +124,9 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
 
     def measure(self, model: Classifier) -> Measurement:
         classifier = TextClassifier(model, self.tokenizer, self.spec())
-        scores = classifier.evaluate(self.corpus.valid)
+        scores = classifier.evaluate(self.valid)
         loss = scores.pop("loss")
-        shown = self.corpus.valid[:SHOWN]
+        shown = self.valid[:SHOWN]
         found = classifier.classify(
             [one.text for one in shown],
             pairs=[one.pair for one in shown],

@@ -148,9 +148,9 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
 
     def measure(self, model: ViT) -> Measurement:
         classifier = ImageClassifier(model, self.spec())
-        scores = classifier.evaluate(self.corpus.valid)
+        scores = classifier.evaluate(self.valid)
         loss = scores.pop("loss")
-        return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.corpus.valid, SHOWN))
+        return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.valid, SHOWN))
 
     def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
         return best.evaluate(part)

@@ -98,8 +98,8 @@ class FillJob(TextJob[FillRecipe, Encoder]):
 
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())
-        found = filler.evaluate(self.corpus.valid)
-        sample = "".join(f"{filler.sample(text)}\n" for text in self.corpus.valid[:SHOWN])
+        found = filler.evaluate(self.valid)
+        sample = "".join(f"{filler.sample(text)}\n" for text in self.valid[:SHOWN])
         scores = found.scores()
         return Measurement(scores.pop("loss"), scores, -found.loss, sample)
 

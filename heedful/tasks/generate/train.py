@@ -96,7 +96,7 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
 
     def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)
-        found = language_model.evaluate(self.corpus.valid, stride=language_model.context)
+        found = language_model.evaluate(self.valid, stride=language_model.context)
         ((sample,),) = language_model.generate([""], tokens=SHOWN)
         return Measurement(found.loss, _likelihood_scores(found), -found.loss, sample.text + "\n")
 

@@ -90,7 +90,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
         return TagTask(self.examples, self.recipe.train)
 
     def measure(self, model: TokenClassifier) -> Measurement:
-        tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.corpus.valid
+        tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.valid
         scores = tagger.evaluate(valid)
         found = tagger.tag_words([one.words for one in valid[:SHOWN]])
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)

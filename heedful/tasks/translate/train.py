@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.data.parts import spread
 from heedful.data.text.pairs import Corpus, Pairs, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
@@ -147,6 +148,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         about |= {"source": self.corpus.source, "target": self.corpus.target}
         about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
         return about | ({"scores": data.scores} if data.scores != "bleu" else {})
+
+    def portion(self, valid: Pairs, share: float) -> Pairs:
+        return valid.rows(spread(len(valid), share))
 
     def begin(self, model: TranslationModel) -> None:
         if self.start:
