@@ -27,6 +27,9 @@ Presets = Callable[[], Mapping[str, Any]]
 FORMAT = "# heedful recipe, format 2: every key that this task reads, as docs/recipe.md describes them\n"
 
 
+AUTO = "auto"  # a preset that is chosen when the training begins
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -89,13 +92,19 @@ class TrainSection(Section):
 
 class Recipe(Section):
     """What every task's recipe has. `DEFAULTS` are what a task takes, by section, by default;
-    `PRESETS` gives the sizes of its models."""
+    `PRESETS` gives the sizes of its models, and `SIZES` names those that a budget of minutes chooses among,
+    the smallest first."""
 
     DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     PRESETS: ClassVar[Presets]
+    SIZES: ClassVar[tuple[str, ...]] = ()
 
     task: str = Field(description="what is trained")
-    preset: str = Field("", description="the size of the model, by name; `heed info` lists them")
+    preset: str = Field(
+        "",
+        description="the size of the model, by name; `heed info` lists them; auto: one that suits `train.minutes`, "
+        "where a task has several",
+    )
     start_from: str = Field("", description="a run whose model training begins with, instead of a preset (`--from`)")
     model: dict[str, Any] = Field(default_factory=dict, description="fields of the preset to replace")
     data: DataSection = DataSection()
@@ -140,7 +149,11 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
             raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
         raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
     presets = kind.PRESETS()
-    if recipe.preset not in presets:
+    if recipe.preset == AUTO and kind.SIZES:
+        if recipe.train.minutes is None or recipe.start_from:
+            what = "preset = auto is for a new model and a budget of minutes"
+            raise InputError(what, where=where, fix="name a preset, or --set train.minutes=10")
+    elif recipe.preset not in presets:
         raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
     return recipe
 

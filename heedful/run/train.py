@@ -26,8 +26,9 @@ from heedful.run.device import best_device
 from heedful.run.folder import parameters
 from heedful.run.job import Job, Measurement
 from heedful.run.measuring import SHARE, affordable_share
-from heedful.run.recipe import Recipe, to_yaml
+from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
+from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -109,12 +110,14 @@ def train(
     all is saved, after SIGINT, SIGTERM or SIGUSR1.
     """
     with join_ranks() as ranks, ExitStack() as held:
-        job = None
+        job, where = None, device or best_device()
         if ranks.first:
+            recipe = with_begun_preset(recipe, out)
             begun = _begun(recipe, out, resume=resume)
-            if recipe.train.minutes is not None:
+            if recipe.train.minutes is not None and corpus is None:
                 yield Note("reading the data, which is not part of the minutes")
-            job = _job(task, recipe, corpus, out if begun else None)
+            job = _job(task, recipe, corpus, out if begun else None, where)
+            recipe = job.recipe
             files.make_folder(out)
             held.enter_context(run_lock(out))
             if _begun(recipe, out, resume=resume) != begun:
@@ -122,13 +125,19 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        yield from _Run(task, recipe, out, corpus, job, ranks, signals, device or best_device()).events()
+        yield from _Run(task, recipe, out, corpus, job, ranks, signals, where).events()
 
 
-def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None) -> Job[Any, Any, Any]:
+def _job(
+    task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
+) -> Job[Any, Any, Any]:
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
-    return task.job()(recipe, corpus, begun)
+    if recipe.preset != AUTO:
+        return task.job()(recipe, corpus, begun)
+    job, told = sized_job(task, recipe, corpus, device)
+    job.notes.append(told)
+    return job
 
 
 def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
@@ -176,7 +185,8 @@ class _Run:
             ranks.share(precision)
         else:
             precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
-            job = _job(task, recipe, corpus, out)
+            recipe = with_begun_preset(recipe, out)
+            job = _job(task, recipe, corpus, out, device)
             newest = self._newest()
         self.job = job
         self.precision: Precision = precision
