@@ -98,6 +98,11 @@ class Job(ABC, Generic[R, E, M]):
         """A share of what `valid` holds, evenly spread over it, and enough to measure on."""
         return [valid[i] for i in spread(len(valid), share)]
 
+    def chance(self) -> float | None:
+        """The validation loss of a model that knows how often each answer is right and nothing of what is asked, about;
+        None where that says little."""
+        return None
+
     def tokenizers(self) -> dict[str, bytes]:
         """The files of the tokenizers, by name."""
         return {}

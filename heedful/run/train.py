@@ -28,7 +28,7 @@ from heedful.run.job import Job, Measurement
 from heedful.run.measuring import SHARE, affordable_share
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
-from heedful.run.sizing import sized_job, with_begun_preset
+from heedful.run.sizing import STEPS, sized_job, with_begun_preset
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -41,6 +41,7 @@ from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 SEEN = 5  # steps before the time that is left is told by them
+FEWEST = 100  # steps, below which a model that began with nothing has learnt little
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
 AGAIN = "the same command continues from there"
 
@@ -255,9 +256,10 @@ class _Run:
         if self.ranks.first:
             try:
                 with self.signals.giving_up():
-                    finished = _finish(self.job, self.out, state, self.progress, self.device)
+                    finished, loss = _finish(self.job, self.out, state, self.progress, self.device)
             except Leave:
                 raise self._interrupted(self.signals.number) from None
+            yield from self._too_short(loss)
             yield finished
 
     def _describe(self) -> None:
@@ -270,6 +272,22 @@ class _Run:
         plan = self.plan
         budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
         return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
+
+    def _too_short(self, loss: float) -> Iterator[Note]:
+        """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""
+        state, chance = self.state, self.job.chance()
+        steps = len(self.task.batches(state.epoch, state.model))
+        epochs = state.epoch + state.batch / steps
+        short = state.step < FEWEST or (epochs < 1 and state.step < STEPS)
+        if chance is not None and loss >= chance:
+            why = (
+                f"a loss of {loss:.2f} is no better than {chance:.2f}, which knowing only how often what is right gives"
+            )
+        elif short and not self.recipe.start_from:
+            why = f"{state.step:,} steps, {epochs:.2g} times the data, are few for a model that begins with nothing"
+        else:
+            return
+        yield Note(f"trained too little: {why}; give it more time (--minutes, train.epochs) or a smaller --preset")
 
     @property
     def _frugal(self) -> bool:
@@ -464,8 +482,11 @@ def _write_measured(out: Path, step: int, found: Measurement) -> None:
         files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
-def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
-    """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
+def _finish(
+    job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device
+) -> tuple[Finished, float]:
+    """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
+    best model's loss on the validation data."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_whole_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
@@ -474,4 +495,4 @@ def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress
     files.write_json(out / "scores.json", asdict(finished))
     best = next(row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
     files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
-    return finished
+    return finished, best["valid_loss"]

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import re
 import shutil
 import string
 
@@ -18,6 +19,7 @@ from heedful.models.presets import TRANSLATORS
 from heedful.run.recipe import override
 from heedful.run.train import Checkpointed, Finished, Measured, Note, Trained
 from heedful.tasks.recipes import build, saved_recipe
+from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
 from heedful.verbs.train import train
 from made import DECODER, RECURRENT, TRANSFORMER, made_recipe
@@ -73,6 +75,26 @@ def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_bud
     assert 0 <= by_steps[-1] < 60
     by_minutes = left(minutes=100.0)
     assert all(0 <= seconds <= 6000 for seconds in by_minutes)
+
+
+def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
+    """By the steps that it made, or by a loss that no look at the source is needed for; and not otherwise."""
+
+    def told(name, **plan):
+        events = list(train(made_recipe(steps=2, eval_every=2, **plan), tmp_path / name, corpus=corpus))
+        assert isinstance(events[-1], Finished)
+        return [
+            event.text for event in events if isinstance(event, Note) and event.text.startswith("trained too little")
+        ]
+
+    (by_loss,) = told("loss")
+    assert re.search(r"a loss of \d+\.\d\d is no better than \d\.\d\d, .* more time .* a smaller --preset", by_loss)
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
+    (by_steps,) = told("steps")
+    assert re.search(r"2 steps, 0\.\d+ times the data, are few", by_steps)
+    monkeypatch.setattr("heedful.run.train.FEWEST", 2)
+    monkeypatch.setattr("heedful.run.train.STEPS", 2)
+    assert told("enough") == []
 
 
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):

@@ -11,6 +11,7 @@ from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, packed, pieces
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.presets import ENCODERS, encoder_config
 from heedful.run.card import CardText, Scores, score_table
@@ -95,6 +96,9 @@ class FillJob(TextJob[FillRecipe, Encoder]):
         context, data = self.config.embed.context_length, self.recipe.data
         masker, sampler = Masker(self.tokenizer, whole_words=data.whole_words), PairSampler(self.tokenizer, data.pairs)
         return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
+
+    def chance(self) -> float:
+        return entropy(token for ids in self.documents for token in ids)
 
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())

@@ -12,6 +12,7 @@ from heedful.data.batches import Text, TextBatch
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
@@ -93,6 +94,9 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
         context = self.config.embed.context_length
         across, bos = self.recipe.data.across, self.tokenizer.bos
         return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
+
+    def chance(self) -> float:
+        return entropy(token for ids in self.documents for token in ids)
 
     def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)

@@ -12,6 +12,7 @@ from heedful.data.parts import spread
 from heedful.data.text.pairs import Corpus, Pairs, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.metrics.names import LABELS
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
@@ -158,6 +159,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
+
+    def chance(self) -> float:
+        return entropy(token for _, target in self.pairs for token in target)
 
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""
