@@ -58,8 +58,14 @@ class TrainSection(Section):
     )
     lr: float = Field(2e-3, gt=0, description="learning rate at its peak")
     muon_lr: float = Field(0.02, gt=0, description="with muon: the peak rate of the matrices inside blocks")
+    beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: decay of its mean of the gradients")
+    beta2: float = Field(0.98, ge=0, lt=1, description="of Adam: decay of its mean of their squares")
+    epsilon: float = Field(1e-9, gt=0, description="of Adam: what is added to the root that it divides by")
     weight_decay: float = Field(
-        0.0, ge=0, description="decoupled weight decay: a step takes away this share of a weight, times the rate"
+        0.0,
+        ge=0,
+        description="decoupled weight decay: a step takes away this share of a weight, times the rate; not of biases "
+        "and norms",
     )
     schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
         "cosine", description="how the learning rate falls after the warmup"
@@ -80,6 +86,11 @@ class TrainSection(Section):
     )
     eval_every: int | None = Field(
         None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
+    )
+    patience: int | None = Field(
+        None,
+        ge=1,
+        description="end after so many measurements in a row that found no better model; null: when the budget ends",
     )
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; null: at each measurement")
     keep: int = Field(2, ge=1, description="how many checkpoints are kept, the newest")

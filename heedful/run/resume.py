@@ -23,7 +23,7 @@ from heedful.store.migrations import FORMAT, migrated, renamed
 from heedful.training.loop import State, Step
 
 # Keys of `train` that may change when a run is continued.
-FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "save_every", "keep", "non_finite"}
+FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
@@ -34,6 +34,7 @@ class Progress:
 
     best: float | None = None  # the rank of the model that was kept, and its step
     best_step: int = 0
+    worse: int = 0  # measurements since then, none of them better
     tenth: int = 0  # of the training, as of the last step
     due_step: int = 0  # the last one after which a measurement was due, made or not
     measured: int = 0  # the step after which was last measured

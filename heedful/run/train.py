@@ -213,6 +213,7 @@ class _Run:
         yield from self._choose_share()
         if progress.due:
             yield from self._measure()
+        stopped = self._stops()
         steps = fit(
             self.task,
             state,
@@ -225,7 +226,7 @@ class _Run:
         rates: list[float] = []
         before = state.seconds
         skipped = 0
-        for step in self._with_ranks(steps):
+        for step in () if stopped else self._with_ranks(steps):
             if isinstance(step, Skipped):
                 skipped += 1
                 yield from self._put_right(step, skipped)
@@ -239,14 +240,21 @@ class _Run:
             yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
             if step.step % LOG_EVERY == 0:
                 self._log(step)
-            if progress.measures(step, plan.eval_every) and self._affords(step):
-                progress.due = True
-                if not step.signal:
+            if progress.measures(step, plan.eval_every):
+                progress.due = self._affords(step)
+                if progress.due and not step.signal:
                     yield from self._measure()
+                stopped = self._stops()
             if step.signal or progress.saves(step, plan.save_every):
                 yield self._save()
             if step.signal:
                 raise self._interrupted(step.signal)
+            if stopped:
+                break
+        del steps  # and whatever its threads hold
+        if stopped:
+            what = f"{plan.patience} measurements in a row found no better model than that of step"
+            yield Note(f"stopped early: {what} {self.progress.best_step:,}, which is kept")
         if state.step == 0:
             raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
         if self.progress.measured != state.step:
@@ -317,6 +325,11 @@ class _Run:
             "fifth more; then the best model is scored on all of the test data"
         )
 
+    def _stops(self) -> bool:
+        """Whether `patience` is at its end, on all ranks as on the first."""
+        patience = self.plan.patience
+        return patience is not None and bool(self.ranks.share(self.progress.worse >= patience))
+
     def _affords(self, step: Step) -> bool:
         """Whether a measurement that is due is made: those of a frugal training take a fifth of its time at most."""
         progress = self.progress
@@ -357,6 +370,7 @@ class _Run:
         progress.cost = time.perf_counter() - begin
         progress.measuring += progress.cost
         _write_measured(self.out, state.step, found)
+        progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
         best = progress.best is None or found.rank >= progress.best
         if best:
             progress.best, progress.best_step = found.rank, state.step
@@ -457,6 +471,8 @@ def _new_state(
     optim = OptimConfig(
         optimizer=plan.optimizer,
         lr=plan.lr,
+        betas=(plan.beta1, plan.beta2),
+        eps=plan.epsilon,
         muon_lr=plan.muon_lr,
         weight_decay=plan.weight_decay,
         clip=plan.clip,
