@@ -25,10 +25,10 @@ from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
 from heedful.run.job import Job, Measurement
-from heedful.run.measuring import SHARE, affordable_share
+from heedful.run.measuring import SHARE, affordable_share, beside, too_little
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
-from heedful.run.sizing import STEPS, sized_job, with_begun_preset
+from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -41,7 +41,6 @@ from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
 SEEN = 5  # steps before the time that is left is told by them
-FEWEST = 100  # steps, below which a model that began with nothing has learnt little
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
 AGAIN = "the same command continues from there"
 
@@ -284,18 +283,10 @@ class _Run:
     def _too_short(self, loss: float) -> Iterator[Note]:
         """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""
         state, chance = self.state, self.job.chance()
-        steps = len(self.task.batches(state.epoch, state.model))
-        epochs = state.epoch + state.batch / steps
-        short = state.step < FEWEST or (epochs < 1 and state.step < STEPS)
-        if chance is not None and loss >= chance:
-            why = (
-                f"a loss of {loss:.2f} is no better than {chance:.2f}, which knowing only how often what is right gives"
-            )
-        elif short and not self.recipe.start_from:
-            why = f"{state.step:,} steps, {epochs:.2g} times the data, are few for a model that begins with nothing"
-        else:
-            return
-        yield Note(f"trained too little: {why}; give it more time (--minutes, train.epochs) or a smaller --preset")
+        epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
+        why = too_little(state.step, epochs, loss, chance, started=bool(self.recipe.start_from))
+        if why:
+            yield Note(f"trained too little: {why}; give it more time (--minutes, train.epochs) or a smaller --preset")
 
     @property
     def _frugal(self) -> bool:
@@ -319,11 +310,7 @@ class _Run:
             progress.share, progress.cost, progress.measuring = found
         if progress.share < 1:
             job.valid = job.portion(job.valid, progress.share)
-        part = "all" if progress.share == 1 else f"{progress.share:.1%}"
-        yield Note(
-            f"{minutes:g} minutes of training; measuring on the way, on {part} of the validation data, takes at most a "
-            "fifth more; then the best model is scored on all of the test data"
-        )
+        yield Note(beside(minutes, progress.share))
 
     def _stops(self) -> bool:
         """Whether `patience` is at its end, on all ranks as on the first."""
@@ -332,8 +319,7 @@ class _Run:
 
     def _affords(self, step: Step) -> bool:
         """Whether a measurement that is due is made: those of a frugal training take a fifth of its time at most."""
-        progress = self.progress
-        return not self._frugal or progress.measuring + progress.cost <= SHARE * step.seconds
+        return not self._frugal or self.progress.measuring + self.progress.cost <= SHARE * step.seconds
 
     def _left(self, step: Step, seen: int) -> float | None:
         """Seconds until the budget ends, told from the steps so far once some of this call have been seen."""

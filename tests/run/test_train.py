@@ -93,8 +93,8 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
     (by_steps,) = told("steps")
     assert re.search(r"2 steps, 0\.\d+ times the data, are few", by_steps)
-    monkeypatch.setattr("heedful.run.train.FEWEST", 2)
-    monkeypatch.setattr("heedful.run.train.STEPS", 2)
+    monkeypatch.setattr("heedful.run.measuring.FEWEST", 2)
+    monkeypatch.setattr("heedful.run.measuring.FEW", 2)
     assert told("enough") == []
 
 
