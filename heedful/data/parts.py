@@ -13,6 +13,7 @@ from heedful.errors import InputError, MissingError
 E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
 Row = TypeVar("Row")
 SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
+FEWEST = 16  # examples that say anything about a model
 SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more texts
 
 
@@ -34,6 +35,12 @@ class PictureParts(Parts[E]):
 
     channels: int = field(kw_only=True)
     size: tuple[int, int] = field(kw_only=True)
+
+
+def spread(count: int, share: float, *, fewest: int = FEWEST) -> list[int]:
+    """The numbers of this share of so many examples, evenly spread over them, but of no fewer than `fewest`."""
+    chosen = min(count, max(fewest, round(share * count)))
+    return [i * count // chosen for i in range(chosen)]
 
 
 def read_parts(

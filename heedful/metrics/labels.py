@@ -1,8 +1,8 @@
 """Scores of answers, by their definitions in the field."""
 
 from collections import Counter
-from collections.abc import Sequence
-from math import sqrt
+from collections.abc import Hashable, Iterable, Sequence
+from math import log, sqrt
 
 
 def accuracy(found: Sequence[object], right: Sequence[object]) -> float:
@@ -73,3 +73,10 @@ def _ranks(values: Sequence[float]) -> list[float]:
                 ranks[index] = (begin + end - 1) / 2
             begin = end
     return ranks
+
+
+def entropy(answers: Iterable[Hashable]) -> float:
+    """In nats: the loss of one that knows how often each answer is right, and nothing else; 0 without answers."""
+    counts = Counter[Hashable](answers)
+    total = sum(counts.values())
+    return sum((count / total * log(total / count) for count in counts.values()), 0.0)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
 
-from heedful.data.parts import Parts
+from heedful.data.parts import Parts, spread
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
 from heedful.run.folder import parameters, write_model
@@ -52,6 +52,9 @@ class Job(ABC, Generic[R, E, M]):
             raise InputError("no data was given", fix=f"--data PATH: {self.kinds}")
         self.start: Any = self.read_start()
         self.corpus: Any = self.read() if corpus is None else corpus  # a subclass says of what kind
+        self.valid: Any = (
+            self.corpus.valid
+        )  # what `measure` looks at: examples, as a subclass keeps them, or some of them
         self.notes = list(self.corpus.notes)  # that a person should see
         self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
 
@@ -81,7 +84,7 @@ class Job(ABC, Generic[R, E, M]):
 
     @abstractmethod
     def measure(self, model: M) -> Measurement:
-        """The averaged model, on the validation data."""
+        """The averaged model, on `valid`."""
 
     @abstractmethod
     def score(self, best: Any, part: E) -> Mapping[str, Any]:
@@ -90,6 +93,15 @@ class Job(ABC, Generic[R, E, M]):
     @abstractmethod
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         """The model card. `best` is the row of metrics.jsonl of the step that was kept."""
+
+    def portion(self, valid: Any, share: float) -> Any:
+        """A share of what `valid` holds, evenly spread over it, and enough to measure on."""
+        return [valid[i] for i in spread(len(valid), share)]
+
+    def chance(self) -> float | None:
+        """The validation loss of a model that knows how often each answer is right and nothing of what is asked, about;
+        None where that says little."""
+        return None
 
     def tokenizers(self) -> dict[str, bytes]:
         """The files of the tokenizers, by name."""

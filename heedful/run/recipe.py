@@ -27,6 +27,9 @@ Presets = Callable[[], Mapping[str, Any]]
 FORMAT = "# heedful recipe, format 2: every key that this task reads, as docs/recipe.md describes them\n"
 
 
+AUTO = "auto"  # a preset that is chosen when the training begins
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -42,7 +45,12 @@ class TrainSection(Section):
 
     steps: int | None = Field(None, ge=1, description="at most so many optimizer steps")
     epochs: float | None = Field(None, gt=0, description="at most so many passes over the data")
-    minutes: float | None = Field(None, gt=0, description="at most so many minutes, not counting measuring and saving")
+    minutes: float | None = Field(
+        None,
+        gt=0,
+        description="at most so many minutes of training; measuring on the way takes at most a fifth more, "
+        "unless eval_every is given",
+    )
     seed: int = Field(1, ge=0, description="seed of everything random")
     accumulate: int = Field(1, ge=1, description="batches whose gradients are summed for a step")
     optimizer: Literal["adam", "muon"] = Field(
@@ -50,8 +58,14 @@ class TrainSection(Section):
     )
     lr: float = Field(2e-3, gt=0, description="learning rate at its peak")
     muon_lr: float = Field(0.02, gt=0, description="with muon: the peak rate of the matrices inside blocks")
+    beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: decay of its mean of the gradients")
+    beta2: float = Field(0.98, ge=0, lt=1, description="of Adam: decay of its mean of their squares")
+    epsilon: float = Field(1e-9, gt=0, description="of Adam: what is added to the root that it divides by")
     weight_decay: float = Field(
-        0.0, ge=0, description="decoupled weight decay: a step takes away this share of a weight, times the rate"
+        0.0,
+        ge=0,
+        description="decoupled weight decay: a step takes away this share of a weight, times the rate; not of biases "
+        "and norms",
     )
     schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
         "cosine", description="how the learning rate falls after the warmup"
@@ -73,6 +87,11 @@ class TrainSection(Section):
     eval_every: int | None = Field(
         None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
     )
+    patience: int | None = Field(
+        None,
+        ge=1,
+        description="end after so many measurements in a row that found no better model; null: when the budget ends",
+    )
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; null: at each measurement")
     keep: int = Field(2, ge=1, description="how many checkpoints are kept, the newest")
     non_finite: Literal["stop", "skip", "rollback"] = Field(
@@ -84,13 +103,19 @@ class TrainSection(Section):
 
 class Recipe(Section):
     """What every task's recipe has. `DEFAULTS` are what a task takes, by section, by default;
-    `PRESETS` gives the sizes of its models."""
+    `PRESETS` gives the sizes of its models, and `SIZES` names those that a budget of minutes chooses among,
+    the smallest first."""
 
     DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     PRESETS: ClassVar[Presets]
+    SIZES: ClassVar[tuple[str, ...]] = ()
 
     task: str = Field(description="what is trained")
-    preset: str = Field("", description="the size of the model, by name; `heed info` lists them")
+    preset: str = Field(
+        "",
+        description="the size of the model, by name; `heed info` lists them; auto: one that suits `train.minutes`, "
+        "where a task has several",
+    )
     start_from: str = Field("", description="a run whose model training begins with, instead of a preset (`--from`)")
     model: dict[str, Any] = Field(default_factory=dict, description="fields of the preset to replace")
     data: DataSection = DataSection()
@@ -135,7 +160,11 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
             raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
         raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
     presets = kind.PRESETS()
-    if recipe.preset not in presets:
+    if recipe.preset == AUTO and kind.SIZES:
+        if recipe.train.minutes is None or recipe.start_from:
+            what = "preset = auto is for a new model and a budget of minutes"
+            raise InputError(what, where=where, fix="name a preset, or --set train.minutes=10")
+    elif recipe.preset not in presets:
         raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
     return recipe
 

@@ -23,7 +23,7 @@ from heedful.store.migrations import FORMAT, migrated, renamed
 from heedful.training.loop import State, Step
 
 # Keys of `train` that may change when a run is continued.
-FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "save_every", "keep", "non_finite"}
+FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
@@ -34,23 +34,31 @@ class Progress:
 
     best: float | None = None  # the rank of the model that was kept, and its step
     best_step: int = 0
+    worse: int = 0  # measurements since then, none of them better
     tenth: int = 0  # of the training, as of the last step
+    due_step: int = 0  # the last one after which a measurement was due, made or not
     measured: int = 0  # the step after which was last measured
     saved: int = 0
     due: bool = False  # a measurement that a signal cut off, to be made up for
+    share: float = 0.0  # of the validation data that is measured on; 0: not chosen yet
+    measuring: float = 0.0  # seconds spent so far, and the last time
+    cost: float = 0.0
     loss: float = 0.0  # summed since the last line of metrics.jsonl
     count: int = 0
 
     def measures(self, step: Step, every: int | None) -> bool:
-        """Whether to measure now: every so many steps, or ten times in all."""
+        """Whether a measurement is due now: every so many steps, or ten times in all."""
         if every is not None:
-            return step.step % every == 0
-        before, self.tenth = self.tenth, int(step.progress * 10)
-        return self.tenth > before
+            due = step.step % every == 0
+        else:
+            before, self.tenth = self.tenth, int(step.progress * 10)
+            due = self.tenth > before
+        self.due_step = step.step if due else self.due_step
+        return due
 
     def saves(self, step: Step, every: int | None) -> bool:
-        """Whether to save now: every so many steps, or as often as it measures."""
-        return step.step % every == 0 if every is not None else self.measured == step.step
+        """Whether to save now: every so many steps, or as often as a measurement is due."""
+        return step.step % every == 0 if every is not None else self.due_step == step.step
 
 
 def recipe_text(out: Path) -> str:

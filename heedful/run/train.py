@@ -6,6 +6,7 @@ same command, after whatever ended it.
 """
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -24,8 +25,10 @@ from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
 from heedful.run.job import Job, Measurement
-from heedful.run.recipe import Recipe, to_yaml
+from heedful.run.measuring import SHARE, affordable_share, beside, too_little
+from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
+from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
@@ -107,10 +110,14 @@ def train(
     all is saved, after SIGINT, SIGTERM or SIGUSR1.
     """
     with join_ranks() as ranks, ExitStack() as held:
-        job = None
+        job, where = None, device or best_device()
         if ranks.first:
+            recipe = with_begun_preset(recipe, out)
             begun = _begun(recipe, out, resume=resume)
-            job = _job(task, recipe, corpus, out if begun else None)
+            if recipe.train.minutes is not None and corpus is None:
+                yield Note("reading the data, which is not part of the minutes")
+            job = _job(task, recipe, corpus, out if begun else None, where)
+            recipe = job.recipe
             files.make_folder(out)
             held.enter_context(run_lock(out))
             if _begun(recipe, out, resume=resume) != begun:
@@ -118,13 +125,19 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        yield from _Run(task, recipe, out, corpus, job, ranks, signals, device or best_device()).events()
+        yield from _Run(task, recipe, out, corpus, job, ranks, signals, where).events()
 
 
-def _job(task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None) -> Job[Any, Any, Any]:
+def _job(
+    task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
+) -> Job[Any, Any, Any]:
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
-    return task.job()(recipe, corpus, begun)
+    if recipe.preset != AUTO:
+        return task.job()(recipe, corpus, begun)
+    job, told = sized_job(task, recipe, corpus, device)
+    job.notes.append(told)
+    return job
 
 
 def _begun(recipe: Recipe, out: Path, *, resume: bool) -> bool:
@@ -172,7 +185,8 @@ class _Run:
             ranks.share(precision)
         else:
             precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
-            job = _job(task, recipe, corpus, out)
+            recipe = with_begun_preset(recipe, out)
+            job = _job(task, recipe, corpus, out, device)
             newest = self._newest()
         self.job = job
         self.precision: Precision = precision
@@ -195,8 +209,10 @@ class _Run:
         plan, state, progress = self.plan, self.state, self.progress
         self._describe()
         yield from map(Note, self.notes)
+        yield from self._choose_share()
         if progress.due:
             yield from self._measure()
+        stopped = self._stops()
         steps = fit(
             self.task,
             state,
@@ -209,7 +225,7 @@ class _Run:
         rates: list[float] = []
         before = state.seconds
         skipped = 0
-        for step in self._with_ranks(steps):
+        for step in () if stopped else self._with_ranks(steps):
             if isinstance(step, Skipped):
                 skipped += 1
                 yield from self._put_right(step, skipped)
@@ -224,13 +240,20 @@ class _Run:
             if step.step % LOG_EVERY == 0:
                 self._log(step)
             if progress.measures(step, plan.eval_every):
-                progress.due = True
-                if not step.signal:
+                progress.due = self._affords(step)
+                if progress.due and not step.signal:
                     yield from self._measure()
+                stopped = self._stops()
             if step.signal or progress.saves(step, plan.save_every):
                 yield self._save()
             if step.signal:
                 raise self._interrupted(step.signal)
+            if stopped:
+                break
+        del steps  # and whatever its threads hold
+        if stopped:
+            what = f"{plan.patience} measurements in a row found no better model than that of step"
+            yield Note(f"stopped early: {what} {self.progress.best_step:,}, which is kept")
         if state.step == 0:
             raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
         if self.progress.measured != state.step:
@@ -240,9 +263,10 @@ class _Run:
         if self.ranks.first:
             try:
                 with self.signals.giving_up():
-                    finished = _finish(self.job, self.out, state, self.progress, self.device)
+                    finished, loss = _finish(self.job, self.out, state, self.progress, self.device)
             except Leave:
                 raise self._interrupted(self.signals.number) from None
+            yield from self._too_short(loss)
             yield finished
 
     def _describe(self) -> None:
@@ -255,6 +279,47 @@ class _Run:
         plan = self.plan
         budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
         return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
+
+    def _too_short(self, loss: float) -> Iterator[Note]:
+        """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""
+        state, chance = self.state, self.job.chance()
+        epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
+        why = too_little(state.step, epochs, loss, chance, started=bool(self.recipe.start_from))
+        if why:
+            yield Note(f"trained too little: {why}; give it more time (--minutes, train.epochs) or a smaller --preset")
+
+    @property
+    def _frugal(self) -> bool:
+        """Whether time is what bounds this training, and how often to measure is not said."""
+        return self.plan.minutes is not None and self.plan.eval_every is None
+
+    def _choose_share(self) -> Iterator[Note]:
+        """Measures on as much of the validation data as a training for so many minutes can afford; a run that has begun
+        on as much as before."""
+        progress, minutes, job = self.progress, self.plan.minutes, self.job
+        if minutes is None or not self._frugal or not self.ranks.first:
+            return
+        if progress.best is not None:  # a run of before shares were chosen measured on all
+            progress.share = progress.share or 1.0
+        if not progress.share:
+            try:
+                with self.signals.giving_up():
+                    found = affordable_share(job, self.state.average.model, minutes)
+            except Leave:  # the next step leaves
+                return
+            progress.share, progress.cost, progress.measuring = found
+        if progress.share < 1:
+            job.valid = job.portion(job.valid, progress.share)
+        yield Note(beside(minutes, progress.share))
+
+    def _stops(self) -> bool:
+        """Whether `patience` is at its end, on all ranks as on the first."""
+        patience = self.plan.patience
+        return patience is not None and bool(self.ranks.share(self.progress.worse >= patience))
+
+    def _affords(self, step: Step) -> bool:
+        """Whether a measurement that is due is made: those of a frugal training take a fifth of its time at most."""
+        return not self._frugal or self.progress.measuring + self.progress.cost <= SHARE * step.seconds
 
     def _left(self, step: Step, seen: int) -> float | None:
         """Seconds until the budget ends, told from the steps so far once some of this call have been seen."""
@@ -278,6 +343,7 @@ class _Run:
         progress.due, progress.measured = False, state.step
         if not self.ranks.first:
             return
+        begin = time.perf_counter()
         try:
             with self.signals.giving_up():
                 found = self.job.measure(model)
@@ -287,7 +353,10 @@ class _Run:
             raise self._interrupted(self.signals.number) from None
         except NonFiniteError as error:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
+        progress.cost = time.perf_counter() - begin
+        progress.measuring += progress.cost
         _write_measured(self.out, state.step, found)
+        progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
         best = progress.best is None or found.rank >= progress.best
         if best:
             progress.best, progress.best_step = found.rank, state.step
@@ -388,6 +457,8 @@ def _new_state(
     optim = OptimConfig(
         optimizer=plan.optimizer,
         lr=plan.lr,
+        betas=(plan.beta1, plan.beta2),
+        eps=plan.epsilon,
         muon_lr=plan.muon_lr,
         weight_decay=plan.weight_decay,
         clip=plan.clip,
@@ -413,8 +484,11 @@ def _write_measured(out: Path, step: int, found: Measurement) -> None:
         files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
-def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device) -> Finished:
-    """Scores the best model on the test sets, and writes what a reader of the folder wants to know."""
+def _finish(
+    job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device
+) -> tuple[Finished, float]:
+    """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
+    best model's loss on the validation data."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_whole_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
@@ -423,4 +497,4 @@ def _finish(job: Job[Any, Any, Any], out: Path, state: State, progress: Progress
     files.write_json(out / "scores.json", asdict(finished))
     best = next(row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
     files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
-    return finished
+    return finished, best["valid_loss"]

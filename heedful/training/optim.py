@@ -58,8 +58,16 @@ class Optimizer:
         self.parts: list[tuple[torch.optim.Optimizer, float]] = []
         others = [m for name, m in zip(self.names, self.masters, strict=True) if name not in matrices]
         beta1, beta2 = config.betas
+        groups = [
+            {"params": own, "weight_decay": decay}
+            for own, decay in (
+                ([master for master in others if master.ndim > 1], config.weight_decay),
+                ([master for master in others if master.ndim < 2], 0.0),  # biases and norms
+            )
+            if own
+        ]
         adam = torch.optim.AdamW(
-            others, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
+            groups, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
         )
         self.parts.append((adam, config.lr))
         if matrices:

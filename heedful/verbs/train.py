@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from heedful.run.device import chosen_device
-from heedful.run.recipe import Recipe, override
+from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.train import Event
 from heedful.run.train import train as run_training
 from heedful.tasks import TASKS
@@ -31,8 +31,8 @@ def planned(
 
     `recipe` is one, or the name of a task or of a recipe file. What is `given` overrides it, by key, such as
     "train.minutes" (None: not given), and `settings` (key=value) last. A model is sized for its minutes where the task
-    can do that and no size is chosen, and one that begins with an imported model takes that model's usual rates. Raises
-    InputError or MissingError.
+    can do that and no size is chosen, here or (by "preset=auto") when the training begins; one that begins with an
+    imported model takes that model's usual rates. Raises InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
     by_file = isinstance(recipe, str) and recipe not in TASKS
@@ -49,6 +49,8 @@ def planned(
     if budget is not None and row.sized is not None and not sizes and not by_file:
         made, why = row.sized()(made, out, torch.device(chosen_device(device)))
         told.append(why)
+    if budget is not None and made.SIZES and not sizes and not by_file:
+        made = override(made, [f"preset={AUTO}"])
     start = Path(made.start_from) if made.start_from else None
     imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
     rates = [rate for rate in TUNING if rate.partition("=")[0] not in said]

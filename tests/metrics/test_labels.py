@@ -1,9 +1,12 @@
+import math
+
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.metrics.labels import accuracy, f1, pearson, spearman
+from heedful.metrics.labels import accuracy, entropy, f1, pearson, spearman
 
 HALVES = st.integers(-5, 5).map(lambda n: n / 2)
 
@@ -34,3 +37,11 @@ def _ranks(values) -> torch.Tensor:
     """By definition: how many are smaller, and half of those that are equal."""
     own = torch.tensor(values)
     return (own[:, None] > own).double().sum(1) + ((own[:, None] == own).double().sum(1) - 1) / 2
+
+
+def test_knowing_how_often_answers_are_right_costs_their_entropy():
+    assert entropy(["a", "b", "a", "b"]) == pytest.approx(math.log(2))
+    assert entropy(["a", "a"]) == 0 == entropy([])
+    right = torch.tensor([0] * 6 + [1] * 3 + [2])
+    logits = torch.tensor([0.6, 0.3, 0.1]).log().expand(10, 3)
+    assert entropy(right.tolist()) == pytest.approx(float(F.cross_entropy(logits, right)))

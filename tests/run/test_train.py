@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import re
 import shutil
 import string
 
@@ -15,9 +16,11 @@ import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.look.draw import to_bytes
 from heedful.models.presets import TRANSLATORS
+from heedful.run.job import Measurement
 from heedful.run.recipe import override
 from heedful.run.train import Checkpointed, Finished, Measured, Note, Trained
 from heedful.tasks.recipes import build, saved_recipe
+from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
 from heedful.verbs.train import train
 from made import DECODER, RECURRENT, TRANSFORMER, made_recipe
@@ -73,6 +76,68 @@ def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_bud
     assert 0 <= by_steps[-1] < 60
     by_minutes = left(minutes=100.0)
     assert all(0 <= seconds <= 6000 for seconds in by_minutes)
+
+
+def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
+    """By the steps that it made, or by a loss that no look at the source is needed for; and not otherwise."""
+
+    def told(name, **plan):
+        events = list(train(made_recipe(steps=2, eval_every=2, **plan), tmp_path / name, corpus=corpus))
+        assert isinstance(events[-1], Finished)
+        return [
+            event.text for event in events if isinstance(event, Note) and event.text.startswith("trained too little")
+        ]
+
+    (by_loss,) = told("loss")
+    assert re.search(r"a loss of \d+\.\d\d is no better than \d\.\d\d, .* more time .* a smaller --preset", by_loss)
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
+    (by_steps,) = told("steps")
+    assert re.search(r"2 steps, 0\.\d+ times the data, are few", by_steps)
+    monkeypatch.setattr("heedful.run.measuring.FEWEST", 2)
+    monkeypatch.setattr("heedful.run.measuring.FEW", 2)
+    assert told("enough") == []
+
+
+def test_what_a_recipe_says_of_adam_is_done(tmp_path, corpus):
+    def weights(name, **plan):
+        for _ in train(made_recipe(steps=3, eval_every=3, **plan), tmp_path / name, corpus=corpus):
+            pass
+        return (tmp_path / name / "model.safetensors").read_bytes()
+
+    plain = weights("plain")
+    assert weights("same", beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0) == plain
+    changed = {"beta1": 0.5, "beta2": 0.5, "epsilon": 0.1, "weight_decay": 0.5}
+    assert plain not in [weights(key, **{key: value}) for key, value in changed.items()]
+
+
+def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp_path, corpus, monkeypatch):
+    """The third measurement is the best; the fourth is as good, and so kept, but no better."""
+    ranks = {1: 1.0, 2: 0.0, 3: 2.0, 4: 2.0, 5: 1.5, 6: 1.0, 7: 3.0}
+
+    def measure(job, model):
+        return Measurement(1.0, {"bleu": 0.0}, ranks[next(steps)], "")
+
+    def run(name, patience, *, until=100):
+        events = []
+        for event in train(made_recipe(steps=7, eval_every=1, patience=patience), tmp_path / name, corpus=corpus):
+            events.append(event)
+            if isinstance(event, Checkpointed) and event.step == until:
+                break
+        told = [event.text for event in events if isinstance(event, Note) and "stopped early" in event.text]
+        return [event.step.step for event in events if isinstance(event, Trained)], told
+
+    monkeypatch.setattr(TranslateJob, "measure", measure)
+    steps = iter(range(1, 8))
+    straight, told = run("straight", 3)
+    assert straight == [1, 2, 3, 4, 5, 6]
+    assert told == ["stopped early: 3 measurements in a row found no better model than that of step 4, which is kept"]
+    assert run("straight", 3) == ([], told)
+    steps = iter(range(7, 8))
+    assert run("straight", 4) == ([7], [])
+    steps = iter(range(1, 8))
+    assert run("broken", 3, until=4) == ([1, 2, 3, 4], [])
+    steps = iter(range(5, 8))
+    assert run("broken", 3) == ([5, 6], told)
 
 
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):

@@ -210,6 +210,20 @@ class Images(Protocol):
     def __getitem__(self, index: int, /) -> Tensor: ...
 
 
+@dataclass(frozen=True)
+class SomeImages:
+    """Those with these numbers among others."""
+
+    images: Images
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int, /) -> Tensor:
+        return self.images[self.numbers[index]]
+
+
 class ImageFiles:
     """Pictures in files. They are read when they are asked for, and kept as far as `most` bytes reach."""
 

@@ -16,6 +16,7 @@ class AnswerSection(Section):
 class AnswerRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
+    SIZES: ClassVar = ("encoder-tiny", "encoder-small")
 
     task: Literal["answer"] = "answer"
     preset: str = "encoder-small"

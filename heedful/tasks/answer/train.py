@@ -78,8 +78,8 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
         return AnswerTask(self.windows, self.recipe.train)
 
     def measure(self, model: TokenClassifier) -> Measurement:
-        answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.corpus.valid[:SHOWN]
-        scores = answerer.evaluate(self.corpus.valid)
+        answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.valid[:SHOWN]
+        scores = answerer.evaluate(self.valid)
         found = answerer.answer([one.question for one in shown], [one.context for one in shown])
         sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
         return Measurement(scores.pop("loss"), scores, scores["f1"], sample)

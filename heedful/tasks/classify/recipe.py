@@ -22,6 +22,7 @@ class ClassifySection(Section):
 class ClassifyRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
+    SIZES: ClassVar = ("gpt-nano", "gpt-mini", "gpt-micro")
 
     task: Literal["classify"] = "classify"
     preset: str = "gpt-mini"

@@ -10,6 +10,7 @@ from heedful.core.config import to_json
 from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM, LMConfig
@@ -122,11 +123,14 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
     def task(self, model: Classifier) -> ClassifyTask:
         return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
 
+    def chance(self) -> float | None:
+        return entropy(one.label for one in self.corpus.train) if self.corpus.answer == "label" else None
+
     def measure(self, model: Classifier) -> Measurement:
         classifier = TextClassifier(model, self.tokenizer, self.spec())
-        scores = classifier.evaluate(self.corpus.valid)
+        scores = classifier.evaluate(self.valid)
         loss = scores.pop("loss")
-        shown = self.corpus.valid[:SHOWN]
+        shown = self.valid[:SHOWN]
         found = classifier.classify(
             [one.text for one in shown],
             pairs=[one.pair for one in shown],

@@ -17,6 +17,7 @@ from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
 from heedful.data.images.files import Preparation, Survey, survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.patches import interpolated_positions
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
@@ -146,11 +147,14 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     def task(self, model: ViT) -> ClassifyImagesTask:
         return ClassifyImagesTask(self.corpus.train, self.answers, self.augment, self.recipe)
 
+    def chance(self) -> float:
+        return entropy(self.corpus.train.labels)
+
     def measure(self, model: ViT) -> Measurement:
         classifier = ImageClassifier(model, self.spec())
-        scores = classifier.evaluate(self.corpus.valid)
+        scores = classifier.evaluate(self.valid)
         loss = scores.pop("loss")
-        return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.corpus.valid, SHOWN))
+        return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.valid, SHOWN))
 
     def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
         return best.evaluate(part)

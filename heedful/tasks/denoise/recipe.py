@@ -22,6 +22,7 @@ class NoisedData(TokenizedData):
 
 class DenoiseRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
+    SIZES: ClassVar = ("transformer-tiny", "transformer-small", "transformer-base-pre")
 
     task: Literal["denoise"] = "denoise"
     preset: str = "transformer-small"

@@ -113,10 +113,10 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
 
     def measure(self, model: DETR) -> Measurement:
         served = Detector(model, self.spec())
-        scores = served.evaluate(self.corpus.valid)
+        scores = served.evaluate(self.valid)
         loss = scores.pop("loss")
-        found = served.find([self.corpus.valid.images[i] for i in range(min(SHOWN, len(self.corpus.valid)))])
-        return Measurement(loss, scores, scores["map"], _sample(found, self.corpus.valid))
+        found = served.find([self.valid.images[i] for i in range(min(SHOWN, len(self.valid)))])
+        return Measurement(loss, scores, scores["map"], _sample(found, self.valid))
 
     def score(self, best: Detector, part: BoxedPart) -> Mapping[str, Any]:
         return best.evaluate(part)

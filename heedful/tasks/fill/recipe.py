@@ -21,6 +21,7 @@ class MaskedData(TokenizedData):
 class FillRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
+    SIZES: ClassVar = ("modern-tiny", "modern-small")
 
     task: Literal["fill"] = "fill"
     preset: str = "modern-tiny"

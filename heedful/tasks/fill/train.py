@@ -11,6 +11,7 @@ from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, packed, pieces
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.presets import ENCODERS, encoder_config
 from heedful.run.card import CardText, Scores, score_table
@@ -96,10 +97,13 @@ class FillJob(TextJob[FillRecipe, Encoder]):
         masker, sampler = Masker(self.tokenizer, whole_words=data.whole_words), PairSampler(self.tokenizer, data.pairs)
         return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
 
+    def chance(self) -> float:
+        return entropy(token for ids in self.documents for token in ids)
+
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())
-        found = filler.evaluate(self.corpus.valid)
-        sample = "".join(f"{filler.sample(text)}\n" for text in self.corpus.valid[:SHOWN])
+        found = filler.evaluate(self.valid)
+        sample = "".join(f"{filler.sample(text)}\n" for text in self.valid[:SHOWN])
         scores = found.scores()
         return Measurement(scores.pop("loss"), scores, -found.loss, sample)
 

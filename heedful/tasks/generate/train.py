@@ -12,6 +12,7 @@ from heedful.data.batches import Text, TextBatch
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
@@ -94,9 +95,12 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
         across, bos = self.recipe.data.across, self.tokenizer.bos
         return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
 
+    def chance(self) -> float:
+        return entropy(token for ids in self.documents for token in ids)
+
     def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)
-        found = language_model.evaluate(self.corpus.valid, stride=language_model.context)
+        found = language_model.evaluate(self.valid, stride=language_model.context)
         ((sample,),) = language_model.generate([""], tokens=SHOWN)
         return Measurement(found.loss, _likelihood_scores(found), -found.loss, sample.text + "\n")
 

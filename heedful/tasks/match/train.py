@@ -164,8 +164,8 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
 
     def measure(self, model: CLIP) -> Measurement:
         matcher = Matcher(model, self.tokenizer, self.spec())
-        found = matcher.evaluate(self.corpus.valid)
-        loss, sample = found.pop("loss"), matcher.sample(self.corpus.valid, SHOWN)
+        found = matcher.evaluate(self.valid)
+        loss, sample = found.pop("loss"), matcher.sample(self.valid, SHOWN)
         return Measurement(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
 
     def tensors(self, model: CLIP) -> dict[str, Tensor]:

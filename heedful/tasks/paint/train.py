@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import AUGMENTS, Augment, seen
-from heedful.data.images.files import Images, Preparation, survey
+from heedful.data.images.files import Images, Preparation, SomeImages, survey
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.data.images.palette import Palette, grey_palette, learn_palette
 from heedful.errors import InputError
@@ -74,6 +74,8 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
             raise InputError(what, fix="leave them out, or start_from")
         else:
             self.config, self.answers = self.start
+        most = min(recipe.train.eval_sentences, len(corpus.valid))
+        self.valid = Part(SomeImages(corpus.valid.images, range(most)), corpus.valid.labels[:most])
         self.augment = augment_of(plan, AUGMENTS)
         self.fingerprint = found.fingerprint
         self.tokenizer_hash = sha256(repr(self.answers.palette).encode()).hexdigest()
@@ -95,10 +97,9 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
         return PaintTask(self.corpus.train.images, self.answers, self.augment, self.recipe)
 
     def measure(self, model: LM) -> Measurement:
-        """On the first of the validation pictures, with some that the model draws."""
+        """On validation pictures, with some that the model draws."""
         painter = Painter(model, self.spec())
-        most = min(self.recipe.train.eval_sentences, len(self.corpus.valid))
-        scores = painter.evaluate([self.corpus.valid.images[i] for i in range(most)])
+        scores = painter.evaluate(self.valid.images)
         loss = scores.pop("loss")
         return Measurement(loss, scores, -loss, png(contact_sheet(painter.paint(samples=SHOWN)[0], columns=4)))
 

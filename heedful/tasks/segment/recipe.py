@@ -10,6 +10,7 @@ from heedful.tasks.shared.sections import ImagesRecipe
 class SegmentRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 1e-3, "warmup": 100}, "images": {"batch": 16}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:SEGMENTERS")
+    SIZES: ClassVar = ("segformer-nano", "segformer-micro")
 
     task: Literal["segment"] = "segment"
     preset: str = "segformer-micro"

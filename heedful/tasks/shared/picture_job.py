@@ -1,7 +1,7 @@
 """What the trainings of models that see whole pictures share: views, sizes, models to begin with, model cards."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -9,8 +9,9 @@ from torch import nn
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import Augment
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, SomeImages
 from heedful.data.images.views import VIEWS
+from heedful.data.parts import spread
 from heedful.errors import InputError
 from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
@@ -71,6 +72,15 @@ class PictureJob(Job[R, E, M]):
         return PictureStart(
             config_from(read_model(folder)[0], where=f"{folder}/config.json"), spec_of(self.spec_kind, about)
         )
+
+    def portion(self, valid: Any, share: float) -> Any:
+        """Of a part: some of its pictures, and what is known of them."""
+        numbers, own = spread(len(valid), share), {one.name: getattr(valid, one.name) for one in fields(valid)}
+        picked = {
+            name: [values[i] for i in numbers] if isinstance(values, list) else SomeImages(values, numbers)
+            for name, values in own.items()
+        }
+        return replace(valid, **picked)
 
     @property
     def channels(self) -> int | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from heedful.core.config import from_json
-from heedful.data.parts import Parts
+from heedful.data.parts import FEWEST, Parts, spread
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.run.card import fingerprint
@@ -14,6 +14,7 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
+SHORTEST = 2000  # characters that say anything about a model
 
 
 class TextJob(Job[R, list[str], M]):
@@ -44,6 +45,12 @@ class TextJob(Job[R, list[str], M]):
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, self.recipe.task)
+
+    def portion(self, valid: list[str], share: float) -> list[str]:
+        """Some of many documents, or the beginning of each of a few."""
+        if round(share * len(valid)) >= FEWEST:
+            return [valid[i] for i in spread(len(valid), share)]
+        return [text[: max(SHORTEST, round(share * len(text)))] for text in valid]
 
     def describe(self) -> str:
         tokens = sum(map(len, self.documents))

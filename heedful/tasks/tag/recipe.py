@@ -10,6 +10,7 @@ from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 class TagRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
+    SIZES: ClassVar = ("encoder-tiny", "encoder-small")
 
     task: Literal["tag"] = "tag"
     preset: str = "encoder-tiny"

@@ -10,7 +10,7 @@ from heedful.core.config import to_json
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence, read_tagged
-from heedful.metrics.labels import has_spans
+from heedful.metrics.labels import entropy, has_spans
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
@@ -89,8 +89,11 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
     def task(self, model: TokenClassifier) -> TagTask:
         return TagTask(self.examples, self.recipe.train)
 
+    def chance(self) -> float:
+        return entropy(label for one in self.corpus.train for label in one.labels)
+
     def measure(self, model: TokenClassifier) -> Measurement:
-        tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.corpus.valid
+        tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.valid
         scores = tagger.evaluate(valid)
         found = tagger.tag_words([one.words for one in valid[:SHOWN]])
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)

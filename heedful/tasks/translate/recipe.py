@@ -30,6 +30,7 @@ class PairsData(TokenizedData):
 
 class TranslateRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
+    SIZES: ClassVar = ("transformer-tiny", "transformer-small", "transformer-base-pre")
     PURPOSE: ClassVar = "Translates {source} to {target}."  # these two are for the model card
     EXAMPLE: ClassVar = "A sentence in {source}."
 

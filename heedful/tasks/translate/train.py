@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.data.parts import spread
 from heedful.data.text.doubts import doubts
 from heedful.data.text.pairs import Corpus, Pairs, read_parallel
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
+from heedful.metrics.labels import entropy
 from heedful.metrics.names import LABELS
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
@@ -151,12 +153,18 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
         return about | ({"scores": data.scores} if data.scores != "bleu" else {})
 
+    def portion(self, valid: Pairs, share: float) -> Pairs:
+        return valid.rows(spread(len(valid), share))
+
     def begin(self, model: TranslationModel) -> None:
         if self.start:
             copy_weights(model, self.recipe.start_from)
 
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends)
+
+    def chance(self) -> float:
+        return entropy(token for _, target in self.pairs for token in target)
 
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""

@@ -1,0 +1,142 @@
+"""Which preset a training for so many minutes takes, where none is named: timed on this machine, with the data itself.
+
+The usual one of a task, or a smaller one where it would make too few steps or has too many parameters for so little
+data; a larger one where there is much of both. Each smaller or larger preset reads as long a text as the usual one.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.data.parts import Parts
+from heedful.models import make_model
+from heedful.run.job import Job
+from heedful.run.recipe import AUTO, Recipe, override
+from heedful.run.resume import begun_recipe
+from heedful.run.task import Task
+from heedful.store import files
+from heedful.training.loop import Budget, Kept, State, Step, fit
+from heedful.training.optim import Average, OptimConfig, Optimizer
+from heedful.training.precision import DTYPES, choose_precision
+
+STEPS = 500  # that a model makes at least
+EACH = 20  # parameters for each token of the data, at most
+SEEN = 1.0  # tokens that a model larger than the usual one sees for each of its parameters, at least
+TRIAL = 4  # steps that are made, of which the quickest counts
+HOPELESS = 8  # times as large as what already makes too few steps: is not tried
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a model of a preset does here."""
+
+    preset: str
+    parameters: int
+    steps: float  # in the minutes
+    tokens: int | None  # of the data, padding included; None: it has none
+    epoch: int  # steps
+
+    def lacks(self, *, usual: bool) -> str:
+        """Why this size is too large; "" where it is not. `usual`: the task's own, or smaller."""
+        seen = None if self.tokens is None else self.tokens * self.steps / self.epoch
+        if self.steps < STEPS:
+            return f"would make about {self.steps:,.0f} steps"
+        if self.tokens is not None and self.parameters > EACH * self.tokens:
+            return f"has {self.parameters:,} parameters for {self.tokens:,} tokens of data"
+        if not usual and (seen is None or seen < SEEN * self.parameters):
+            return f"would see too little for its {self.parameters:,} parameters"
+        return ""
+
+
+def with_begun_preset(recipe: Recipe, out: Path) -> Recipe:
+    """The recipe with the preset that was chosen for the run in `out`, if one has begun there."""
+    if recipe.preset != AUTO or not (out / "recipe.yaml").is_file():
+        return recipe
+    begun = begun_recipe(type(recipe), out)
+    return override(recipe, [f"preset={begun.preset}", f"model={json.dumps(begun.model)}"])
+
+
+def sized_job(
+    task: Task, recipe: Recipe, corpus: Parts[Any] | None, device: torch.device
+) -> tuple[Job[Any, Any, Any], str]:
+    """A job of the preset that suits the recipe's minutes, and what was chosen and why, in a line. The recipe with that
+    preset is the job's."""
+    assert task.job is not None
+    kind, sizes, minutes = task.job(), recipe.SIZES, recipe.train.minutes
+    assert minutes is not None
+    usual = sizes.index(type(recipe).model_fields["preset"].default)
+    job = kind(_of_size(recipe, sizes[0]), corpus)
+    chosen, why = _trial(job, minutes, device), ""
+    too_large = chosen.lacks(usual=True)
+    with TemporaryDirectory() as folder:
+        _keep(job, Path(folder))
+        for number, preset in enumerate(sizes[1:], 1):
+            if too_large:
+                break
+            larger = kind(_of_size(recipe, preset), job.corpus, Path(folder))
+            if larger.config == job.config:
+                continue
+            tried = _trial(larger, minutes, device, chosen)
+            why = tried.lacks(usual=number <= usual)
+            if why:
+                why = f"; {preset} {why}"
+                break
+            job, chosen = larger, tried
+    if too_large:
+        why = f", the smallest, though it {too_large}"
+    told = (
+        f"{minutes:g} minutes: {chosen.preset}, {chosen.parameters:,} parameters, about {chosen.steps:,.0f} steps{why}"
+    )
+    return job, told
+
+
+def _of_size(recipe: Recipe, preset: str) -> Recipe:
+    """With this preset, which reads as long a text as the usual one."""
+    rows = type(recipe).PRESETS()
+    usual = type(recipe).model_fields["preset"].default
+    longest = [getattr(rows[name], "context_length", None) for name in (usual, preset)]
+    model = {} if longest[0] == longest[1] else {"context_length": longest[0]}
+    return override(recipe, [f"preset={preset}", f"model={json.dumps(model)}"])
+
+
+def _keep(job: Job[Any, Any, Any], folder: Path) -> None:
+    """What the jobs of other sizes need not learn again."""
+    files.write_json(folder / "data.json", job.facts())
+    for name, data in job.tokenizers().items():
+        files.write_bytes(folder / name, data)
+
+
+def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smaller: Trial | None = None) -> Trial:
+    """A few steps. One that is far too large, by what a smaller one does, makes none."""
+    plan = job.recipe.train
+    torch.manual_seed(plan.seed)
+    model = make_model(job.config).to(device, DTYPES[choose_precision(device).precision])
+    count = sum(parameter.numel() for parameter in model.parameters())
+    task = Kept(job.task(model))
+    batches = task.batches(0, model)
+    tokens = _tokens(batches)
+    epoch = max(1, len(batches) // plan.accumulate)
+    if smaller is not None and smaller.steps * smaller.parameters * HOPELESS < STEPS * count:
+        return Trial(job.recipe.preset, count, smaller.steps * smaller.parameters / count, tokens, epoch)
+    state = State(model=model, optimizer=Optimizer(model, OptimConfig()), average=Average(model, 0.0), seed=plan.seed)
+    seconds = [0.0]
+    for step in fit(task, state, Budget(steps=TRIAL), accumulate=plan.accumulate, tolerant=True):
+        if isinstance(step, Step):
+            seconds.append(step.seconds)
+            if step.seconds > 60 * minutes / STEPS * TRIAL:
+                break
+    spent = min((after - before for before, after in pairwise(seconds)), default=1.0)
+    return Trial(job.recipe.preset, count, 60 * minutes / max(spent, 1e-9), tokens, epoch)
+
+
+def _tokens(batches: Sequence[Any]) -> int | None:
+    """How many tokens there are in all batches, in the first tensor of each; None where they have none."""
+    first = [next((part.numel() for part in batch if isinstance(part, Tensor)), None) for batch in batches]
+    return None if None in first else sum(count for count in first if count is not None)
