@@ -55,7 +55,7 @@ class Named:
 
 class Candidate(NamedTuple):
     token: str  # what may stand in place of "<mask>", without the space before it
-    score: float  # its probability
+    score: float  # its probability among the whole vocabulary
 
 
 class Filled(NamedTuple):
@@ -91,7 +91,7 @@ class Filler(TextModel[Encoder]):
 
     @one_or_many()
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
-        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens.
+        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens that are text.
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
@@ -107,7 +107,8 @@ class Filler(TextModel[Encoder]):
         for group in by_length(rows, READ):
             tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
             hidden = tokens == self.masker.mask
-            best = self._named(tokens, segments, hidden).exp().topk(min(top, len(self.masker.texts)))
+            chances = self._logits(tokens, segments, hidden).softmax(1)
+            best = self._of_text(chances, 0.0).topk(min(top, len(self.masker.texts)))
             owners = [group[row] for row in hidden.nonzero()[:, 0].tolist()]
             for i, scores, words in zip(owners, best.values.tolist(), best.indices.tolist(), strict=True):
                 candidates = [Candidate(self._word(word), score) for word, score in zip(words, scores, strict=True)]
@@ -157,16 +158,27 @@ class Filler(TextModel[Encoder]):
         rows = max(1, READ // self.context)
         return packed(told, range(len(told)), context=self.context, rows=rows, tokenizer=self.tokenizer)
 
-    @torch.inference_mode()
     def _named(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
         """The log-probability (nats) of every token at every chosen position; control tokens have no chance."""
-        device, texts = self.model.embed.tokens.weight.device, self.masker.texts
+        return self._of_text(self._logits(tokens, segments, chosen), -torch.inf).log_softmax(1)
+
+    def _of_text(self, values: Float[Tensor, "N V"], others: float) -> Float[Tensor, "N V"]:
+        """With `others` in place of the values of control tokens."""
+        texts = self.masker.texts
+        return torch.full_like(values, others).index_copy(1, texts, values[:, texts])
+
+    @torch.inference_mode()
+    def _logits(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "N V"]:
+        """Of every token at every chosen position."""
+        device = self.model.embed.tokens.weight.device
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.predict_tokens(hidden).float().cpu()
         refuse_nan_answers(logits)
-        return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
+        return logits
 
     def _word(self, index: int) -> str:
         return self.tokenizer.decode_whole([index]).removeprefix(self.space)
