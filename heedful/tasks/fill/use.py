@@ -16,10 +16,11 @@ from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packe
 from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.tokenizer import MASK, Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
 
@@ -99,10 +100,10 @@ class Filler(TextModel[Encoder]):
         rows = [[own.bos, *ids, own.eos] for ids in own.encode_masked(texts)]
         for text, ids in zip(texts, rows, strict=True):
             if self.masker.mask not in ids:
-                raise InputError(f"no {MASK} in {text!r}", fix=f"write {MASK} where a word is to be found")
+                raise TextError(f"no {MASK} in {shorten(text)}", fix=f"write {MASK} where a word is to be found")
             if len(ids) > self.context:
                 what = f"{len(ids)} tokens, but the model reads at most {self.context}"
-                raise InputError(what, where=f"{text[:40]}...", fix="give less text around the mask")
+                raise TextError(what, where=shorten(text), fix="give less text around the mask")
         made: list[list[Filled]] = [[] for _ in texts]
         for group in by_length(rows, READ):
             tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
@@ -198,8 +199,17 @@ class FillOptions:
 
 
 def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[FilledMask]:
-    for each in (each for own in filler.fill(texts, top=options.top) for each in own):
-        yield {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}
+    for own in fill_each(filler, texts, options):
+        yield from own
+
+
+def fill_each(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[list[FilledMask]]:
+    """The same, those of a text together."""
+    for own in filler.fill(texts, top=options.top):
+        yield [
+            {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}
+            for each in own
+        ]
 
 
 ASK = Ask(fill_texts, FillOptions)
