@@ -19,6 +19,10 @@ class InputError(HeedError):
     exit_code = 2
 
 
+class TextError(InputError):
+    """One of several texts has no answer, for what it is; the others have theirs."""
+
+
 class MissingError(HeedError):
     """A file, a run or an optional package is not there."""
 

@@ -1,7 +1,8 @@
 """Looking inside a model, and vectors of what it reads: `heed look` and `heed embed`."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,8 @@ from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError, MissingError
 from heedful.run.task import Embedder, NoOptions
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, say, tell, texts_given
+from heedful.tasks.shared.cli import Device, Json, Run, printable, say
+from heedful.tasks.shared.line_by_line import answer_lines
 
 LOOK_OPTIONS = united(row.look_options for row in TASKS.values())
 
@@ -78,33 +80,37 @@ def embed(
     from heedful.tasks.shared.embed import nearest
     from heedful.verbs.use import embedder_of
 
-    vectors = _embedding_function(embedder_of(run, device=chosen_device(device)), pool, run)
+    vectors_of = _embedding_function(embedder_of(run, device=chosen_device(device)), pool, run)
     others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
-    theirs = vectors(others) if others else None
-    for lines in texts_given(inputs):
-        for given, vector in zip(lines, vectors(lines), strict=True):
+    theirs, warned = vectors_of(others) if others else (None, [])
+    if any(warned):
+        say(f"warning: {near}: {sum(map(bool, warned)):,} lines are too long, and were not read as a whole")
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence[dict[str, Any]]]:
+        for given, vector, warning in zip(lines, *vectors_of(lines), strict=True):
             record: dict[str, Any] = {"text": given}
             if theirs is None:
                 record["vector"] = vector.tolist()
-                tell(record, " ".join(f"{value:.6g}" for value in record["vector"]), as_json=as_json)
-                continue
-            record["near"] = [{"text": others[i], "score": score} for i, score in nearest(vector, theirs, top=top)]
-            tell(record, "\n".join(f"{each['score']:.3f}\t{each['text']}" for each in record["near"]), as_json=as_json)
+            else:
+                record["near"] = [{"text": others[i], "score": score} for i, score in nearest(vector, theirs, top=top)]
+            yield [record | ({"warning": warning} if warning else {})]
+
+    def show(found: dict[str, Any]) -> str:
+        if theirs is None:
+            return " ".join(f"{value:.6g}" for value in found["vector"])
+        return "\n".join(f"{each['score']:.3f}\t{printable(each['text'])}" for each in found["near"])
+
+    answer_lines(inputs, answers, show, as_json=as_json)
 
 
-def _embedding_function(embedder: Embedder, pool: str | None, run: Path) -> Callable[[Sequence[str]], Any]:
-    """From texts to vectors, and a line about each that is too long to be read as a whole."""
+def _embedding_function(
+    embedder: Embedder, pool: str | None, run: Path
+) -> Callable[[Sequence[str]], tuple[Any, list[str]]]:
+    """From texts to vectors, and a warning for each that is too long to be read as a whole."""
     from heedful.tasks.shared.embed import TextEncoder
 
     if not isinstance(embedder, TextEncoder):
         if pool is not None:
             raise InputError("this model has one vector of a text or a picture", where=str(run), fix="leave out --pool")
-        return embedder.embed
-
-    def vectors(texts: Sequence[str]) -> Any:
-        for text, beyond in zip(texts, embedder.encode(texts)[1], strict=True):
-            if beyond:
-                say(f"too long: the last {beyond:,} tokens of {text[:20]!r}... were not read")
-        return embedder.embed(texts, pool=pool or "mean")
-
-    return vectors
+        return embedder.vectors_of
+    return partial(embedder.vectors_of, pool=pool or "mean")

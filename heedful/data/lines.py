@@ -66,6 +66,28 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
     return lines
 
 
+def decoded_line(data: bytes, where: str, number: int | None) -> str:
+    """A line that comes alone, without its end, as `read_lines` reads those of a file; without a `number` it is none of
+    several lines. Raises InputError."""
+    if number in (1, None):
+        data = data.removeprefix(codecs.BOM_UTF8)
+    at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
+    fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+    if number == 1 and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError("UTF-16, expected UTF-8", where=at, fix="convert it first: iconv -f UTF-16 -t UTF-8")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        what = f"byte {error.start + 1} of the {line} (0x{data[error.start]:02x}) is not UTF-8"
+        raise InputError(what, where=at, fix=fix) from None
+    if "\0" in text:
+        raise InputError("a NUL byte, expected text", where=at, fix="give UTF-8 text")
+    if number is not None and len(text) > LONGEST_LINE:
+        what = f"{len(text):,} characters in one line, at most {LONGEST_LINE:,} are read"
+        raise InputError(what, where=at, fix="put one sentence, or one document, on each line")
+    return text
+
+
 def read_bytes(path: Path) -> bytes:
     """What a file holds, unpacked where it is gzipped. Raises MissingError or InputError."""
     try:

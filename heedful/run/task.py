@@ -138,6 +138,9 @@ class Embedder(Protocol):
 
     def embed(self, inputs: str | Sequence[str]) -> Any: ...
 
+    def vectors_of(self, inputs: Sequence[str]) -> tuple[Any, list[str]]:
+        """The vectors of several, and a warning for each that was not read as a whole, or ""."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -75,7 +75,7 @@ def logits_of(theirs: Any, ids: list[int]) -> Any:
 
 
 def agree(ours: Filler, theirs: Any, tokenizer: Any, texts: list[str]) -> None:
-    """The likeliest tokens at each mask, and their probabilities among all tokens that are text."""
+    """The likeliest tokens at each mask, and their probabilities among all tokens."""
     for text, filled in zip(texts, ours.fill(texts, top=5), strict=True):
         ids = tokenizer(text.replace("<mask>", tokenizer.mask_token)).input_ids
         logits = logits_of(theirs, ids)
@@ -85,9 +85,10 @@ def agree(ours: Filler, theirs: Any, tokenizer: Any, texts: list[str]) -> None:
         torch.testing.assert_close(own, logits, rtol=0, atol=1e-5 * largest)
         places = [place for place, index in enumerate(ids) if index == tokenizer.mask_token_id]
         assert len(filled) == len(places) > 0
-        logits[:, [*tokenizer.all_special_ids]] = -torch.inf
+        chances = logits.softmax(1)
+        chances[:, [*tokenizer.all_special_ids]] = 0.0
         for place, each in zip(places, filled, strict=True):
-            best = logits[place].softmax(0).topk(5)
+            best = chances[place].topk(5)
             words = [tokenizer.decode([index]).removeprefix(ours.space) for index in best.indices.tolist()]
             assert [one.token for one in each.candidates] == words
             assert [one.score for one in each.candidates] == pytest.approx(best.values.tolist(), abs=1e-5)

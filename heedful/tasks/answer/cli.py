@@ -1,10 +1,15 @@
 """`heed answer`."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, tell, texts_in_twos
+from heedful.tasks.shared.cli import Command, Device, Json, Run, printable
+from heedful.tasks.shared.line_by_line import answer_lines, in_two, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.answer.use import AnsweredQuestion
 
 
 def answer(
@@ -34,10 +39,16 @@ def answer(
     model = Answerer.load(run, device=chosen_device(device))
     if context is not None and os.path.isfile(context):
         context = "\n".join(read_lines(context))
-    for asked, contexts in texts_in_twos(questions):
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["AnsweredQuestion"]]:
+        asked, contexts = zip(*(in_two(line, questions) for line in lines), strict=True)
         options = AnswerOptions(context=context or "", contexts=contexts, top=top)
-        for found in answer_questions(model, asked, options):
-            tell(found, (f"{one['score']:.3f}\t{one['text']}" for one in found["answers"]), as_json=as_json)
+        return one_each(answer_questions(model, asked, options))
+
+    def show(found: "AnsweredQuestion") -> Iterator[str]:
+        return (f"{one['score']:.3f}\t{printable(one['text'])}" for one in found["answers"])
+
+    answer_lines(questions, answers, show, as_json=as_json)
 
 
 COMMANDS = (Command("answer", answer),)

@@ -15,7 +15,7 @@ from heedful.data.lines import sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.questions import KINDS, Question, read_answered
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import TextError
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
@@ -63,7 +63,7 @@ class Answerer(TextModel[TokenClassifier]):
         question or context."""
         asked = [Question(sanitise(q), sanitise(c), (), "") for q, c in zip(questions, contexts, strict=True)]
         if any(not text.strip() for one in asked for text in one[:2]):
-            raise InputError("an empty question or context", fix="give some words")
+            raise TextError("an empty question or context", fix="give some words")
         return self._answers(asked, self.layout.encode(asked), top)[0]
 
     def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
@@ -156,7 +156,7 @@ def answer_questions(
     own = options.contexts or ("",) * len(questions)
     contexts = [one or options.context for one in own]
     if not all(contexts):
-        raise InputError("a question without a text to answer it from", fix="give --context FILE")
+        raise TextError("a question without a text to answer it from", fix="give --context FILE")
     for question, found in zip(questions, answerer.answer(questions, contexts, top=options.top), strict=True):
         yield {"question": question, "answers": [one._asdict() for one in found]}
 

@@ -1,12 +1,17 @@
 """`heed classify`, of texts and of pictures."""
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, given, tell, texts_in_twos
+from heedful.tasks.shared.cli import Command, Device, Json, Run, printable, tell
+from heedful.tasks.shared.line_by_line import answer_lines, given, in_two, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.classify.use import Classified
+    from heedful.tasks.classify_images.use import LabelledPicture
 
 
 def classify(
@@ -27,13 +32,12 @@ def classify(
     """
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
-    from heedful.tasks.classify.use import Classified, ClassifyOptions, TextClassifier, classify_texts
-    from heedful.tasks.classify_images.use import ImageClassifier, LabelledPicture, classify_pictures
+    from heedful.tasks.classify.use import ClassifyOptions, TextClassifier, classify_texts
+    from heedful.tasks.classify_images.use import ImageClassifier, classify_pictures
 
-    def show(answers: Iterable[Classified | LabelledPicture]) -> None:
-        for found in answers:
-            best = found["labels"][0]
-            tell(found, f"{best['label']}\t{best['score']:.3f}\t{found['input']}", as_json=as_json)
+    def show(found: "Classified | LabelledPicture") -> str:
+        best = found["labels"][0]
+        return f"{printable(best['label'])}\t{best['score']:.3f}\t{printable(found['input'])}"
 
     if task_name(run)[0] == ImageClassifier.task:
         if pair or choice:
@@ -41,11 +45,17 @@ def classify(
             raise InputError(f"{option} is not used by a model of pictures", where=str(run), fix="leave it out")
         pictures = ImageClassifier.load(run, device=chosen_device(device))
         for files in given(inputs):
-            show(classify_pictures(pictures, files))
+            for found in classify_pictures(pictures, files):
+                tell(found, show(found), as_json=as_json)
         return
     model = TextClassifier.load(run, device=chosen_device(device))
-    for texts, pairs in texts_in_twos(inputs):
-        show(classify_texts(model, texts, ClassifyOptions(pair=pair or "", pairs=pairs, choices=tuple(choice or ()))))
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["Classified"]]:
+        texts, pairs = zip(*(in_two(line, inputs) for line in lines), strict=True)
+        options = ClassifyOptions(pair=pair or "", pairs=pairs, choices=tuple(choice or ()))
+        return one_each(classify_texts(model, texts, options))
+
+    answer_lines(inputs, answers, show, as_json=as_json)
 
 
 COMMANDS = (Command("classify", classify),)

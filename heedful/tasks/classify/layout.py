@@ -39,15 +39,26 @@ class ClassifySpec:
 
 @dataclass(frozen=True)
 class Encoded:
-    """The sequences of an example, and its answer as the loss wants it: an index, a number, or a 0 or 1 a label."""
+    """The sequences of an example, and its answer as the loss wants it: an index, a number, or a 0 or 1 a label; and
+    of how many tokens how many are read, in the sequence that loses most."""
 
     sequences: list[Framed]
     target: list[float]
+    read: int
+    tokens: int
 
     @property
     def size(self) -> int:
         """How many tokens it is read as, padding included."""
         return len(self.sequences) * max(len(one.tokens) for one in self.sequences)
+
+
+class Sequenced(NamedTuple):
+    """A sequence, and how many tokens of how many it has of its texts."""
+
+    framed: Framed
+    read: int
+    tokens: int
 
 
 class ClassifyBatch(NamedTuple):
@@ -78,9 +89,14 @@ class ClassifyLayout:
         """Raises InputError for a label that the model does not know."""
         texts = {text for one in examples for text in (one.text, one.pair, *one.choices)}
         ids = dict(zip(texts, self.tokenizer.encode([*texts]), strict=True))
-        return [Encoded(list(self._sequences(one, ids)), self._target(one)) for one in examples]
+        return [self._encoded(one, ids) for one in examples]
 
-    def _sequences(self, one: Example, ids: Mapping[str, Ids]) -> list[Framed]:
+    def _encoded(self, one: Example, ids: Mapping[str, Ids]) -> Encoded:
+        made = self._sequences(one, ids)
+        _, read, tokens = max(made, key=lambda own: own.tokens - own.read)
+        return Encoded([own.framed for own in made], self._target(one), read, tokens)
+
+    def _sequences(self, one: Example, ids: Mapping[str, Ids]) -> list[Sequenced]:
         text, pair = ids[one.text], ids[one.pair]
         if self.spec.answer == "choice":
             return [self._sequence([text, pair], ids[choice]) for choice in one.choices]
@@ -89,16 +105,17 @@ class ClassifyLayout:
         orders = [(text, pair), (pair, text)] if self.spec.symmetric else [(text, pair)]
         return [self._sequence([first], second) for first, second in orders]
 
-    def _sequence(self, first: list[Ids], second: Ids | None = None) -> Framed:
+    def _sequence(self, first: list[Ids], second: Ids | None = None) -> Sequenced:
         parts = first if second is None else [*first, second]
-        room = self.context - self.frame.extra(pair=second is not None)
-        if sum(map(len, parts)) > room:
+        room, tokens = self.context - self.frame.extra(pair=second is not None), sum(map(len, parts))
+        if tokens > room:
             self.cut += 1
             most = max(t for t in range(room) if sum(min(len(ids), t) for ids in parts) <= room)
             parts = [ids[:most] for ids in parts]
+        read = sum(map(len, parts))
         if second is None:
-            return self.frame.put([*chain.from_iterable(parts)])
-        return self.frame.put([*chain.from_iterable(parts[:-1])], parts[-1])
+            return Sequenced(self.frame.put([*chain.from_iterable(parts)]), read, tokens)
+        return Sequenced(self.frame.put([*chain.from_iterable(parts[:-1])], parts[-1]), read, tokens)
 
     def _target(self, one: Example) -> list[float]:
         spec = self.spec

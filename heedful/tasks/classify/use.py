@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import torch
 from jaxtyping import Float
@@ -12,16 +12,24 @@ from heedful.data.batches import grouped
 from heedful.data.parts import read_tests
 from heedful.data.text.labelled import TABLES, Example, read_examples
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.metrics.labels import accuracy, f1, pearson, spearman
 from heedful.models.classifier import Classifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
 
 READ = 8192  # tokens that are read at a time
+
+
+class Labelling(NamedTuple):
+    """The labels of a text, the best first, each with its probability; and a warning, where there is need of one."""
+
+    labels: list[tuple[str, float]]
+    warning: str = ""
 
 
 class TextClassifier(TextModel[Classifier]):
@@ -48,9 +56,17 @@ class TextClassifier(TextModel[Classifier]):
         """The labels, or the choices, of each text, the best first, each with its probability; of a model that gives
         scores, ("score", the score).
 
-        `pairs`: a second text, or a question, for each. Raises InputError where a model of choices gets none, and the
-        other way round.
+        `pairs`: a second text, or a question, for each. Warns of texts that are too long to be read as a whole. Raises
+        InputError where a model of choices gets none, and the other way round.
         """
+        found = self.search(texts, pairs=pairs, choices=choices)
+        warn([one.warning for one in found])
+        return [one.labels for one in found]
+
+    def search(
+        self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
+    ) -> list[Labelling]:
+        """`classify`, with what is to be known of each."""
         if bool(choices) != (self.spec.answer == "choice"):
             what = "this model chooses" if not choices else "this model does not choose"
             raise InputError(what, fix="give choices" if not choices else "give no choices")
@@ -60,18 +76,20 @@ class TextClassifier(TextModel[Classifier]):
         if choices:
             examples = [replace(one, choices=tuple(own)) for one, own in zip(examples, choices, strict=True)]
         if any(not text.strip() for one in examples for text in (one.text, *one.choices)):
-            raise InputError("an empty text", fix="give some words")
+            raise TextError("an empty text", fix="give some words")
         unanswered = [replace(one, label=(*self.spec.labels, "")[0]) for one in examples]
-        made = []
-        for one, logits in zip(unanswered, self._logits(self.layout.encode(unanswered)), strict=True):
-            if self.spec.answer == "score":
-                made.append([("score", float(logits[0]) * self.spec.deviation + self.spec.mean)])
-                continue
-            names = one.choices or self.spec.labels
-            chances = logits.sigmoid() if self.spec.answer == "labels" else logits.softmax(0)
-            listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
-            made.append(sorted(listed, key=lambda item: -item[1]))
-        return made
+        encoded = self.layout.encode(unanswered)
+        return [
+            Labelling(self._labels(one.choices or self.spec.labels, logits), cut_warning(own.read, own.tokens))
+            for one, own, logits in zip(unanswered, encoded, self._logits(encoded), strict=True)
+        ]
+
+    def _labels(self, names: Sequence[str], logits: Float[Tensor, "L"]) -> list[tuple[str, float]]:
+        if self.spec.answer == "score":
+            return [("score", float(logits[0]) * self.spec.deviation + self.spec.mean)]
+        chances = logits.sigmoid() if self.spec.answer == "labels" else logits.softmax(0)
+        listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
+        return sorted(listed, key=lambda item: -item[1])
 
     def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
         """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
@@ -131,6 +149,7 @@ class Classified(TypedDict):
     input: str
     pair: NotRequired[str]
     labels: list[dict[str, Any]]
+    warning: NotRequired[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +164,14 @@ class ClassifyOptions:
 def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: ClassifyOptions) -> Iterator[Classified]:
     pairs = [own or options.pair for own in options.pairs or ("",) * len(texts)]
     choices = [options.choices] * len(texts) if options.choices else ()
-    for text, pair, found in zip(texts, pairs, classifier.classify(texts, pairs=pairs, choices=choices), strict=True):
-        labels = [{"label": label, "score": score} for label, score in found]
-        yield {"input": text, "pair": pair, "labels": labels} if pair else {"input": text, "labels": labels}
+    for text, pair, found in zip(texts, pairs, classifier.search(texts, pairs=pairs, choices=choices), strict=True):
+        labels = [{"label": label, "score": score} for label, score in found.labels]
+        made: Classified = {"input": text, "labels": labels}
+        if pair:
+            made = {"input": text, "pair": pair, "labels": labels}
+        if found.warning:
+            made["warning"] = found.warning
+        yield made
 
 
 ASK = Ask(classify_texts, ClassifyOptions)

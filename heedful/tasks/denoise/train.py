@@ -1,6 +1,7 @@
 """Training a denoiser: plain text in, pairs of worse text and what is to be made of it, anew in every epoch."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
 from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
-from heedful.tasks.shared.lengths import most_positions
+from heedful.tasks.shared.lengths import length_facts, most_positions
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import ends_of, training_loss
 from heedful.tasks.translate.train import TranslationTask
@@ -77,6 +78,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
         if not self.passages or not valid:
             raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
         check_words(self.passages, self.noise)
+        self.lengths = length_facts([[*chain.from_iterable(passage)] for passage in self.passages], begun)
         self.valid = fixed(valid[: recipe.train.eval_sentences], self.noise)
         self.fingerprint = fingerprint(corpus.train)
         self.tokenizer_hash = self.tokenizer.fingerprint
@@ -99,13 +101,17 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     def spec(self) -> dict[str, Any]:
         """What the model is for, how texts were noised, and how it searches unless told otherwise."""
         objective = self.recipe.data.objective
-        return {
-            "task": "translate",
-            "source": "noised text",
-            "target": "what was hidden" if objective == "spans" else "text",
-            "decode": self.recipe.decode.model_dump(exclude_none=True),
-            "noise": {"objective": objective, "longest": self.longest},
-        } | self.around
+        return (
+            {
+                "task": "translate",
+                "source": "noised text",
+                "target": "what was hidden" if objective == "spans" else "text",
+                "decode": self.recipe.decode.model_dump(exclude_none=True),
+                "noise": {"objective": objective, "longest": self.longest},
+            }
+            | self.around
+            | self.lengths
+        )
 
     def begin(self, model: TranslationModel) -> None:
         if self.start:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, one_by_one, tell, write_png
+from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, tell, write_png
+from heedful.tasks.shared.line_by_line import one_by_one
 
 
 def detect(

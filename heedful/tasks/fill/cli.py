@@ -1,10 +1,15 @@
 """`heed fill`."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, tell, texts_given
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, printable
+from heedful.tasks.shared.line_by_line import answer_lines
+
+if TYPE_CHECKING:
+    from heedful.tasks.fill.use import FilledMask
 
 
 def fill(
@@ -19,13 +24,23 @@ def fill(
     Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
     """
     from heedful.run.device import chosen_device
-    from heedful.tasks.fill.use import Filler, FillOptions, fill_texts
+    from heedful.tasks.fill.use import Filler, FillOptions, fill_each
 
     filler = Filler.load(run, device=chosen_device(device))
-    for lines in texts_given(texts):
-        for each in fill_texts(filler, lines, FillOptions(top=top)):
-            listed = "  ".join(f"{one['token']} {one['score']:.3f}" for one in each["candidates"])
-            tell(each, f"{each['text']}\t{listed}", as_json=as_json)
+
+    def answers(lines: list[str], first: int) -> Iterator[list["FilledMask"]]:
+        return fill_each(filler, lines, FillOptions(top=top))
+
+    def show(found: "FilledMask") -> str:
+        listed = "  ".join(f"{_piece(one['token'])} {one['score']:.3f}" for one in found["candidates"])
+        return f"{printable(found['text'])}\t{listed}"
+
+    answer_lines(texts, answers, show, as_json=as_json)
+
+
+def _piece(token: str) -> str:
+    """A token with its blanks to be seen; one of no more than the space before it is that space."""
+    return printable(token).replace(" ", "▁") or "▁"
 
 
 COMMANDS = (Command("fill", fill),)

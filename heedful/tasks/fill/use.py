@@ -16,10 +16,11 @@ from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packe
 from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.tokenizer import MASK, Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
 
@@ -55,7 +56,7 @@ class Named:
 
 class Candidate(NamedTuple):
     token: str  # what may stand in place of "<mask>", without the space before it
-    score: float  # its probability
+    score: float  # its probability among the whole vocabulary
 
 
 class Filled(NamedTuple):
@@ -91,7 +92,7 @@ class Filler(TextModel[Encoder]):
 
     @one_or_many()
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
-        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens.
+        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens that are text.
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
@@ -99,15 +100,16 @@ class Filler(TextModel[Encoder]):
         rows = [[own.bos, *ids, own.eos] for ids in own.encode_masked(texts)]
         for text, ids in zip(texts, rows, strict=True):
             if self.masker.mask not in ids:
-                raise InputError(f"no {MASK} in {text!r}", fix=f"write {MASK} where a word is to be found")
+                raise TextError(f"no {MASK} in {shorten(text)}", fix=f"write {MASK} where a word is to be found")
             if len(ids) > self.context:
                 what = f"{len(ids)} tokens, but the model reads at most {self.context}"
-                raise InputError(what, where=f"{text[:40]}...", fix="give less text around the mask")
+                raise TextError(what, where=shorten(text), fix="give less text around the mask")
         made: list[list[Filled]] = [[] for _ in texts]
         for group in by_length(rows, READ):
             tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
             hidden = tokens == self.masker.mask
-            best = self._named(tokens, segments, hidden).exp().topk(min(top, len(self.masker.texts)))
+            chances = self._logits(tokens, segments, hidden).softmax(1)
+            best = self._of_text(chances, 0.0).topk(min(top, len(self.masker.texts)))
             owners = [group[row] for row in hidden.nonzero()[:, 0].tolist()]
             for i, scores, words in zip(owners, best.values.tolist(), best.indices.tolist(), strict=True):
                 candidates = [Candidate(self._word(word), score) for word, score in zip(words, scores, strict=True)]
@@ -157,16 +159,27 @@ class Filler(TextModel[Encoder]):
         rows = max(1, READ // self.context)
         return packed(told, range(len(told)), context=self.context, rows=rows, tokenizer=self.tokenizer)
 
-    @torch.inference_mode()
     def _named(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
         """The log-probability (nats) of every token at every chosen position; control tokens have no chance."""
-        device, texts = self.model.embed.tokens.weight.device, self.masker.texts
+        return self._of_text(self._logits(tokens, segments, chosen), -torch.inf).log_softmax(1)
+
+    def _of_text(self, values: Float[Tensor, "N V"], others: float) -> Float[Tensor, "N V"]:
+        """With `others` in place of the values of control tokens."""
+        texts = self.masker.texts
+        return torch.full_like(values, others).index_copy(1, texts, values[:, texts])
+
+    @torch.inference_mode()
+    def _logits(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "N V"]:
+        """Of every token at every chosen position."""
+        device = self.model.embed.tokens.weight.device
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.predict_tokens(hidden).float().cpu()
         refuse_nan_answers(logits)
-        return torch.full_like(logits, -torch.inf).index_copy(1, texts, logits[:, texts]).log_softmax(1)
+        return logits
 
     def _word(self, index: int) -> str:
         return self.tokenizer.decode_whole([index]).removeprefix(self.space)
@@ -186,8 +199,17 @@ class FillOptions:
 
 
 def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[FilledMask]:
-    for each in (each for own in filler.fill(texts, top=options.top) for each in own):
-        yield {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}
+    for own in fill_each(filler, texts, options):
+        yield from own
+
+
+def fill_each(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[list[FilledMask]]:
+    """The same, those of a text together."""
+    for own in filler.fill(texts, top=options.top):
+        yield [
+            {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}
+            for each in own
+        ]
 
 
 ASK = Ask(fill_texts, FillOptions)

@@ -2,8 +2,9 @@
 
 import itertools
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,9 +20,13 @@ from heedful.tasks.shared.cli import (
     Texts,
     TopK,
     TopP,
+    printable,
     tell,
-    texts_given,
 )
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.generate.use import ScoredText
 
 QUANTISED = ("int8", "int4")
 LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
@@ -124,11 +129,16 @@ def score(
 
     model = LanguageModel.load(run, device=chosen_device(device))
     options = ScoreOptions(choices=tuple(map(sanitise, choice or ())))
-    for lines in texts_given(texts):
-        for found in weigh_texts(model, lines, options):
-            each = [(one["logprob"], one["tokens"], one["choice"]) for one in found.get("choices", ())]
-            rows = each or [(found["logprob"], found["tokens"], found["text"])]
-            tell(found, (f"{logprob:.3f}\t{count}\t{text}" for logprob, count, text in rows), as_json=as_json)
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["ScoredText"]]:
+        return one_each(weigh_texts(model, lines, options))
+
+    def show(found: "ScoredText") -> Iterator[str]:
+        each = [(one["logprob"], one["tokens"], one["choice"]) for one in found.get("choices", ())]
+        rows = each or [(found["logprob"], found["tokens"], found["text"])]
+        return (f"{logprob:.3f}\t{count}\t{printable(text)}" for logprob, count, text in rows)
+
+    answer_lines(texts, answers, show, as_json=as_json)
 
 
 COMMANDS = (Command("generate", generate), Command("score", score))

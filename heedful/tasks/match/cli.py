@@ -1,13 +1,18 @@
 """`heed match`."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, given, tell
+from heedful.tasks.shared.cli import Command, Device, Json, Run, printable, say, tell
+from heedful.tasks.shared.line_by_line import answer_lines, given, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.match.use import MatchedText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +58,24 @@ def match(
     matcher, templates = Matcher.load(run, device=chosen_device(device)), tuple(template or [TEMPLATE])
     if images is not None:
         search = PictureSearch(matcher, SearchOptions(images=str(images), templates=templates, top=top))
-        for texts in given(inputs):
-            for found in search(texts):
-                lines = (f"{each['score']:.3f}\t{each['input']}\t{found['text']}" for each in found["images"])
-                tell(found, lines, as_json=as_json)
+
+        def answers(lines: list[str], first: int) -> Iterator[Sequence["MatchedText"]]:
+            return one_each(search(lines))
+
+        def show(found: "MatchedText") -> Iterator[str]:
+            own = printable(found["text"])
+            return (f"{each['score']:.3f}\t{printable(each['input'])}\t{own}" for each in found["images"])
+
+        answer_lines(inputs, answers, show, as_json=as_json)
         return
     options = MatchOptions(texts=tuple(text or ()), templates=templates)
+    told = ""
     for files in given(inputs):
         for seen in match_pictures(matcher, files, options):
+            if told != (told := seen.get("warning", "")):
+                say(f"warning: {told}")
             best = seen["texts"][0]
-            tell(seen, f"{best['text']}\t{best['score']:.3f}\t{seen['input']}", as_json=as_json)
+            tell(seen, f"{printable(best['text'])}\t{best['score']:.3f}\t{printable(seen['input'])}", as_json=as_json)
 
 
 COMMANDS = (Command("match", match),)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import torch
 import torch.nn.functional as F
@@ -19,10 +19,11 @@ from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, size_in_words, spec_of
 from heedful.training.loss import contrastive
@@ -57,13 +58,16 @@ class MatchLayout:
         self.cut = 0  # texts that lost an end
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids between the first and the last token of each. Raises InputError for an empty text."""
+        """The ids between the first and the last token of each. Raises TextError for an empty text."""
+        return self.encode_warned(texts)[0]
+
+    def encode_warned(self, texts: Sequence[str]) -> tuple[list[Ids], list[str]]:
+        """The same, and a warning for each that was cut, or ""."""
         if any(not text.strip() for text in texts):
-            raise InputError("an empty text", fix="give some words")
-        ids = self.tokenizer.encode([self.normalised(text) for text in texts])
-        room = self.context - 2
-        self.cut += sum(len(own) > room for own in ids)
-        return [own[:room] for own in ids]
+            raise TextError("an empty text", fix="give some words")
+        kept, beyond = cut_at(self.tokenizer.encode([self.normalised(text) for text in texts]), self.context - 2)
+        self.cut += sum(map(bool, beyond))
+        return kept, [cut_warning(len(ids), len(ids) + more) for ids, more in zip(kept, beyond, strict=True)]
 
     def normalised(self, text: str) -> str:
         return lowered(text) if self.lower else text
@@ -77,6 +81,13 @@ class FoundPicture(NamedTuple):
 
     input: str
     score: float
+
+
+class Matched(NamedTuple):
+    """The texts of each picture, the best first, each with its probability; and a warning for each text, or ""."""
+
+    scores: list[list[tuple[str, float]]]
+    warned: list[str]
 
 
 class Matcher(TextModel[CLIP]):
@@ -98,14 +109,20 @@ class Matcher(TextModel[CLIP]):
         """The texts of each picture, the best first, each with its probability among them all.
 
         Each text is put into the place of "{}" in each template, and stands for the mean of what comes out (Radford et
-        al. 2021, section 3.1.4). Raises MissingError or InputError.
+        al. 2021, section 3.1.4). Warns of texts that are too long to be read as a whole. Raises MissingError or
+        InputError.
         """
-        texts = listed(texts)
+        found = self.matched(files, listed(texts), templates)
+        warn(found.warned)
+        return found.scores
+
+    def matched(self, files: Sequence[Picture], texts: Sequence[str], templates: Sequence[str]) -> Matched:
+        """`match`, and a warning for each text that was not read as a whole, or ""."""
         if not texts:
             raise InputError("no text to match", fix="give two or more")
-        images, own = self.embed_images(files), self.embed_prompts(texts, templates)
-        chances = (self.model.log_scale.detach().exp().cpu() * images @ own.mT).softmax(1)
-        return [sorted(zip(texts, each, strict=True), key=lambda item: -item[1]) for each in chances.tolist()]
+        images, (own, warned) = self.embed_images(files), self.prompt_vectors(texts, templates)
+        chances = (self.model.log_scale.detach().exp().cpu() * images @ own.mT).softmax(1).tolist()
+        return Matched([sorted(zip(texts, each, strict=True), key=lambda item: -item[1]) for each in chances], warned)
 
     @one_or_many()
     def search(
@@ -118,19 +135,18 @@ class Matcher(TextModel[CLIP]):
         templates: Sequence[str] = (TEMPLATE,),
     ) -> list[list[FoundPicture]]:
         """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
-        it was asked before. Raises MissingError or InputError."""
+        it was asked before. Warns of texts that are too long to be read as a whole. Raises MissingError or
+        InputError."""
         files = listed(files)
         vectors = self.embed_images(files) if vectors is None else vectors
-        best = (self.embed_prompts(texts, templates) @ vectors.mT).sort(dim=1, descending=True, stable=True)
-        return [
-            [FoundPicture(str(files[i]), score) for i, score in zip(indices[:top], scores[:top], strict=True)]
-            for indices, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+        own, warned = self.prompt_vectors(texts, templates)
+        warn(warned)
+        return nearest_pictures(own, files, vectors, top)
 
     def sample(self, part: Captioned, shown: int) -> str:
         """The nearest of all texts to each of the first pictures, a line each, behind a text of its own."""
         texts = list(dict.fromkeys(text for own in part.captions for text in own))
-        cosines = self.image_vectors(part.images, most=shown) @ self.embed_texts(texts).mT
+        cosines = self.image_vectors(part.images, most=shown) @ self.text_vectors(texts)[0].mT
         best = [texts[i] for i in cosines.argmax(1).tolist()]
         return "".join(f"{own[0]}: {found}\n" for own, found in zip(part.captions, best, strict=False))
 
@@ -143,31 +159,54 @@ class Matcher(TextModel[CLIP]):
 
     def embed_prompts(self, texts: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "B D"]:
         """The mean of each text in every template, brought to length 1."""
+        return self.prompt_vectors(texts, templates)[0]
+
+    def prompt_vectors(self, texts: Sequence[str], templates: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
+        """`embed_prompts`, and a warning for each text that was not read as a whole, or ""."""
         for template in templates:
             if TEMPLATE not in template:
                 raise InputError(f"no {{}} in the template {template!r}", fix='write "a picture of {}"')
-        made = self.embed_texts([template.replace(TEMPLATE, text) for text in texts for template in templates])
-        return F.normalize(made.unflatten(0, (len(texts), len(templates))).mean(1), dim=-1)
+        prompts = [template.replace(TEMPLATE, text) for text in texts for template in templates]
+        made, warned = self.text_vectors(prompts)
+        each = range(0, len(prompts), len(templates))
+        longest = [max(warned[first : first + len(templates)], key=len) for first in each]
+        return F.normalize(made.unflatten(0, (len(texts), len(templates))).mean(1), dim=-1), longest
 
-    @torch.inference_mode()
     def embed_texts(self, texts: str | Sequence[str]) -> Float[Tensor, "*B D"]:
-        """Of length 1, of each text, or of one. Raises InputError for an empty text."""
-        ids, device = self.layout.encode(listed(texts)), self.model.log_scale.device
-        groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
-        made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
-        vectors = finite_vectors(torch.cat(made))
+        """Of length 1, of each text, or of one. Warns of texts that are too long to be read as a whole. Raises
+        TextError for an empty text."""
+        vectors, warned = self.text_vectors(listed(texts))
+        warn(warned)
         return vectors[0] if is_one(texts) else vectors
 
+    @torch.inference_mode()
+    def text_vectors(self, texts: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
+        """`embed_texts` of several, and a warning for each that was not read as a whole, or ""."""
+        (ids, warned), device = self.layout.encode_warned(texts), self.model.log_scale.device
+        groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
+        made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
+        return finite_vectors(torch.cat(made)), warned
+
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
-        """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Raises InputError."""
-        given: Sequence[str] = listed(inputs)
-        shown = [os.path.isfile(one) for one in given]  # unlike Path's, False for what is too long for a name
-        made = torch.empty(len(given), self.model.config.d_common)
-        for each, chosen in ((self.embed_images, shown), (self.embed_texts, [not own for own in shown])):
-            own = [one for one, is_own in zip(given, chosen, strict=True) if is_own]
-            if own:
-                made[torch.tensor(chosen)] = each(own)
-        return made[0] if is_one(inputs) else made
+        """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Warns of texts that
+        are too long to be read as a whole. Raises InputError."""
+        vectors, warned = self.vectors_of(listed(inputs))
+        warn(warned)
+        return vectors[0] if is_one(inputs) else vectors
+
+    def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
+        """`embed` of several, and a warning for each text that was not read as a whole, or ""."""
+        # unlike Path's, `isfile` is False for what is too long for a name
+        shown = [i for i, one in enumerate(inputs) if os.path.isfile(one)]
+        texts = sorted({*range(len(inputs))}.difference(shown))
+        made, warned = torch.empty(len(inputs), self.model.config.d_common), [""] * len(inputs)
+        if shown:
+            made[shown] = self.embed_images([inputs[i] for i in shown])
+        if texts:
+            made[texts], found = self.text_vectors([inputs[i] for i in texts])
+            for i, warning in zip(texts, found, strict=True):
+                warned[i] = warning
+        return made, warned
 
     @torch.inference_mode()
     def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
@@ -190,7 +229,7 @@ class Matcher(TextModel[CLIP]):
         belonging = torch.zeros(len(rows), len(numbers), dtype=torch.bool)
         for twin, texts in zip(twins, own, strict=True):
             belonging[rows[twin], texts] = True
-        images, vectors = self.image_vectors(part.images)[[*rows]], self.embed_texts([*numbers])
+        images, vectors = self.image_vectors(part.images)[[*rows]], self.text_vectors([*numbers])[0]
         first = [own[picture][0] for picture in rows]
         scale = self.model.log_scale.detach().exp().cpu()
         loss = contrastive(scale * images @ vectors[first].mT, belonging[:, first])
@@ -199,6 +238,17 @@ class Matcher(TextModel[CLIP]):
         return found | {
             f"text_to_image_{name}": share for name, share in recalls(vectors, images, belonging.mT).items()
         }
+
+
+def nearest_pictures(
+    texts: Float[Tensor, "B D"], files: Sequence[Picture], vectors: Float[Tensor, "I D"], top: int
+) -> list[list[FoundPicture]]:
+    """Of each text, the best first."""
+    best = (texts @ vectors.mT).sort(dim=1, descending=True, stable=True)
+    return [
+        [FoundPicture(str(files[i]), score) for i, score in zip(indices[:top], scores[:top], strict=True)]
+        for indices, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
 
 
 def recalls(
@@ -224,6 +274,7 @@ class MatchedPicture(TypedDict):
 
     input: str
     texts: list[dict[str, Any]]
+    warning: NotRequired[str]
 
 
 class MatchedText(TypedDict):
@@ -231,6 +282,7 @@ class MatchedText(TypedDict):
 
     text: str
     images: list[dict[str, Any]]  # of `FoundPicture`
+    warning: NotRequired[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,8 +299,15 @@ class SearchOptions:
 
 
 def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions) -> Iterator[MatchedPicture]:
-    for file, scores in zip(files, matcher.match(files, options.texts, templates=options.templates), strict=True):
-        yield {"input": file, "texts": [{"text": text, "score": score} for text, score in scores]}
+    found = matcher.matched(files, options.texts, options.templates)
+    told = [
+        f"{shorten(text)} is {warning}" for text, warning in zip(options.texts, found.warned, strict=True) if warning
+    ]
+    for file, scores in zip(files, found.scores, strict=True):
+        made: MatchedPicture = {"input": file, "texts": [{"text": text, "score": score} for text, score in scores]}
+        if told:
+            made["warning"] = "; ".join(told)
+        yield made
 
 
 class PictureSearch:
@@ -260,10 +319,13 @@ class PictureSearch:
         self.vectors = matcher.embed_images(self.pictures)
 
     def __call__(self, texts: Sequence[str]) -> Iterator[MatchedText]:
-        top, templates = self.options.top, self.options.templates
-        found = self.matcher.search(texts, self.pictures, vectors=self.vectors, top=top, templates=templates)
-        for text, best in zip(texts, found, strict=True):
-            yield {"text": text, "images": [each._asdict() for each in best]}
+        vectors, warned = self.matcher.prompt_vectors(texts, self.options.templates)
+        found = nearest_pictures(vectors, self.pictures, self.vectors, self.options.top)
+        for text, best, warning in zip(texts, found, warned, strict=True):
+            made: MatchedText = {"text": text, "images": [each._asdict() for each in best]}
+            if warning:
+                made["warning"] = warning
+            yield made
 
 
 def search_pictures(matcher: Matcher, texts: Sequence[str], options: SearchOptions) -> Iterator[MatchedText]:

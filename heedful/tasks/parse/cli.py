@@ -1,11 +1,16 @@
 """`heed parse`."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Beam, Command, DataOptions, Device, Json, Run, tell, texts_given
+from heedful.tasks.shared.cli import Beam, Command, DataOptions, Device, Json, Run
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.parse.use import ParsedText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +35,14 @@ def parse(
     from heedful.tasks.parse.use import ParseOptions, Parser, parse_texts
 
     parser = Parser.load(run, device=chosen_device(device))
-    for lines in texts_given(texts):
-        for found in parse_texts(parser, lines, ParseOptions(beam=beam)):
-            tell(found, found["tree"], as_json=as_json)
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["ParsedText"]]:
+        return one_each(parse_texts(parser, lines, ParseOptions(beam=beam)))
+
+    def show(found: "ParsedText") -> str:
+        return found["tree"]
+
+    answer_lines(texts, answers, show, as_json=as_json)
 
 
 COMMANDS = (Command("parse", parse),)

@@ -13,7 +13,7 @@ from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_treebank, r
 from heedful.data.tokenizer import BOS, EOS, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
-from heedful.errors import InputError, MissingError
+from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
@@ -99,7 +99,7 @@ class Parser(TextModel[TranslationModel]):
                 needed = max(len(own) + 1, len(leaves) + 3)
                 if needed > positions:
                     what = f"a sentence of {len(leaves)} words needs {needed} positions, and the model has {positions}"
-                    raise InputError(what, fix="leave it out, or train a model without learned positions")
+                    raise TextError(what, fix="leave it out, or train a model without learned positions")
         return ids
 
     def pairs(self, trees: Sequence[Tree]) -> list[tuple[Ids, Ids]]:

@@ -1,8 +1,10 @@
 """What the commands share: words that several take, and how lines come in and answers go out. It imports no torch."""
 
 import json
+import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -31,6 +33,9 @@ Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the most prob
 TopK = Annotated[int, typer.Option(min=0, help="Only the so many most probable may be drawn; 0: any.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0, help="Only the most probable, until they sum up to this.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
+
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Command(NamedTuple):
@@ -87,49 +92,40 @@ def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool
         print(line, flush=True)
 
 
+def printable(text: str) -> str:
+    """For a line of columns: control characters, TAB and the ends of lines among them, as Python writes them."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def on_one_line(text: str) -> str:
+    """The ends of lines within a text as Python writes them."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
 def expand_escapes(text: str) -> str:
     r"""A shell hands \n and \t on as two characters each."""
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def texts_given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
-    """`given`, as texts that UTF-8 can hold."""
-    from heedful.data.lines import sanitise
+class LineCount:
+    """How far standard input is, where its size is known, on standard error: where that is a terminal, and the answers
+    go elsewhere."""
 
-    for lines in given(inputs):
-        yield [sanitise(line) for line in lines]
+    def __init__(self, known: bool) -> None:
+        shown = known and sys.stderr.isatty() and not sys.stdout.isatty()
+        self.size = os.fstat(0).st_size if shown else 0
+        self.drawn = False
 
+    def draw(self, lines: int) -> None:
+        if self.size:
+            share = min(1.0, os.lseek(0, 0, os.SEEK_CUR) / self.size)
+            print(f"{lines:,} lines, {share:.0%}", end="", file=sys.stderr, flush=True)
+            self.drawn = True
 
-def texts_in_twos(inputs: Sequence[str] | None) -> Iterator[tuple[list[str], tuple[str, ...]]]:
-    """The same, and what follows each on standard input, after a TAB."""
-    for lines in texts_given(inputs):
-        split = [line.partition("\t") if inputs is None else (line, "", "") for line in lines]
-        yield [first for first, _, _ in split], tuple(second for _, _, second in split)
-
-
-def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
-    """The words of the command line as one group of lines; without any, those of standard input: one at a time at a
-    terminal, many where they come from a file."""
-    yield from [list(inputs)] if inputs else _input_lines()
-
-
-def one_by_one(inputs: Sequence[str] | None) -> Iterator[list[str]]:
-    """The same, each by itself, so that each answer comes at once."""
-    for lines in given(inputs):
-        yield from ([line] for line in lines)
-
-
-def _input_lines() -> Iterator[list[str]]:
-    size = 1 if sys.stdin.isatty() else 512
-    group: list[str] = []
-    reader = open(0, encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False)  # noqa: SIM115
-    for line in reader:
-        group.append(line.rstrip("\r\n"))
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
+    def clear(self) -> None:
+        if self.drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self.drawn = False
 
 
 class OutputFiles:

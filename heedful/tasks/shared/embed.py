@@ -13,10 +13,10 @@ from heedful.apply.inference import for_inference
 from heedful.data.batches import grouped
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.run.folder import read_run
-from heedful.tasks.shared.lengths import cut_at, most_positions
+from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
 from heedful.tasks.shared.one_or_many import is_one, listed
 from heedful.tasks.shared.served import Reads
 
@@ -65,10 +65,10 @@ class TextEncoder:
         return Reads(self.body, self.frame, self.tokenizer.encode)
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Framed], list[int]]:
-        """Each text as it is read, and how many tokens at its end are too many for the model. Raises InputError for an
+        """Each text as it is read, and how many tokens at its end are too many for the model. Raises TextError for an
         empty text."""
         if any(not text.strip() for text in texts):
-            raise InputError("an empty text", fix="give some words")
+            raise TextError("an empty text", fix="give some words")
         room = None if self.context is None else self.context - self.frame.extra(pair=False)
         kept, cut = cut_at(self.tokenizer.encode(texts), room)
         return [self.frame.put(ids) for ids in kept], cut
@@ -77,14 +77,23 @@ class TextEncoder:
         """A vector of each text, or of one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
         the first.
 
-        Raises InputError for an empty text, and for the first hidden state of a model that has read nothing there.
+        Warns of texts that are too long to be read as a whole. Raises InputError for an empty text, and for the first
+        hidden state of a model that has read nothing there.
         """
+        vectors, warned = self.vectors_of(listed(texts), pool=pool)
+        warn(warned)
+        return vectors[0] if is_one(texts) else vectors
+
+    def vectors_of(self, texts: Sequence[str], *, pool: str = "mean") -> tuple[Float[Tensor, "N C"], list[str]]:
+        """`embed`, of several texts, and a warning for each that was not read as a whole, or ""."""
         if pool not in get_args(Pool):
             raise InputError(f"there is no pool {pool!r}", fix=f"--pool {' or '.join(get_args(Pool))}")
         if pool == "first" and self.causal:
             raise InputError("at the first token a language model has read nothing else", fix="--pool mean")
-        vectors = self.vectors(self.encode(listed(texts))[0], pool=pool)
-        return vectors[0] if is_one(texts) else vectors
+        rows, cut = self.encode(texts)
+        read = [len(row.tokens) - self.frame.extra(pair=False) for row in rows]
+        warned = [cut_warning(kept, kept + beyond) for kept, beyond in zip(read, cut, strict=True)]
+        return self.vectors(rows, pool=pool), warned
 
     @torch.inference_mode()
     def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:

@@ -1,17 +1,61 @@
 """How many tokens a text may have, and what becomes of those with more."""
 
-from collections.abc import Sequence
+import inspect
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.store.files import read_json
 
 Ids = list[int]
+TASK, KEPT = "task.json", "source_tokens"
 
 
 def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
     """The first `most` tokens of each (None: all), and how many there were beyond."""
     kept = [ids[:most] for ids in sentences]
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
+
+
+def length_facts(sources: Sequence[Ids], begun: Path | None) -> dict[str, dict[str, int]]:
+    """What task.json keeps of the sources that are learnt from: the tokens of the longest, and the 99th centile. A run
+    that was begun without it is continued without it."""
+    if begun is not None and (begun / TASK).is_file() and KEPT not in read_json(begun / TASK):
+        return {}
+    lengths = sorted(map(len, sources))
+    return {KEPT: {"longest": lengths[-1], "centile_99": lengths[-(-99 * len(lengths) // 100) - 1]}}
+
+
+def length_warning(tokens: int, about: Mapping[str, Any]) -> str:
+    """What is told of a source that is longer than all that were learnt from; "" where it is not, or where task.json
+    does not say so."""
+    longest = about.get(KEPT, {}).get("longest", tokens)
+    if tokens <= longest:
+        return ""
+    return f"{tokens:,} tokens, and the longest source that it was trained on has {longest:,}: its answer may be wrong"
+
+
+def cut_warning(read: int, tokens: int) -> str:
+    """What is told of a text of so many tokens, of which so many were read; "" where those are all."""
+    return f"too long: only {read:,} of its {tokens:,} tokens were read" if read < tokens else ""
+
+
+def warn(warned: Sequence[str]) -> None:
+    """Tells Python of texts, where heedful was called: a warning for each, "" for none."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("heedful."):
+        frame, level = frame.f_back, level + 1
+    for number, what in enumerate(warned, 1):
+        if what:
+            warnings.warn(f"text {number}: {what}" if len(warned) > 1 else what, stacklevel=level)
+
+
+def shorten(text: str) -> str:
+    """The beginning of a text, in quotes."""
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r}..."
 
 
 def most_positions(config: object) -> int | None:

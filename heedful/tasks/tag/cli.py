@@ -1,6 +1,13 @@
 """`heed tag`."""
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, tell, texts_given
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, printable
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.tag.use import TaggedText
 
 
 def tag(run: Run, texts: Texts = None, device: Device = "auto", as_json: Json = False) -> None:
@@ -14,10 +21,14 @@ def tag(run: Run, texts: Texts = None, device: Device = "auto", as_json: Json = 
     from heedful.tasks.tag.use import Tagger, tag_texts
 
     tagger = Tagger.load(run, device=chosen_device(device))
-    for lines in texts_given(texts):
-        for found in tag_texts(tagger, lines):
-            words = (f"{word['word']}\t{word['label']}\n" for word in found["words"])
-            tell(found, "".join(words), as_json=as_json)
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["TaggedText"]]:
+        return one_each(tag_texts(tagger, lines))
+
+    def show(found: "TaggedText") -> str:
+        return "".join(f"{printable(word['word'])}\t{word['label']}\n" for word in found["words"])
+
+    answer_lines(texts, answers, show, as_json=as_json)
 
 
 COMMANDS = (Command("tag", tag),)

@@ -2,9 +2,10 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,10 +23,12 @@ from heedful.tasks.shared.cli import (
     Temperature,
     TopK,
     TopP,
-    say,
-    tell,
-    texts_given,
+    on_one_line,
 )
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +84,7 @@ def translate(
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_translator
-    from heedful.tasks.translate.use import TranslateOptions, as_record, searched
+    from heedful.tasks.translate.use import TranslateOptions, translate_texts
 
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
@@ -101,14 +104,16 @@ def translate(
         settings["no_repeat"] = no_repeat
     options = TranslateOptions(decoding=settings, prefix=prefix)
     count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
+
+    def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
+        return one_each(translate_texts(translator, lines, replace(options, first=first)))
+
+    def show(found: "Translated") -> list[str]:
+        each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
+        return [f"{score:.3f}\t{text}" if len(each) > 1 else text for score, text in each]
+
     with translator.in_processes(count):
-        for lines in texts_given(texts):
-            for found in searched(translator, lines, options):
-                if found.cut:
-                    say(f"too long: the last {found.cut:,} tokens of this source were not read")
-                several_texts = len(found.hypotheses) > 1
-                shown = (f"{score:.3f}\t{text}" if several_texts else text for text, score in found.hypotheses)
-                tell(as_record(found), shown, as_json=as_json)
+        answer_lines(texts, answers, show, as_json=as_json)
 
 
 def demo(

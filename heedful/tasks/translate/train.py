@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import compress
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
-from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
+from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
 from heedful.tasks.translate.recipe import TranslateRecipe
@@ -100,7 +101,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
         encoded = framed_pairs(zip(sources, self.target.encode(pairs.target), strict=True), self.around)
-        self.pairs = [pair for pair in encoded if max(map(len, pair)) < self.longest]
+        fits = [max(map(len, pair)) < self.longest for pair in encoded]
+        self.pairs = [*compress(encoded, fits)]
         if len(self.pairs) < len(encoded):
             self.notes.append(
                 f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
@@ -109,6 +111,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             what = f"every pair is longer than data.longest = {self.longest} tokens"
             fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
             raise InputError(what, where=pairs.name, fix=fix)
+        self.lengths = length_facts([*compress(sources, fits)], begun)
         self.fingerprint = fingerprint((*pairs.source, "", *pairs.target), end="\n")
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         if positions is not None:
@@ -149,7 +152,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         """What the model is for, and how it searches unless told otherwise."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about: dict[str, Any] = {"task": "translate", "decode": decode}
-        about |= {"source": self.corpus.source, "target": self.corpus.target}
+        about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths
         about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
         return about | ({"scores": data.scores} if data.scores != "bleu" else {})
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -20,12 +20,20 @@ from heedful.decode.processes import Processes
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.decode.settings import Decoding, DecodingOptions
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
+from heedful.tasks.shared.lengths import (
+    check_lengths,
+    cut_at,
+    cut_warning,
+    length_warning,
+    most_positions,
+    shorten,
+    warn,
+)
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.cli import TranslationScoring
@@ -39,13 +47,15 @@ WORTH = 2048  # source tokens, times the beam, that are worth being shared by pr
 
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
-    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read."""
+    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
+    says so, or that the source is longer than all that the model was trained on."""
 
     source: str
     text: str
     score: float
     hypotheses: list[tuple[str, float]]
     cut: int = 0
+    warning: str = ""
 
 
 @runtime_checkable
@@ -81,29 +91,50 @@ class Translator:
     def translate(
         self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
     ) -> list[str]:
-        """The best translation of each text, searched for as `Decoding` says."""
-        return [translation.text for translation in self.search(texts, prefix=prefix, **settings)]
+        """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
+        whole, or are longer than all that the model was trained on."""
+        found = self.search(texts, prefix=prefix, **settings)
+        warn([translation.warning for translation in found])
+        return [translation.text for translation in found]
 
     @one_or_many("prefix")
     def search(
-        self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: Sequence[str] | None = None,
+        first: int = 0,
+        **settings: Unpack[DecodingOptions],
     ) -> list[Translation]:
-        """The translations of each text, with scores. `prefix`: how each one must begin."""
+        """The translations of each text, with scores. `prefix`: how each one must begin. `first`: the number of the
+        first text among all that are asked for, which counts where translations are drawn. Raises TextError for a text
+        of more tokens than the model can read."""
         decoding = self.decoding(**settings)
         ids, beyond = self.encode(texts)
+        self._refuse_too_long(texts, ids)
         forced = None if prefix is None else self.target.encode(prefix)
-        found = self.hypotheses(ids, decoding, forced)
+        found = self.hypotheses(ids, decoding, forced, first=first)
         made = []
-        for text, best, cut in zip(texts, found, beyond, strict=True):
+        for text, own, best, cut in zip(texts, ids, found, beyond, strict=True):
+            warning = cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)
             tokens = [hypothesis.tokens for hypothesis in best]
             read = [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
             listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
-            made.append(Translation(text, *listed[0], listed, cut))
+            made.append(Translation(text, *listed[0], listed, cut, warning))
         return made
+
+    def _refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
+        positions = most_positions(self.model.config)
+        room = None if positions is None else positions - sum(map(len, self.around))
+        for text, own in zip(texts, ids, strict=True):
+            if room is not None and len(own) > room:
+                what = f"{len(own):,} tokens, but the model reads at most {room:,}"
+                raise TextError(what, where=shorten(text), fix="give it in shorter parts")
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are
-        beyond."""
+        beyond. One of blanks has none."""
+        texts = [text if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
         return cut_at(ids, self.about.get("longest_source"))
 
@@ -142,9 +173,10 @@ class Translator:
         return Decoding(**{**self.about.get("decode", {}), **settings})
 
     def hypotheses(
-        self, ids: Sequence[Ids], decoding: Decoding, forced: Sequence[Ids] | None = None
+        self, ids: Sequence[Ids], decoding: Decoding, forced: Sequence[Ids] | None = None, *, first: int = 0
     ) -> list[list[Hypothesis]]:
-        """Searches for all sentences, in batches of like length, and hands the results back in the order given."""
+        """Searches for all sentences, in batches of like length, and hands the results back in the order given. They
+        are numbered from `first`, where what is drawn hangs on it."""
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         width = max(decoding.beam, decoding.samples, 1)
@@ -160,11 +192,11 @@ class Translator:
         for group in groups:
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
-            batches.append(([ids[i] for i in rows], decoding, begin, rows))
+            batches.append(([ids[i] for i in rows], decoding, begin, [first + i for i in rows]))
         found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
-        for (*_, rows), best in zip(batches, found, strict=True):
-            for i, one in zip(rows, best, strict=True):
-                out[i] = one
+        for (*_, numbers), best in zip(batches, found, strict=True):
+            for number, one in zip(numbers, best, strict=True):
+                out[number - first] = one
         return out
 
     @contextmanager
@@ -254,14 +286,17 @@ class Translated(TypedDict):
     text: str
     score: float
     hypotheses: list[dict[str, Any]]
+    warning: NotRequired[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateOptions:
-    """`decoding` are those keys of `Decoding` that are to be other than the model's own."""
+    """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
+    first text, which counts where translations are drawn."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
+    first: int = 0
 
 
 def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
@@ -276,12 +311,15 @@ def searched(translator: Translator, texts: Sequence[str], options: TranslateOpt
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}
     forced = None if options.prefix is None else [options.prefix] * len(texts)
-    return translator.search(texts, prefix=forced, **settings)
+    return translator.search(texts, prefix=forced, first=options.first, **settings)
 
 
 def as_record(found: Translation) -> Translated:
     listed = [{"text": text, "score": score} for text, score in found.hypotheses]
-    return {"source": found.source, "text": found.text, "score": found.score, "hypotheses": listed}
+    made: Translated = {"source": found.source, "text": found.text, "score": found.score, "hypotheses": listed}
+    if found.warning:
+        made["warning"] = found.warning
+    return made
 
 
 ASK = Ask(translate_texts, TranslateOptions)
@@ -315,8 +353,11 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
 def translator_facts(saved: Saved) -> dict[str, Any]:
     assert saved.tokenizers is not None
     about, decode = saved.about, saved.about.get("decode", {})
-    return {
+    facts = {
         "task": f"translate {about['source']} to {about['target']}",
         "vocabulary": saved.tokenizers[1].size,
         "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
     }
+    if known := about.get("source_tokens"):
+        facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
+    return facts

@@ -1,0 +1,151 @@
+"""Texts in, answers out: each as soon as it is known, and for each line of standard input its own. It imports no torch.
+
+The answers to a file are pasted beside it, so a line without an answer neither ends the work nor moves the others: its
+answer is an empty line (with --json a record that holds the error), it is told at once with its number, and how many
+there were is told at the end, with exit code 2.
+"""
+
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from heedful.errors import InputError, TextError
+from heedful.tasks.shared.cli import LineCount, say, tell
+
+Record = Mapping[str, Any]
+Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # of texts, and of the number of the first, from 0
+
+R = TypeVar("R")
+GROUP = 512  # lines that are answered together, where so many are there
+CHUNK = 65536  # bytes that are read at a time
+
+
+def answer_lines(
+    inputs: Sequence[str] | None, answers: Answers, show: Callable[[Any], str | Iterable[str]], *, as_json: bool
+) -> None:
+    """Prints the answers to the texts of the command line or, without any, to the lines of standard input.
+
+    `answers` gives the records of each text, and `show` what a person reads of one. A record's "warning" is told on
+    standard error. Raises InputError for a line that is not UTF-8, once those before it are answered; and at the end
+    where a text had no answer.
+    """
+    if inputs:
+        for number, records in enumerate(answers(_arguments(inputs), 0), 1):
+            _tell(records, show, f"text {number}" if len(inputs) > 1 else "", as_json=as_json)
+        return
+    progress, refused, number = LineCount(comes_from_a_file()), 0, 0
+    for texts in text_groups():
+        for text, found in zip(texts, _answered(answers, texts, number), strict=True):
+            number += 1
+            progress.clear()
+            if isinstance(found, TextError):
+                refused += 1
+                say(f"warning: <stdin>:{number}: {found.what}; it has no answer")
+                tell({"line": number, "input": text, "error": found.what}, "", as_json=as_json)
+            else:
+                _tell(found, show, f"<stdin>:{number}", as_json=as_json)
+        progress.draw(number)
+    progress.clear()
+    if refused:
+        what = f"{refused:,} of {number:,} lines have no answer"
+        raise InputError(what, where="<stdin>", fix="see the warnings; an empty line stands for each")
+
+
+def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
+    """The words of the command line as one group; without any, the lines of standard input in groups. Names of files
+    may hold what is not UTF-8."""
+    yield from [list(inputs)] if inputs else ([os.fsdecode(line) for line in lines] for lines in byte_groups())
+
+
+def one_by_one(inputs: Sequence[str] | None) -> Iterator[list[str]]:
+    """The same, each by itself, so that each answer comes at once."""
+    for group in given(inputs):
+        yield from ([one] for one in group)
+
+
+def in_two(text: str, inputs: Sequence[str] | None) -> tuple[str, str]:
+    """A line of standard input and what follows it there after a TAB; "" of a text of the command line."""
+    first, _, second = (text, "", "") if inputs else text.partition("\t")
+    return first, second
+
+
+def one_each(records: Iterable[R]) -> Iterator[Sequence[R]]:
+    """For texts that have one record each."""
+    return ([record] for record in records)
+
+
+def comes_from_a_file() -> bool:
+    """Whether all of standard input is there already."""
+    return stat.S_ISREG(os.fstat(0).st_mode)
+
+
+def text_groups() -> Iterator[list[str]]:
+    """The lines of standard input: together those that are there, at most GROUP of them, so that a program that writes
+    a line and waits gets its answer. Raises InputError for a line that is not UTF-8, once those before it are out."""
+    from heedful.data.lines import decoded_line
+
+    number = 0
+    for lines in byte_groups():
+        texts = []
+        for line in lines:
+            number += 1
+            try:
+                texts.append(decoded_line(line, "<stdin>", number))
+            except InputError:
+                if texts:
+                    yield texts
+                raise
+        yield texts
+
+
+def byte_groups() -> Iterator[list[bytes]]:
+    """The same as bytes, without their ends."""
+    lines: list[bytes] = []
+    begun: list[bytes] = []  # parts of a line whose end has not come yet
+    while data := os.read(0, CHUNK):
+        begun.append(data)
+        if b"\n" in data:
+            *ended, rest = b"".join(begun).split(b"\n")
+            lines, begun = [*lines, *ended], [rest]
+        while len(lines) >= GROUP or (lines and not _more_is_there()):
+            yield [line.removesuffix(b"\r") for line in lines[:GROUP]]
+            lines = lines[GROUP:]
+    lines += filter(None, [b"".join(begun)])
+    for first in range(0, len(lines), GROUP):
+        yield [line.removesuffix(b"\r") for line in lines[first : first + GROUP]]
+
+
+def _more_is_there() -> bool:
+    return sys.platform != "win32" and bool(select.select([0], [], [], 0)[0])
+
+
+def _arguments(inputs: Sequence[str]) -> list[str]:
+    """Raises InputError for what is not UTF-8, which Python holds as surrogates."""
+    from heedful.data.lines import decoded_line
+
+    return [decoded_line(os.fsencode(text), f"text {number}", None) for number, text in enumerate(inputs, 1)]
+
+
+def _answered(answers: Answers, texts: list[str], first: int) -> Iterator[Sequence[Record] | TextError]:
+    """The records of each text, or why it has none: where one of many has none, they are answered in halves."""
+    try:
+        found = list(answers(texts, first))
+    except TextError as error:
+        if len(texts) == 1:
+            yield error
+            return
+        half = len(texts) // 2
+        yield from _answered(answers, texts[:half], first)
+        yield from _answered(answers, texts[half:], first + half)
+    else:
+        yield from found
+
+
+def _tell(records: Sequence[Record], show: Callable[[Any], str | Iterable[str]], where: str, *, as_json: bool) -> None:
+    for record in records:
+        if "warning" in record:
+            say(": ".join(filter(None, ["warning", where, record["warning"]])))
+        tell(record, show(record), as_json=as_json)
