@@ -15,13 +15,16 @@ from heedful.exchange.hf import (
     gpt2,
     llama,
     marian,
+    modernbert,
+    pegasus,
     roberta,
     segformer,
     sequence_classifier,
     t5,
     vit,
 )
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf.rules import Recast, Rule
+from heedful.exchange.hf.seq2seq import biased_sines_first
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.clip import CLIPConfig
 from heedful.models.detr import DETRConfig
@@ -50,7 +53,8 @@ class Family:
     """How models of one kind move.
 
     `config_from_hf` gets their config.json, their tensors' names, and where to say that an error is; `config_to_hf`
-    gets our configuration, and the ids or names that stand beside the weights (`heedful.run.task.Hub`).
+    gets our configuration, and the ids or names that stand beside the weights (`heedful.run.task.Hub`). Where the
+    family has no words for ours, `recast` may have an equal one.
     """
 
     name: str
@@ -60,6 +64,8 @@ class Family:
     config_to_hf: Callable[..., dict[str, Any]]
     rules: Callable[[Any], tuple[Rule, ...]]
     whole: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] = dict  # names tensors as in a file with all heads
+    made: Callable[[Any], dict[str, Tensor]] = lambda config: {}  # theirs that are no weights of ours
+    recast: Callable[[Any], Recast[Any]] = lambda config: Recast(config, dict)
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
 
 
@@ -87,11 +93,22 @@ _VIT = _family("ViT", ViTConfig, "AutoModelForImageClassification", vit)  # and 
 FAMILIES: dict[str, Family] = {
     "gpt2": replace(_family("GPT-2", LMConfig, _LM, gpt2, gpt2.TOKENS), whole=gpt2.whole),
     "llama": _family("LLaMA", LMConfig, _LM, llama, llama.TOKENS),
-    "marian": _family("Marian", Seq2SeqConfig, _SEQ2SEQ, marian, marian.TOKENS),
+    "marian": replace(_family("Marian", Seq2SeqConfig, _SEQ2SEQ, marian, marian.TOKENS), recast=biased_sines_first),
+    "pegasus": replace(
+        _family("Pegasus", Seq2SeqConfig, _SEQ2SEQ, pegasus, pegasus.TOKENS),
+        recast=biased_sines_first,
+        made=pegasus.made,
+    ),
     "bart": replace(_family("BART", Seq2SeqConfig, _SEQ2SEQ, bart, bart.TOKENS), whole=bart.whole),
     "t5": _family("T5", Seq2SeqConfig, _SEQ2SEQ, t5, t5.TOKENS),
     "roberta": _encoder("RoBERTa", roberta, roberta.TOKENS),
     "bert": _encoder("BERT", bert, bert.TOKENS),
+    "modernbert": replace(
+        _encoder("ModernBERT", modernbert, modernbert.TOKENS),
+        whole=modernbert.whole,
+        recast=modernbert.untyped,
+        made=modernbert.made,
+    ),
     "vit": _VIT,
     "deit": _VIT,
     "clip": _family("CLIP", CLIPConfig, "CLIPModel", clip),

@@ -304,7 +304,8 @@ def write_framed(tokenizer: Tokenizer, embed: EmbedConfig) -> HubFiles:
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
     roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}
-    made = hub_tokenizer(tokenizer, inner, roles, longest=embed.context_length, types=embed.types > 1)
+    types = embed.types > 1 and embed.position_embeddings == "learned"  # ModernBERT has none
+    made = hub_tokenizer(tokenizer, inner, roles, longest=embed.context_length, types=types)
     return HubFiles(made, {"start": bos, "end": eos, "pad": pad})
 
 

@@ -15,7 +15,7 @@ from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import CLASSIFIERS, FAMILIES, Family
 from heedful.exchange.hf import sequence_classifier
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
-from heedful.exchange.hf.rules import to_ours, to_theirs
+from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.clip import CLIPConfig
@@ -121,9 +121,9 @@ def _hub_of(config: object) -> Hub:
 
 
 def _to_hub(run: Path, out: Path, served: Served, hub: Hub) -> Exported:
-    config, own = served.model.config, parameters(served.model)
-    family, theirs, beside = _family_of(config, run, served, hub)
-    tensors = to_theirs(family.rules(config), own, where=str(run))
+    family, recast, theirs, beside = _family_of(served.model.config, run, served, hub)
+    config, own = recast.config, recast.tensors(parameters(served.model))
+    tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
         for name, value in {**beside, CONFIG: theirs}.items():
             data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
@@ -137,15 +137,19 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub) -> Exported:
     return Exported(family.name, "hf", str(out), names, loads)
 
 
-def _family_of(config: object, run: Path, served: Served, hub: Hub) -> tuple[Family, dict[str, Any], dict[str, Any]]:
-    """The family that can say what our configuration says, their config.json, and what stands beside it."""
+def _family_of(
+    config: object, run: Path, served: Served, hub: Hub
+) -> tuple[Family, Recast[Any], dict[str, Any], dict[str, Any]]:
+    """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
+    stands beside it."""
     refused: list[InputError] = []
     for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
         if not isinstance(config, family.config):
             continue
         written = hub.write(run, served)
+        recast = family.recast(config)
         try:
-            return family, family.config_to_hf(config, **written.ids), written.files
+            return family, recast, family.config_to_hf(recast.config, **written.ids), written.files
         except InputError as error:
             refused.append(error)
     if refused:  # the family that comes nearest lacks the fewest words

@@ -546,8 +546,8 @@ def test_what_the_hub_has_no_words_for_is_named(tmp_path: Path) -> None:
     tokenizer = own_tokenizer("bytes")
     size = tokenizer.size
     nets = {
-        "Marian cannot hold .*model.output_bias = False": translator_config(
-            ROW, source_vocab=size, target_vocab=size, joint=True
+        "cannot hold .*model.encoder.block.order = 'sandwich'": translator_config(
+            replace(ROW, order="sandwich"), source_vocab=size, target_vocab=size, joint=True
         ),
         "have no model like a RNN": translator_config(
             RNNSize(d_embed=4, d_hidden=4, d_align=4, d_readout=4), source_vocab=size, target_vocab=size, joint=True

@@ -8,13 +8,28 @@ import pytest
 
 from heedful.errors import InputError
 from heedful.exchange.families import FAMILIES
-from heedful.exchange.hf import bart, bert, clip, detr, gpt2, llama, marian, roberta, segformer, t5, vit
+from heedful.exchange.hf import (
+    bart,
+    bert,
+    clip,
+    detr,
+    gpt2,
+    llama,
+    marian,
+    modernbert,
+    pegasus,
+    roberta,
+    segformer,
+    t5,
+    vit,
+)
 from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths, understood
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (bart, bert, clip, detr, gpt2, llama, marian, roberta, segformer, t5, vit)
+    for module in (bart, bert, clip, detr, gpt2, llama, marian, modernbert, pegasus, roberta, segformer, t5, vit)
 }
+NEEDED = {"modernbert": {"global_attn_every_n_layers": 1, "norm_bias": True}}  # what their default is no model of ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +110,7 @@ def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
     """But the classes' names, which only an export knows."""
     module, config = (
         MODULES["vit" if name == "deit" else name],
-        FAMILIES[name].config_from_hf({"model_type": name}, (), "there"),
+        FAMILIES[name].config_from_hf({"model_type": name} | NEEDED.get(name, {}), (), "there"),
     )
     written = in_theirs(module.KEYS, config)
     assert {key for key, rule in module.KEYS.items() if rule.ours} - written.keys() <= {"id2label"}

@@ -5,14 +5,16 @@ error and never passed over: a layer that keeps its random weights is found mont
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from heedful.errors import InputError
+
+Config = TypeVar("Config")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,14 @@ class Rule:
     part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
     unused: int = 0  # theirs begins with so many rows that nothing looks up: left out here, and zeros there
     written: bool = True  # False: a name that old files have, read and never written
+
+
+@dataclass(frozen=True)
+class Recast(Generic[Config]):
+    """Another model that computes the same, which a family can hold where it cannot hold ours."""
+
+    config: Config
+    tensors: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # its own, by name, of ours
 
 
 def inside(theirs: str, ours: str, names: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,18 @@
-"""What BART, Marian and DETR have in common on the Hub: the names of two stacks' settings and of their tensors."""
+"""What BART, Marian, Pegasus and DETR have in common on the Hub: the names of two stacks' settings and of their
+tensors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
 
+import torch
+from torch import Tensor
+
+from heedful.core.block import BlockConfig, StackConfig
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.rules import Recast, Rule, inside, modules
+from heedful.models.seq2seq import Seq2SeqConfig
 
 FIXED = keys.FIXED_SEQ2SEQ | {"decoder_layerdrop": 0.0, "encoder_layerdrop": 0.0}
 IRRELEVANT = EVERYWHERE | {
@@ -26,17 +34,17 @@ _BLOCK = {
     "self_attn.k_proj": "self_attention.key",
     "self_attn.v_proj": "self_attention.value",
     "self_attn.out_proj": "self_attention.out",
-    "self_attn_layer_norm": "self_residual.out_norm",
+    "self_attn_layer_norm": "self_residual.{norm}",
     "fc1": "mlp.up",
     "fc2": "mlp.down",
-    "final_layer_norm": "mlp_residual.out_norm",
+    "final_layer_norm": "mlp_residual.{norm}",
 }
 _CROSS = {
     "encoder_attn.q_proj": "cross_attention.query",
     "encoder_attn.k_proj": "cross_attention.key",
     "encoder_attn.v_proj": "cross_attention.value",
     "encoder_attn.out_proj": "cross_attention.out",
-    "encoder_attn_layer_norm": "cross_residual.out_norm",
+    "encoder_attn_layer_norm": "cross_residual.{norm}",
 }
 
 
@@ -56,7 +64,60 @@ def stack_keys(*, activation: str, d_model: int, n_heads: int, d_ff: int, n_laye
     }
 
 
-def block_rules() -> Iterator[Rule]:
-    """The tensors of both stacks' blocks."""
+def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm") -> Iterator[Rule]:
+    """The tensors of both stacks' blocks, which are post-norm, or pre-norm with "in_norm"."""
     for stack, block in (("encoder", _BLOCK), ("decoder", _BLOCK | _CROSS)):
-        yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{stack}.blocks.{{i}}", block))
+        named = {theirs: ours.replace("{norm}", norm) for theirs, ours in block.items()}
+        yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{stack}.blocks.{{i}}", named))
+
+
+def biased_sines_first(config: Seq2SeqConfig) -> Recast[Seq2SeqConfig]:
+    """An equal model as Marian and Pegasus lay it out: biases everywhere, which are zeros where this one has none, and
+    all sines of a position before its cosines, which is another order of the model's features."""
+    sides = (config.source, config.target)
+    turned = all(side.position_embeddings == "sinusoidal" and not side.sines_first for side in sides)
+    recast = replace(
+        config,
+        source=replace(config.source, sines_first=turned or config.source.sines_first),
+        target=replace(config.target, sines_first=turned or config.target.sines_first),
+        encoder=_biased(config.encoder),
+        decoder=_biased(config.decoder),
+        output_bias=True,
+    )
+    features = torch.arange(config.d_model)
+    order = torch.cat([features[0::2], features[1::2]]) if turned else features
+    return Recast(
+        recast, lambda tensors: _with_biases({name: _turned(name, own, order) for name, own in tensors.items()})
+    )
+
+
+def _biased(stack: StackConfig) -> StackConfig:
+    def block(own: BlockConfig) -> BlockConfig:
+        cross = None if own.cross is None else replace(own.cross, bias=True)
+        return replace(own, attention=replace(own.attention, bias=True), cross=cross, bias=True)
+
+    return replace(stack, block=block(stack.block), pattern=tuple(map(block, stack.pattern)))
+
+
+_MAPS = ("query", "key", "value", "out", "up", "gate", "down")
+_READ = ("tokens", "query", "key", "value", "up", "gate", "head")  # from the model's features
+_WRITE = ("out", "down", "norm", "in_norm", "out_norm", "branch_norm")  # to them
+
+
+def _turned(name: str, tensor: Tensor, order: Tensor) -> Tensor:
+    """The same with the model's features in another order."""
+    *_, module, kind = name.split(".")
+    if module in _WRITE:
+        return tensor[order]
+    return tensor[:, order] if module in _READ and kind == "weight" else tensor
+
+
+def _with_biases(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    found = dict(tensors)
+    for name, tensor in tensors.items():
+        module = name.removesuffix(".weight")
+        if module.endswith(tuple(f".{map_}" for map_ in _MAPS)):
+            found.setdefault(f"{module}.bias", tensor.new_zeros(len(tensor)))
+    output = tensors.get("head.weight", tensors.get("target.tokens.weight", tensors["source.tokens.weight"]))
+    found.setdefault("head.bias", output.new_zeros(len(output)))
+    return found
