@@ -12,11 +12,45 @@ from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTransl
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
+from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.models.vit import ViT, ViTConfig
+
+__all__ = [
+    "CLIP",
+    "DETR",
+    "KINDS",
+    "LM",
+    "PRESETS",
+    "RNN",
+    "CLIPConfig",
+    "Classifier",
+    "ClassifierConfig",
+    "DETRConfig",
+    "DecoderOnlyTranslator",
+    "DecoderOnlyTranslatorConfig",
+    "Encoder",
+    "EncoderConfig",
+    "LMConfig",
+    "Pyramid",
+    "PyramidConfig",
+    "RNNConfig",
+    "Seq2Seq",
+    "Seq2SeqConfig",
+    "TokenClassifier",
+    "TokenClassifierConfig",
+    "TranslationModel",
+    "ViT",
+    "ViTConfig",
+    "config_from",
+    "config_of",
+    "make_model",
+    "model_from",
+    "preset",
+]
 
 # Models that read a source and write a target.
 TranslationModel = Seq2Seq | RNN | DecoderOnlyTranslator
@@ -43,8 +77,12 @@ def class_of_config(config: object) -> Any:
 
 
 def make_model(config: object) -> Any:
-    """The model that a configuration describes, with weights as at the begin of a training."""
-    return class_of_config(config)(config)
+    """The model that a configuration describes, or a preset by its name, with weights as at the begin of a training.
+
+    Raises InputError for a name that is no preset's.
+    """
+    made = preset(config) if isinstance(config, str) else config
+    return class_of_config(made)(made)
 
 
 def config_from(data: dict[str, Any], *, where: str = "config.json") -> Any:

@@ -1,6 +1,7 @@
 """What a researcher imports: by the name of the package alone."""
 
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 import heedful
 
 
-@pytest.mark.parametrize("package", ["heedful.core", "heedful.decode"])
+@pytest.mark.parametrize("package", ["heedful.core", "heedful.decode", "heedful.models", "heedful.look"])
 def test_every_public_name_is_there(package: str) -> None:
     module = importlib.import_module(package)
     assert len(module.__all__) >= 7
     for name in module.__all__:
         assert getattr(module, name) is not None
+        assert not inspect.ismodule(getattr(module, name)), name
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = module.Nothing
 

@@ -1,0 +1,80 @@
+"""Presets by their names, for who makes a model without a recipe."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from heedful.core.config import from_json, to_json, unknown_key
+from heedful.models.counts import VOCABULARY
+from heedful.models.presets import (
+    ENCODERS,
+    LANGUAGE_MODELS,
+    PAINTERS,
+    TRANSLATORS,
+    EncoderSize,
+    LMSize,
+    encoder_config,
+    lm_config,
+    translator_config,
+)
+from heedful.models.vision_presets import (
+    DETECTORS,
+    PAIRS,
+    SEGMENTERS,
+    VISION_TRANSFORMERS,
+    ClipSize,
+    DetrSize,
+    SegformerSize,
+    ViTSize,
+    clip_config,
+    detr_config,
+    segformer_config,
+    vit_config,
+)
+
+ALL: tuple[Mapping[str, Any], ...] = (
+    TRANSLATORS,
+    LANGUAGE_MODELS,
+    PAINTERS,
+    ENCODERS,
+    VISION_TRANSFORMERS,
+    PAIRS,
+    SEGMENTERS,
+    DETECTORS,
+)
+PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+def preset(
+    name: str,
+    *,
+    vocab_size: int | None = None,
+    n_classes: int | None = None,
+    changes: Mapping[str, object] = NOTHING,
+) -> Any:
+    """The configuration of the model that `heed info NAME` tells of, with some fields of the preset's row changed.
+
+    A translator has one vocabulary for both sides. What a family has no use for, such as `n_classes` of a language
+    model, is left alone. Raises InputError for a name or a field that is not known.
+    """
+    if name not in PRESETS:
+        raise unknown_key(name, [*PRESETS], where="preset")
+    row = PRESETS[name]
+    row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
+    match row:
+        case LMSize():
+            return lm_config(row, vocab_size=vocab_size)
+        case EncoderSize():
+            return encoder_config(row, vocab_size=vocab_size)
+        case ViTSize():
+            return vit_config(row, n_classes=n_classes)
+        case ClipSize():
+            return clip_config(row, vocab_size=vocab_size)
+        case SegformerSize():
+            return segformer_config(row, n_classes=n_classes)
+        case DetrSize():
+            return detr_config(row, n_classes=n_classes)
+        case _:
+            size = vocab_size or VOCABULARY
+            return translator_config(row, source_vocab=size, target_vocab=size, joint=True)
