@@ -16,7 +16,7 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, read_config, read_model, save_model
+from heedful.store.checkpoint import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.files import json_bytes, read_json
 from heedful.store.migrations import FORMAT, migrated, named_before
 
@@ -116,7 +116,7 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
         if (folder / CONFIG).is_file():
             read_config(folder)  # which tells whose it is
         raise MissingError("no model has been saved here yet", where=str(folder), fix="train it first")
-    about = read_json(folder / "task.json")
+    about = read_small(folder, "task.json")
     name = about.get("task") if isinstance(about, dict) else None
     return name, about if isinstance(about, dict) else {}
 

@@ -368,6 +368,11 @@ def _holds(path: Path, data: bytes) -> bool:
     return files.read_bytes(path, limit=len(data)) == data
 
 
+def read_small(folder: Path, name: str) -> Any:
+    """The JSON value in a file that came with a model's folder. Raises MissingError or StorageError."""
+    return files.parse_json(_read_inside(folder, name, limit=files.JSON_LIMIT), where=folder / name)
+
+
 def _read_inside(folder: Path, name: str, *, limit: int) -> bytes:
     """Read a file that came with the folder; a link may not lead out of it."""
     real = os.path.realpath(folder / name)
