@@ -54,7 +54,7 @@ class Family:
 
     `config_from_hf` gets their config.json, their tensors' names, and where to say that an error is; `config_to_hf`
     gets our configuration, and the ids or names that stand beside the weights (`heedful.run.task.Hub`). Where the
-    family has no words for ours, `recast` may have an equal one.
+    family cannot hold ours, `recast` may have an equal one.
     """
 
     name: str
