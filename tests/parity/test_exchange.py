@@ -536,7 +536,8 @@ def test_translators_of_ours_load_there(tmp_path: Path, kind: Kind) -> None:
     expected = translations(theirs, reader, short, max_length=17)
     found = ours.hypotheses(tokenizer.encode(short), ours.decoding(longest=16))
     assert [list(best[0].tokens) for best in found] == [[token for token in ids if token != 3] for ids in expected]
-    read = [reader.decode(ids, skip_special_tokens=True) for ids in expected]
+    said = [reader.decode(ids, skip_special_tokens=True) for ids in expected]
+    read = [one if text.strip() else "" for text, one in zip(short, said, strict=True)]  # nothing is said of nothing
     assert ours.translate(short, longest=16) == read
     import_model(tmp_path / "hub", tmp_path / "again")
     assert heedful.load(tmp_path / "again").translate(short, longest=16) == read

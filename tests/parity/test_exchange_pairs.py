@@ -31,6 +31,8 @@ from hub import LINES
 from pictures import close, loud
 from saved import save_run
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*of its .* tokens were read")  # which each of these texts is for
+
 TEXT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 TEXT |= {"max_position_embeddings": 24, "bos_token_id": 0, "pad_token_id": 1}
 VISION = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}

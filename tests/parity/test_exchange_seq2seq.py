@@ -165,6 +165,7 @@ def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
     assert all(torch.equal(ours[name], value) for name, value in expected.items())
 
 
+@pytest.mark.filterwarnings("ignore:.*the longest source that it was trained on")
 def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None:
     """A target begins and ends as theirs does: the loss of the first step is theirs."""
     pairs = Pairs([*LINES[:2]], [*LINES[2:]], "made")
