@@ -23,7 +23,7 @@ SHOWN = "My brother is going to buy three red apples."
 
 
 def demo_recipe(settings: Sequence[str] = ()) -> TranslateRecipe:
-    """As many steps as two cores with AVX2 make in four minutes, which are enough; slower ones end after that time."""
+    """Enough steps to get 97 % right, or what four minutes allow: two cores with AVX2 alone make 600 to 700 steps."""
     recipe = TranslateRecipe.model_validate(
         {
             "preset": "transformer-small",
