@@ -73,9 +73,9 @@ def load(run: str | Path, kind: type[Any] = object, *, device: str = "cpu", engi
     An editor is told that it is one of all these, and exactly which by `kind`: `load("runs/demo", heedful.Translator)`,
     which raises InputError for any other. torch is imported only now.
     """
-    from heedful.tasks.load import load_model
+    from heedful.verbs.opened import open_model
 
-    return load_model(Path(run), kind, device=device, engine=engine)
+    return open_model(Path(run), kind, device=device, engine=engine)
 
 
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
