@@ -7,26 +7,75 @@ model.translate(["The small cat is sleeping."])
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
     from heedful.run.recipe import Recipe
     from heedful.run.train import Finished
+    from heedful.tasks.load import (
+        Answerer,
+        Detector,
+        Filler,
+        ImageClassifier,
+        LanguageModel,
+        Loaded,
+        Matcher,
+        Painter,
+        Parser,
+        Segmenter,
+        Tagger,
+        TextClassifier,
+        TextEncoder,
+        Translator,
+    )
     from heedful.tasks.recipes import Sections
 
 __version__ = metadata.version("heedful")
+__all__ = [
+    "Answerer",
+    "Detector",
+    "Filler",
+    "ImageClassifier",
+    "LanguageModel",
+    "Matcher",
+    "Painter",
+    "Parser",
+    "Segmenter",
+    "Tagger",
+    "TextClassifier",
+    "TextEncoder",
+    "Translator",
+    "load",
+    "recipe",
+    "train",
+]
+M = TypeVar("M")
 
 
-def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> Any:
+def __getattr__(name: str) -> object:
+    """The classes of finished models are imported when they are asked for, and torch with them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from heedful.tasks.load import CLASSES
+
+    return CLASSES[name]()
+
+
+@overload
+def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> "Loaded": ...
+@overload
+def load(run: str | Path, kind: type[M], *, device: str = "cpu", engine: str | None = None) -> M: ...
+def load(run: str | Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
     """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as the rows
     of `heedful.tasks.TASKS` say by the task that they were trained for. All but bare encoders `evaluate`. With the
     engine "ctranslate2", a `Translator` that searches by that library.
 
-    torch is imported only now.
+    An editor is told that it is one of all these, and exactly which by `kind`: `load("runs/demo", heedful.Translator)`,
+    which raises InputError for any other. torch is imported only now.
     """
-    from heedful.tasks.load import load_model
+    from heedful.verbs.opened import open_model
 
-    return load_model(Path(run), device=device, engine=engine)
+    return open_model(Path(run), kind, device=device, engine=engine)
 
 
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, r
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
+    from torch import Tensor, nn
 
     from heedful.data.tokenizer import Tokenizer
     from heedful.run.job import Job
@@ -100,6 +100,15 @@ class Looked(NamedTuple):
     facts: dict[str, Any]
 
 
+class NamedWeights(NamedTuple):
+    """Attention weights, and the names of their dimensions: "head", "query" and "key" of texts, "row" and "column" of
+    pictures. `labels` are the tokens of a dimension, where it has some."""
+
+    weights: "Tensor"
+    dims: tuple[str, ...]
+    labels: Mapping[str, Sequence[str]]
+
+
 class HubFiles(NamedTuple):
     """What stands beside the weights in a folder of the Hub, and the ids and names that its config.json repeats."""
 
@@ -166,6 +175,7 @@ class Task:
     eval_options: Lazy[type[Any]] | None = None  # a dataclass, whose fields are the options that `evaluate` reads
     look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
     look_options: Lazy[type[Any]] | None = None
+    attention: Lazy[Callable[[Any, str, Any], Mapping[str, NamedWeights]]] | None = None  # what `look` draws
     embedder: Lazy[type[Any]] | None = None  # has `load(run, device=...)`, and gives an Embedder
     # Other libraries.
     hub: Lazy[Hub] | None = None

@@ -2,13 +2,48 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
 from heedful.run.folder import task_name
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
+
+if TYPE_CHECKING:
+    from heedful.tasks.answer.use import Answerer
+    from heedful.tasks.classify.use import TextClassifier
+    from heedful.tasks.classify_images.use import ImageClassifier
+    from heedful.tasks.detect.use import Detector
+    from heedful.tasks.fill.use import Filler
+    from heedful.tasks.generate.use import LanguageModel
+    from heedful.tasks.match.use import Matcher
+    from heedful.tasks.paint.use import Painter
+    from heedful.tasks.parse.use import Parser
+    from heedful.tasks.segment.use import Segmenter
+    from heedful.tasks.shared.embed import TextEncoder
+    from heedful.tasks.tag.use import Tagger
+    from heedful.tasks.translate.use import Translator
+
+    # What may come out of a run's folder.
+    Loaded: TypeAlias = (
+        Answerer
+        | Detector
+        | Filler
+        | ImageClassifier
+        | LanguageModel
+        | Matcher
+        | Painter
+        | Parser
+        | Segmenter
+        | Tagger
+        | TextClassifier
+        | TextEncoder
+        | Translator
+    )
+
+# The class of each task's finished models, by its name.
+CLASSES = {row.served.path.rpartition(":")[2]: row.served for row in TASKS.values()}
 
 
 def row_of_run(run: Path) -> Task:
@@ -29,9 +64,15 @@ def row_saved_as(name: object, about: Mapping[str, Any], *, where: Path) -> Task
     return found
 
 
-def load_model(run: Path, *, device: str = "cpu", engine: str | None = None) -> Any:
-    """The model of a run. With the engine "ctranslate2", a translator on a CPU that searches by that library."""
+def load_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
+    """The model of a run, of this `kind`. With the engine "ctranslate2", a translator on a CPU that searches by that
+    library. Raises MissingError, InputError or StorageError."""
     row = row_of_run(run)
+    if not issubclass(row.served(), kind):
+        what = (
+            f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"
+        )
+        raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
     if engine is None:
         return row.served().load(run, device=device)
     known = sorted({name for each in TASKS.values() for name in each.engines})
@@ -42,6 +83,10 @@ def load_model(run: Path, *, device: str = "cpu", engine: str | None = None) -> 
         what = f"the engine {engine!r} serves translators on a CPU, and this is a model for {row.name!r} on {device!r}"
         raise InputError(what, where=str(run), fix="leave out the engine")
     return load(run)
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
 
 
 def row_of_model(served: Served) -> Task:

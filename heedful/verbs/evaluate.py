@@ -1,21 +1,30 @@
 """What a model is worth on data: the measures of the field, by its task."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from heedful.errors import InputError
 from heedful.metrics.names import in_words
-from heedful.run.task import Scored
-from heedful.tasks.load import load_model, row_of_run
+from heedful.run.task import Scored, Served, Task
+from heedful.tasks.load import load_model, row_of_model, row_of_run
 
 
 def evaluate(run: Path, options: object, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
     """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
-    row = row_of_run(run)
+    _evaluator(row_of_run(run))
+    yield from scored(load_model(run, device=device, engine=engine), options)
+
+
+def scored(served: Served, options: object) -> Iterator[Scored]:
+    """The same of a model that is loaded already."""
+    for found in _evaluator(row_of_model(served))(served, options):
+        told = ", ".join(in_words(key, value) for key, value in found.scores.items()) if found.told is None else None
+        yield found._replace(told=told or found.told)
+
+
+def _evaluator(row: Task) -> Callable[[Any, Any], Iterator[Scored]]:
     if row.evaluate is None:
         what = "an encoder without a head gives nothing that could be scored"
         raise InputError(what, fix="heed train classify --from it")
-    served = load_model(run, device=device, engine=engine)
-    for found in row.evaluate()(served, options):
-        told = ", ".join(in_words(key, value) for key, value in found.scores.items()) if found.told is None else None
-        yield found._replace(told=told or found.told)
+    return row.evaluate()

@@ -45,6 +45,11 @@ def describe(name: str | None) -> dict[str, Any]:
     folder = Path(name)
     if not folder.is_dir():
         raise unknown_key(name, [*known], where="heed info: neither a folder nor a preset")
+    return describe_run(folder)
+
+
+def describe_run(folder: Path) -> dict[str, Any]:
+    """Facts of a run's folder. Raises MissingError, InputError or StorageError."""
     row_of_run(folder)  # says what is wrong where it is none
     saved = read_saved(folder)
     row = row_saved_as(saved.about.get("task"), saved.about, where=folder)
@@ -53,7 +58,13 @@ def describe(name: str | None) -> dict[str, Any]:
     if (folder / "scores.json").is_file():
         scores = read_json(folder / "scores.json")
         facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}
-        told = [key for each in TASKS.values() for key in each.headline]
-        for test, own in scores["scores"].items():
-            facts |= {f"{key} on {test}": own[key] for key in dict.fromkeys(told) if key in own}
-    return facts
+    return facts | headlines(folder)
+
+
+def headlines(folder: Path) -> dict[str, float]:
+    """The scores of a run that are told first, by what they are on; none before its training is over."""
+    if not (folder / "scores.json").is_file():
+        return {}
+    told = dict.fromkeys(key for each in TASKS.values() for key in each.headline)
+    tests = read_json(folder / "scores.json")["scores"]
+    return {f"{key} on {test}": own[key] for test, own in tests.items() for key in told if key in own}

@@ -1,11 +1,12 @@
 """Looking inside a model: who looked at whom, or at what, as a picture."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.errors import InputError
-from heedful.run.task import Looked
+from heedful.run.task import Looked, NamedWeights, Served, Task
 from heedful.tasks import TASKS
-from heedful.tasks.load import load_model, row_of_run
+from heedful.tasks.load import load_model, row_of_model, row_of_run
 
 KINDS = ("png", "svg", "html")
 
@@ -14,14 +15,32 @@ def refuse_blind(run: Path) -> None:
     """Raises InputError for a run whose model cannot be looked into, MissingError where there is none."""
     row = row_of_run(run)
     if row.look is None:
-        known = ", ".join(each.name for each in TASKS.values() if each.look is not None and not each.saved_as)
-        raise InputError(f"a model for {row.name!r}", where=str(run), fix=f"look at one for {known}")
+        raise _blind(row, str(run))
 
 
 def look(run: Path, text: str, kind: str, options: object, *, device: str = "cpu") -> Looked:
     """What a model looked at while it read `text`, or the picture in that file; `kind` is one of KINDS, and `options`
     are of the kind that the task's row names."""
     refuse_blind(run)
-    row = row_of_run(run)
-    assert row.look is not None
-    return row.look()(load_model(run, device=device), text, kind, options)
+    return look_into(load_model(run, device=device), text, kind, options)
+
+
+def look_into(served: Served, given: str, kind: str, options: object) -> Looked:
+    """The same of a model that is loaded already. Raises InputError for one that cannot be looked into."""
+    row = row_of_model(served)
+    if row.look is None:
+        raise _blind(row, "task.json")
+    return row.look()(served, given, kind, options)
+
+
+def weights_of(served: Served, given: str, options: object) -> Mapping[str, NamedWeights]:
+    """What such a picture is drawn from, by the names of the layers."""
+    row = row_of_model(served)
+    if row.attention is None:
+        raise _blind(row, "task.json")
+    return row.attention()(served, given, options)
+
+
+def _blind(row: Task, where: str) -> InputError:
+    known = ", ".join(each.name for each in TASKS.values() if each.look is not None and not each.saved_as)
+    return InputError(f"a model for {row.name!r}", where=where, fix=f"look at one for {known}")

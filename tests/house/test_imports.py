@@ -54,7 +54,7 @@ HOUSE = {
     # floor 5: the tasks, which know each other only where their rows say so
     "tasks.shared": Room("errors core core.seeds models look data data.text data.images metrics store apply run"),
     **{folder(name): Room(TASK) for name in TASKS},
-    "tasks": Room(" ".join(["errors core run", *map(folder, TASKS)])),
+    "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
     "verbs": Room("errors core models metrics store run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them

@@ -17,6 +17,7 @@ CLASSIFY = Task(
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.classify.hub:HUB"),
     hub_kind="classifier",

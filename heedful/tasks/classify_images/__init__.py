@@ -17,6 +17,7 @@ CLASSIFY_IMAGES = Task(
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     look=Lazy("heedful.tasks.classify_images.look:look_picture"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.classify_images.look:attention_on_picture"),
     hub=Lazy("heedful.tasks.classify_images.hub:HUB"),
     hub_kind="vit",
 )

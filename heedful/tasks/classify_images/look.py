@@ -12,7 +12,7 @@ from heedful.look.draw import to_bytes
 from heedful.look.overlay import Maps, picture_page, rollout, sheet
 from heedful.look.record import record
 from heedful.models.windows import WINDOWS
-from heedful.run.task import Looked
+from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.classify_images.use import ImageClassifier
 from heedful.tasks.shared.cli import LayerOptions
 
@@ -72,3 +72,9 @@ def look_picture(classifier: ImageClassifier, file: str, kind: str, options: Lay
     label, chance = seen.labels[0]
     facts = {"input": file, "label": label, "layers": list(seen.maps.layers)}
     return Looked(draw_picture(seen, kind, head=options.head), f"{file}\n  -> {label} {chance:.3f}", facts)
+
+
+def attention_on_picture(classifier: ImageClassifier, file: str, options: LayerOptions) -> dict[str, NamedWeights]:
+    """What `look_picture` draws."""
+    layers = look_at_picture(classifier, file, layers=options.layer or "*").maps.layers
+    return {name: NamedWeights(weights, ("head", "row", "column"), {}) for name, weights in layers.items()}

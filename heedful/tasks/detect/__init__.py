@@ -17,6 +17,7 @@ DETECT = Task(
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     look=Lazy("heedful.tasks.detect.look:look_things"),
     look_options=Lazy("heedful.run.task:NoOptions"),
+    attention=Lazy("heedful.tasks.detect.look:attention_on_things"),
     hub=Lazy("heedful.tasks.detect.hub:HUB"),
     hub_kind="detr",
     commands=Lazy("heedful.tasks.detect.cli:COMMANDS"),

@@ -13,7 +13,7 @@ from heedful.look.draw import to_bytes
 from heedful.look.overlay import each_page, enlarged, over_each, raised
 from heedful.look.record import record
 from heedful.metrics.boxes import ScoredBox
-from heedful.run.task import Looked, NoOptions
+from heedful.run.task import Looked, NamedWeights, NoOptions
 from heedful.tasks.detect.use import Detector
 
 MOST = 8  # queries, the surest first
@@ -78,3 +78,10 @@ def look_things(detector: Detector, file: str, kind: str, options: NoOptions) ->
     told = [f"  {one.label} {one.score:.3f}" for one in looked.found]
     boxes = [one._asdict() for one in looked.found]
     return Looked(draw_things(looked, kind), "\n".join([file, *told]), {"input": file, "boxes": boxes})
+
+
+def attention_on_things(detector: Detector, file: str, options: NoOptions) -> dict[str, NamedWeights]:
+    """What `look_things` draws: the mean over the heads of the decoder's last layer."""
+    looked = look_at_things(detector, file)
+    labels = {"query": [one.label for one in looked.found]}
+    return {"cross_attention": NamedWeights(torch.stack(looked.maps), ("query", "row", "column"), labels)}

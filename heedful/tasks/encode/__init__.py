@@ -10,6 +10,7 @@ ENCODE = Task(
     laws=Lazy("heedful.tasks.encode.laws:encoder_laws"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.fill.hub:HUB"),
     hub_kind="encoder",

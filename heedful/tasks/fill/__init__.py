@@ -16,6 +16,7 @@ FILL = Task(
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.fill.hub:HUB"),
     hub_kind="encoder",

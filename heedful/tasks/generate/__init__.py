@@ -20,6 +20,7 @@ GENERATE = Task(
     eval_options=Lazy("heedful.tasks.generate.cli:TextScoring"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.generate.hub:HUB"),
     hub_kind="lm",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.run.folder import read_run
 from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
 from heedful.tasks.shared.one_or_many import is_one, listed
+from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import Reads
 
 Pool = Literal["mean", "first"]
@@ -25,9 +26,11 @@ Read = Callable[[Int[Tensor, "N T"], Int[Tensor, "N T"]], Float[Tensor, "N T C"]
 READ = 8192  # tokens that are read at a time
 
 
-class TextEncoder:
+class TextEncoder(Opened):
     """The body of a model, and its tokenizer: an encoder, a language model, or what a translator reads with. Raises
     InputError for a model that reads no text by itself."""
+
+    purpose: ClassVar = "vectors of texts"
 
     def __init__(self, model: nn.Module, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()

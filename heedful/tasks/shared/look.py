@@ -15,7 +15,7 @@ from heedful.look.labels import summary
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
 from heedful.models import LM
-from heedful.run.task import Looked
+from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.shared.cli import LayerOptions, PairOptions
 from heedful.tasks.shared.served import TextReader
 
@@ -84,6 +84,24 @@ def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions
     told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
     return Looked(picture, told + font_note(looked, kind), facts | {"heads": head_labels(looked), name: row})
+
+
+def attention_reading(served: TextReader, text: str, options: LayerOptions) -> dict[str, NamedWeights]:
+    """What `look_reading` draws."""
+    pair = options.pair if isinstance(options, PairOptions) else None
+    return named_weights(look_within(served, text, pair=pair, layers=options.layer or "*"), options.head)
+
+
+def named_weights(looked: TextLook, head: int | None = None) -> dict[str, NamedWeights]:
+    """The weights of each layer, of all heads or of one, with the tokens of queries and keys."""
+    found = {}
+    for name, weights in looked.weights.items():
+        rows, columns = _axis_tokens(looked, name)
+        if head is not None and head >= len(weights):
+            raise InputError(f"{name} has {len(weights)} heads, no head {head}", fix="they are counted from 0")
+        chosen = weights if head is None else weights[head : head + 1]
+        found[name] = NamedWeights(chosen, ("head", "query", "key"), {"query": rows, "key": columns})
+    return found
 
 
 def head_labels(looked: TextLook) -> dict[str, list[str]]:

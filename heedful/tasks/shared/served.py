@@ -18,6 +18,7 @@ from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.folder import read_run, read_textless_run, task_name
 from heedful.run.task import Saved
+from heedful.tasks.shared.opened import Opened
 
 Spec = TypeVar("Spec")
 M = TypeVar("M", bound=nn.Module)
@@ -47,11 +48,11 @@ class TextReader(Protocol):
     def reads(self) -> Reads: ...
 
 
-class TextModel(Generic[M]):
+class TextModel(Opened, Generic[M]):
     """A finished model of texts, and its tokenizer. `about` is what task.json says."""
 
+    model: M
     task: ClassVar[str]  # in task.json
-    purpose: ClassVar[str]  # in words
 
     def __init__(self, model: M, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()
@@ -65,11 +66,11 @@ class TextModel(Generic[M]):
         return cls(for_inference(model.to(device)), tokenizer, about)
 
 
-class PictureModel(Generic[M]):
+class PictureModel(Opened, Generic[M]):
     """A finished model that reads no text. `about` is what task.json says."""
 
+    model: M
     task: ClassVar[str]
-    purpose: ClassVar[str]
 
     def __init__(self, model: M, about: dict[str, Any]) -> None:
         self.model = model.eval()

@@ -17,6 +17,7 @@ TAG = Task(
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     commands=Lazy("heedful.tasks.tag.cli:COMMANDS"),
     uses=("fill", "encode"),

@@ -16,6 +16,7 @@ TRANSLATE = Task(
     eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
     look=Lazy("heedful.tasks.translate.look:look_translating"),
     look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
+    attention=Lazy("heedful.tasks.translate.look:attention_translating"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.hub:HUB"),
     hub_kind="seq2seq",

@@ -7,8 +7,8 @@ import torch
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator
-from heedful.run.task import Looked
-from heedful.tasks.shared.look import TextLook, draw_text, font_note, readable_pieces
+from heedful.run.task import Looked, NamedWeights
+from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weights, readable_pieces
 from heedful.tasks.translate.cli import TranslationLook
 from heedful.tasks.translate.use import Translator
 
@@ -18,6 +18,12 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
     return Looked(picture, f"{text}\n  -> {looked.text}{font_note(looked, kind)}", facts)
+
+
+def attention_translating(translator: Translator, text: str, options: TranslationLook) -> dict[str, NamedWeights]:
+    """What `look_translating` draws."""
+    looked = look_at_translation(translator, text, target=options.target, layers=options.layer or "*")
+    return named_weights(looked, options.head)
 
 
 def look_at_translation(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -35,6 +35,7 @@ from heedful.tasks.shared.lengths import (
     warn,
 )
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
@@ -68,11 +69,14 @@ class SearchEngine(Protocol):
         """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
 
 
-class Translator:
+class Translator(Opened):
     """A trained model, its tokenizers, and how it searches unless told otherwise.
 
     With an `engine` it searches, and can nothing else: the model has a configuration then, and no weights.
     """
+
+    model: TranslationModel
+    purpose: ClassVar = "translation"
 
     def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
         self.model = model.eval()

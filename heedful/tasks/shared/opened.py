@@ -1,0 +1,96 @@
+"""What every finished model can do with its run as a whole, from Python: the verbs of the command line, as methods."""
+
+import base64
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from torch import nn
+
+from heedful.errors import InputError
+from heedful.run.task import Law, Looked, NamedWeights
+
+Settings = Mapping[str, object]  # options of a verb, by the names that they have after "--"
+
+
+class RunVerbs(Protocol):
+    """What `heedful.verbs` lends a model that was opened."""
+
+    def look(self, served: Any, given: str, kind: str, settings: Settings) -> Looked: ...
+    def attention(self, served: Any, given: str, settings: Settings) -> Mapping[str, NamedWeights]: ...
+    def evaluate(self, served: Any, settings: Settings) -> dict[str, dict[str, Any]]: ...
+    def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]: ...
+    def facts(self, run: Path) -> dict[str, Any]: ...
+    def scores(self, run: Path) -> dict[str, float]: ...
+    def curve(self, run: Path) -> bytes | None: ...
+
+
+class Opened:
+    """A finished model; `heedful.load` says which run it is of, and lends it the verbs."""
+
+    purpose: ClassVar[str]  # in words
+    model: nn.Module
+    run: Path | None = None
+    verbs: RunVerbs | None = None
+
+    def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
+        """What was looked at in a text, or the file of a picture: a picture of it ("svg", "png", or an "html" page), in
+        words, and as facts. `settings` are the options of `heed look`, such as {"layer": "*.0.*", "head": 1}. Raises
+        InputError."""
+        return self._verbs().look(self, str(given), kind, settings or {})
+
+    def attention(self, given: str | Path, settings: Settings | None = None) -> Mapping[str, NamedWeights]:
+        """The weights behind `look`, by their layers. Raises InputError."""
+        return self._verbs().attention(self, str(given), settings or {})
+
+    def evaluate_files(
+        self, data: str | Path | None = None, settings: Settings | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """The scores on each test set of `data`, as `heed eval` gives them, by their names; `settings` are the options
+        of that. What is in memory is for `evaluate`. Raises InputError or MissingError."""
+        given = {} if data is None else {"data": str(data)}
+        return self._verbs().evaluate(self, {**given, **(settings or {})})
+
+    def check(self, texts: Sequence[str] = ()) -> list[Law]:
+        """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""
+        return list(self._verbs().check(self._run(), texts))
+
+    def __repr__(self) -> str:
+        if self.run is None or self.verbs is None:
+            return f"{type(self).__name__}({type(self.model).__name__})"
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        scores = [f"{name} {value:.3g}" for name, value in self.verbs.scores(self.run).items()]
+        parts = [str(self.run), self.purpose, f"{type(self.model).__name__} of {size:,} parameters", *scores]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the facts of `heed info`, and how the training went."""
+        if self.run is None or self.verbs is None:
+            return f"<p>{html.escape(repr(self))}</p>"
+        facts = {"run": self.run, "what it does": self.purpose, **self.verbs.facts(self.run)}
+        rows = "".join(
+            f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_in_words(value))}</td></tr>"
+            for name, value in facts.items()
+        )
+        curve = self.verbs.curve(self.run)
+        drawn = "" if curve is None else f'<img alt="loss and scores" src="data:image/png;base64,{_base64(curve)}">'
+        return f"<h4>{html.escape(type(self).__name__)}</h4><table>{rows}</table>{drawn}"
+
+    def _verbs(self) -> RunVerbs:
+        if self.verbs is None:
+            raise InputError("this model belongs to no run that was opened", fix="open it by heedful.load(RUN)")
+        return self.verbs
+
+    def _run(self) -> Path:
+        if self.run is None:
+            raise InputError("this model belongs to no run that was opened", fix="open it by heedful.load(RUN)")
+        return self.run
+
+
+def _in_words(value: object) -> str:
+    return f"{value:,}" if type(value) is int else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,57 @@
+"""A run as a model in Python, which has the verbs as methods (`heedful.tasks.shared.opened`)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import from_json
+from heedful.errors import InputError
+from heedful.run.task import Law, Looked, NamedWeights, NoOptions, Served
+from heedful.tasks.load import load_model, row_of_model
+from heedful.verbs.check import check as check_run
+from heedful.verbs.evaluate import scored
+from heedful.verbs.info import describe_run, headlines
+from heedful.verbs.look import KINDS, look_into, weights_of
+
+
+class Verbs:
+    """What `heedful.load` lends each model."""
+
+    def look(self, served: Served, given: str, kind: str, settings: Mapping[str, object]) -> Looked:
+        if kind not in KINDS:
+            raise InputError(f"no kind of picture is called {kind!r}", fix=f"choose {', '.join(KINDS)}")
+        return look_into(served, given, kind, _look_options(served, settings))
+
+    def attention(self, served: Served, given: str, settings: Mapping[str, object]) -> Mapping[str, NamedWeights]:
+        return weights_of(served, given, _look_options(served, settings))
+
+    def evaluate(self, served: Served, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+        kind = row_of_model(served).eval_options
+        options = from_json(NoOptions if kind is None else kind(), dict(settings), where="evaluate", largest=None)
+        return {found.name: found.scores for found in scored(served, options)}
+
+    def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]:
+        return check_run(run, texts)
+
+    def facts(self, run: Path) -> dict[str, Any]:
+        return describe_run(run)
+
+    def scores(self, run: Path) -> dict[str, float]:
+        return headlines(run)
+
+    def curve(self, run: Path) -> bytes | None:
+        from heedful.run.curve import training_curve  # and matplotlib
+
+        return training_curve(run)
+
+
+def open_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
+    """The model of a run, of this kind, with its verbs: see `heedful.load`."""
+    model = load_model(run, kind, device=device, engine=engine)
+    model.run, model.verbs = run, Verbs()
+    return model
+
+
+def _look_options(served: Served, settings: Mapping[str, object]) -> object:
+    kind = row_of_model(served).look_options
+    return from_json(NoOptions if kind is None else kind(), dict(settings), where="look", largest=None)

@@ -1,0 +1,117 @@
+"""The verbs of the command line as methods of a model that was opened from Python."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import heedful
+from heedful.data.text.pairs import Corpus
+from heedful.errors import InputError
+from heedful.run.train import train
+from heedful.tasks import TASKS
+from heedful.verbs.check import check
+from heedful.verbs.info import describe
+from heedful.verbs.look import look
+from made import made_corpus, made_recipe
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("opened") / "<b>run"
+    corpus: Corpus = made_corpus(200)
+    list(train(TASKS["translate"], made_recipe(steps=4, save_every=4, eval_every=2), out, corpus=corpus))
+    return out
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> heedful.Translator:
+    return heedful.load(run, heedful.Translator)
+
+
+def test_it_says_what_it_is(run: Path, model: heedful.Translator) -> None:
+    said = repr(model)
+    assert said.startswith(f"Translator({run}, translation, Seq2Seq of ")
+    assert f"{describe(str(run))['parameters']:,} parameters" in said
+    assert re.search(r"bleu on test [\d.]+", said)
+    assert "\n" not in said
+
+
+def test_a_notebook_shows_facts_and_the_curve_and_nothing_that_runs(run: Path, model: heedful.Translator) -> None:
+    shown = model._repr_html_()
+    assert "&lt;b&gt;run" in shown
+    assert "<b>" not in shown
+    for key in describe(str(run)):
+        assert f"<th>{key}</th>" in shown
+    assert shown.count('src="data:image/png;base64,iVBOR') == 1
+    assert "<script" not in shown
+
+
+def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Translator) -> None:
+    options = TASKS["translate"].look_options
+    assert options is not None
+    wanted = look(run, "ba de gi", "svg", options()(layer="decoder.*.cross_attention"))
+    looked = model.look("ba de gi", {"layer": "decoder.*.cross_attention"})
+    assert looked == wanted
+    assert looked.picture.startswith(b"<?xml")
+    weights = model.attention("ba de gi", {"layer": "decoder.*.cross_attention"})
+    assert list(weights) == looked.facts["layers"]
+    (own,) = weights.values()
+    assert own.dims == ("head", "query", "key")
+    assert own.weights.shape[1:] == (len(own.labels["query"]), len(own.labels["key"]))
+    torch.testing.assert_close(own.weights.sum(-1), torch.ones(own.weights.shape[:2]))
+    one = model.attention("ba de gi", {"layer": "decoder.*.cross_attention", "head": 1})
+    assert next(iter(one.values())).weights.equal(own.weights[1:2])
+
+
+def test_what_cannot_be_looked_at_is_told(model: heedful.Translator) -> None:
+    with pytest.raises(InputError, match="unknown key 'heads'"):
+        model.look("ba", {"heads": 1})
+    with pytest.raises(InputError, match="no kind of picture is called 'pdf'"):
+        model.look("ba", kind="pdf")
+    with pytest.raises(InputError, match="no head 7"):
+        model.attention("ba", {"head": 7})
+
+
+def test_its_laws_are_those_of_the_verb(run: Path, model: heedful.Translator) -> None:
+    wanted = [law.name for law in check(run, ["ba de"])]
+    assert [law.name for law in model.check(["ba de"])] == wanted
+    assert len(wanted) > 3
+
+
+def test_files_are_scored_as_by_the_verb(run: Path, model: heedful.Translator, tmp_path: Path) -> None:
+    pairs = made_corpus(10).tests["test"].rows(range(12))
+    lines = [f"{source}\t{target}" for source, target in zip(pairs.source, pairs.target, strict=True)]
+    (tmp_path / "low.tsv").write_text("low\thigh\n" + "\n".join(lines) + "\n")
+    sides = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
+    Path(sides["source"]).write_text("\n".join(pairs.source) + "\n")
+    Path(sides["target"]).write_text("\n".join(pairs.target) + "\n")
+    (found,) = model.evaluate_files(settings={**sides, "beam": 1}).values()
+    assert found["bleu"] == pytest.approx(model.evaluate(pairs, beam=1)[0].bleu)
+    with pytest.raises(InputError, match="unknown key 'beem'"):
+        model.evaluate_files(settings={"beem": 1})
+
+
+def test_a_model_of_no_run_says_so(model: heedful.Translator) -> None:
+    alone = heedful.Translator(model.model, model.source, model.target, model.about)
+    assert repr(alone) == "Translator(Seq2Seq)"
+    assert alone._repr_html_() == "<p>Translator(Seq2Seq)</p>"
+    for method in (alone.check, lambda: alone.look("ba"), lambda: alone.attention("ba"), alone.evaluate_files):
+        with pytest.raises(InputError, match="belongs to no run"):
+            method()
+
+
+def test_every_kind_of_model_has_them() -> None:
+    class Nothing(nn.Module):
+        pass
+
+    served: dict[str, Any] = {name: row.served() for name, row in TASKS.items()}
+    for name, row in TASKS.items():
+        assert served[name].purpose, name
+        assert {"look", "attention", "check", "evaluate_files"} <= set(dir(served[name])), name
+        assert (row.attention is None) or (row.look is not None), name
+    assert json.dumps(sorted(served))
