@@ -142,10 +142,10 @@ def test_the_search_of_their_files_is_followed(tmp_path: Path, name: str, penalt
 @pytest.mark.parametrize("limit", [{"max_new_tokens": 9}, {"max_length": 10}])
 def test_it_ends_where_their_files_say(tmp_path: Path, limit: dict[str, int]) -> None:
     """Unless another limit is asked for."""
-    pair = made(tmp_path, "bart", num_beams=1, **limit)
+    pair = made(tmp_path, "bart", num_beams=2, early_stopping=True, **limit)
     assert pair.ours.about["decode"]["longest"] == 9
     expected = said(pair, SOURCES)
-    assert max(map(len, expected)) == 9
+    assert max(map(len, expected)) in (8, 9)
     assert spoken(pair, SOURCES) == expected
     assert all(len(ids) <= 4 for ids in spoken(pair, SOURCES, longest=4))
 
