@@ -1,6 +1,7 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -78,7 +79,8 @@ def main() -> None:
         if isinstance(error, OtherTaskError):
             from heedful.verbs.use import how_to_use
 
-            error.fix = how_to_use(Path(error.where))
+            with suppress(HeedError):  # of a task that is not known here
+                error.fix = how_to_use(Path(error.where))
         _fail(error)
     except RuntimeError as error:
         from torch import OutOfMemoryError  # torch is imported already, where it is one
