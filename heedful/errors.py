@@ -19,6 +19,10 @@ class InputError(HeedError):
     exit_code = 2
 
 
+class OtherTaskError(InputError):
+    """A run, whose folder is `where`, is for another task than was asked for."""
+
+
 class TextError(InputError):
     """One of several texts has no answer, for what it is; the others have theirs."""
 

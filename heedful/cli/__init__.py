@@ -1,7 +1,9 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import sys
+from contextlib import suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -10,7 +12,7 @@ from heedful.cli import exchange, looking, measuring, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
-from heedful.errors import HeedError, Interrupted
+from heedful.errors import HeedError, Interrupted, OtherTaskError
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Command
 
@@ -76,6 +78,11 @@ def main() -> None:
     except HeedError as error:
         if debug:
             raise
+        if isinstance(error, OtherTaskError):
+            from heedful.verbs.use import how_to_use
+
+            with suppress(HeedError):  # of a task that is not known here
+                error.fix = how_to_use(Path(error.where))
         _fail(error)
     except RuntimeError as error:
         from torch import OutOfMemoryError  # torch is imported already, where it is one

@@ -113,7 +113,8 @@ class HubTokens:
         return [first]
 
     def search(self, *, eos: int, context_length: int) -> dict[str, Any]:
-        """How to search, as `Decoding` takes it. A limit that the model's `context_length` sets is none.
+        """How to search, as `Decoding` takes it. It ends where their files say; where these do not, and at the latest
+        that can be said, at the model's `context_length`, where no end is forced.
 
         Raises InputError for what would change the search and cannot be followed.
         """
@@ -136,14 +137,14 @@ class HubTokens:
         try:  # their limits count the token that a target begins with
             longest = number("max_new_tokens", number("max_length", context_length) - 1)
             shortest = max(number("min_length", 0) - 1, number("min_new_tokens", 0))
-            found |= {"longest": longest} if longest < context_length - 1 else {}
+            found |= {"longest": longest}
             found |= {"shortest": shortest} if shortest > 0 else {}
         except TypeError:
             raise InputError("a length is no number", where=where) from None
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
-        return found | ({"forced_eos": True} if last is not None and "longest" in found else {})
+        return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
 
 
 def token_names(folder: Path) -> dict[str, Any]:

@@ -26,9 +26,18 @@ def ask(served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str,
     return list(question.answers(served, inputs, options))
 
 
+def how_to_use(run: Path) -> str:
+    """What a run does, and the command for it."""
+    row = row_of_run(run)
+    commands = () if row.commands is None else row.commands()
+    verb = next(iter([*row.asks, *(command.name for command in commands)]), "embed")
+    return f"this run {row.does}: heed {verb} {run}"
+
+
 def embedder_of(run: Path, *, device: str = "cpu") -> Embedder:
     """What makes vectors of texts, or of pictures. Raises InputError for a model that reads neither by itself."""
     row = row_of_run(run)
     if row.embedder is None:
-        raise InputError(f"a model for {row.name!r} makes no vectors of texts", where=str(run), fix="take another")
+        what = f"a model for {row.name!r} makes no vectors of texts"
+        raise InputError(what, where=str(run), fix=how_to_use(run))
     return row.embedder().load(run, device=device)

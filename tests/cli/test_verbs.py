@@ -185,14 +185,15 @@ def test_what_follows_a_tab_is_a_pair(runs, tmp_path, capsys, name):
         assert answers(capsys, "classify", runs(name), *words) == found
 
 
-def one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """An error of one line, and at most one that says what to do; nothing else."""
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """An error of one line, and at most one that says what to do, which is handed back; nothing else."""
     said = capsys.readouterr()
     assert said.out == ""
     first, *fix = said.err.splitlines()
     assert first.startswith("error: ")
     assert len(fix) <= 1
     assert all(line.startswith("fix: ") for line in fix)
+    return "".join(fix)
 
 
 def test_a_verb_that_does_not_fit_says_so(runs, tmp_path, monkeypatch, capsys):
@@ -200,7 +201,9 @@ def test_a_verb_that_does_not_fit_says_so(runs, tmp_path, monkeypatch, capsys):
     for verb, name in OTHERS:
         run = runs(name)
         assert heed(verb, run, *inputs_of(verb, run)[: 1 if verb == "look" else 2], *words_of(verb, run), "--json") == 2
-        one_line(capsys)
+        row, fix = TASKS[CASES[name].task], one_line(capsys)
+        if verb not in ("look", "embed"):
+            assert fix == f"fix: this run {row.does}: heed {next(iter(row.asks), row.name)} {run}"
 
 
 @pytest.mark.parametrize("name", CASES)

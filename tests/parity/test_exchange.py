@@ -389,7 +389,7 @@ def test_translations_are_theirs(marian: Both, beam: int) -> None:
 def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> None:
     assert [law.name for law in check(marian.run) if not law.holds] == []
     assert [law.name for law in check(marian.run, LINES) if not law.holds] == []
-    assert marian.ours.about["decode"] == {"beam": 2, "length_penalty": 1.0, "no_repeat": 2}
+    assert marian.ours.about["decode"] == {"beam": 2, "length_penalty": 1.0, "no_repeat": 2, "longest": 63}
     assert heed("translate", marian.run, LINES[0]) == 0
     assert heed("info", marian.run) == 0
     seen = look_at_translation(marian.ours, "The cat")

@@ -139,6 +139,17 @@ def test_the_search_of_their_files_is_followed(tmp_path: Path, name: str, penalt
     assert said(back, SOURCES) == expected
 
 
+@pytest.mark.parametrize("limit", [{"max_new_tokens": 9}, {"max_length": 10}])
+def test_it_ends_where_their_files_say(tmp_path: Path, limit: dict[str, int]) -> None:
+    """Unless another limit is asked for."""
+    pair = made(tmp_path, "bart", num_beams=2, early_stopping=True, **limit)
+    assert pair.ours.about["decode"]["longest"] == 9
+    expected = said(pair, SOURCES)
+    assert max(map(len, expected)) in (8, 9)
+    assert spoken(pair, SOURCES) == expected
+    assert all(len(ids) <= 4 for ids in spoken(pair, SOURCES, longest=4))
+
+
 def test_it_is_served_like_any_translator(pair: Pair) -> None:
     assert [law.name for law in check(pair.run) if not law.holds] == []
     seen = look_at_translation(pair.ours, "The cat")
@@ -188,7 +199,9 @@ def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None
     for key in ("before", "after", "begin", "forbidden"):
         assert learnt.about[key] == pair.ours.about[key]
     search = {"beam": 1, "longest": 12, "no_repeat": 0}
-    assert learnt.translate(LINES, **search) == pair.ours.translate(LINES, **search)
+    with pytest.warns(UserWarning, match="the longest source that it was trained on"):
+        made = learnt.translate(LINES, **search)
+    assert made == pair.ours.translate(LINES, **search)
 
 
 # What was made here

@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 ANSWER = Task(
     name="answer",
     data="questions on texts (SQuAD's JSON, .jsonl)",
+    does="answers questions",
     counted="questions",
     headline=("exact_match", "f1"),
     recipe=Lazy("heedful.tasks.answer.recipe:AnswerRecipe"),

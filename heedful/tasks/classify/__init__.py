@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 CLASSIFY = Task(
     name="classify",
     data="texts, pairs or choices with labels or scores",
+    does="classifies texts",
     counted="examples",
     headline=("accuracy", "spearman", "micro_f1"),
     recipe=Lazy("heedful.tasks.classify.recipe:ClassifyRecipe"),

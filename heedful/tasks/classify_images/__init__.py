@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 CLASSIFY_IMAGES = Task(
     name="classify-images",
     data="a folder of pictures a class, CSV, idx files",
+    does="classifies pictures",
     counted="pictures",
     headline=("accuracy",),
     recipe=Lazy("heedful.tasks.classify_images.recipe:ClassifyImagesRecipe"),

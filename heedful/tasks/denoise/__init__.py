@@ -10,6 +10,7 @@ DENOISE = replace(
     TRANSLATE,
     name="denoise",
     data="running text (.txt, .jsonl, a folder)",
+    does="is a denoiser, which restores marked texts",
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.denoise.recipe:DenoiseRecipe"),
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),

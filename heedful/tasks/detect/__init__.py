@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 DETECT = Task(
     name="detect",
     data="boxes (COCO's JSON, VOC's XML), or shapes",
+    does="finds things in pictures",
     counted="things",
     headline=("map50",),
     recipe=Lazy("heedful.tasks.detect.recipe:DetectRecipe"),

@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 ENCODE = Task(
     name="encode",
     data="",
+    does="reads texts, for others to start from",
     served=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     facts=Lazy("heedful.tasks.encode.use:encoder_facts"),
     laws=Lazy("heedful.tasks.encode.laws:encoder_laws"),

@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 FILL = Task(
     name="fill",
     data="running text (.txt, .jsonl, a folder)",
+    does="fills masks",
     headline=("perplexity", "accuracy"),
     recipe=Lazy("heedful.tasks.fill.recipe:FillRecipe"),
     job=Lazy("heedful.tasks.fill.train:FillJob"),

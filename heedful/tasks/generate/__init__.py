@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 GENERATE = Task(
     name="generate",
     data="running text (.txt, .jsonl, a folder)",
+    does="generates text",
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.generate.recipe:GenerateRecipe"),
     job=Lazy("heedful.tasks.generate.train:GenerateJob"),

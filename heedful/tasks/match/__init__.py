@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 MATCH = Task(
     name="match",
     data="pictures with captions (CSV, TSV, .jsonl)",
+    does="matches pictures and texts",
     counted="pairs",
     headline=("text_to_image_recall_10",),
     recipe=Lazy("heedful.tasks.match.recipe:MatchRecipe"),

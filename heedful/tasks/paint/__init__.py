@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 PAINT = Task(
     name="paint",
     data="pictures alone",
+    does="paints pictures",
     counted="pixels",
     headline=("bits_per_pixel",),
     recipe=Lazy("heedful.tasks.paint.recipe:PaintRecipe"),

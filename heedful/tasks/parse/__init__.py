@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 PARSE = Task(
     name="parse",
     data="trees in brackets",
+    does="parses sentences",
     headline=("f1",),
     recipe=Lazy("heedful.tasks.parse.recipe:ParseRecipe"),
     job=Lazy("heedful.tasks.parse.train:ParseJob"),

@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 SEGMENT = Task(
     name="segment",
     data="pictures with masks, or shapes",
+    does="segments pictures",
     counted="pixels",
     headline=("miou",),
     recipe=Lazy("heedful.tasks.segment.recipe:SegmentRecipe"),

@@ -13,7 +13,7 @@ from heedful.core.config import from_json
 from heedful.data.frame import Frame
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError, NonFiniteError
+from heedful.errors import NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.folder import read_run, read_textless_run, task_name
@@ -91,9 +91,9 @@ def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:
 
 
 def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str) -> None:
-    """Raises InputError for a model of another task."""
+    """Raises OtherTaskError for a model of another task."""
     if about.get("task") != task:
-        raise InputError(f"a model for {about.get('task')!r}, not for {purpose}", where=str(run))
+        raise OtherTaskError(f"a model for {about.get('task')!r}, not for {purpose}", where=str(run))
 
 
 def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -> Spec:

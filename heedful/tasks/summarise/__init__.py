@@ -9,6 +9,7 @@ SUMMARISE = replace(
     TRANSLATE,
     name="summarise",
     data="texts with summaries",
+    does="summarises texts",
     headline=("rougeL",),
     recipe=Lazy("heedful.tasks.summarise.recipe:SummariseRecipe"),
     commands=Lazy("heedful.tasks.summarise.cli:COMMANDS"),

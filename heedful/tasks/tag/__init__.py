@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 TAG = Task(
     name="tag",
     data="words with tags (CoNLL-U, TSV)",
+    does="tags words",
     counted="words",
     headline=("span_f1", "accuracy"),
     recipe=Lazy("heedful.tasks.tag.recipe:TagRecipe"),

@@ -5,6 +5,7 @@ from heedful.run.task import Lazy, Task
 TRANSLATE = Task(
     name="translate",
     data="pairs of sentences",
+    does="translates texts",
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
