@@ -18,6 +18,9 @@ ANSWER = Task(
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.answer.hub:HUB"),
+    hub_kind="token_classifier",
+    hub_head="qa_outputs",
     commands=Lazy("heedful.tasks.answer.cli:COMMANDS"),
     uses=("fill", "encode"),
 )

@@ -18,6 +18,9 @@ TAG = Task(
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.tag.hub:HUB"),
+    hub_kind="token_classifier",
+    hub_head="classifier",
     commands=Lazy("heedful.tasks.tag.cli:COMMANDS"),
     uses=("fill", "encode"),
 )
