@@ -56,7 +56,7 @@ def loud(model: nn.Module) -> None:
             nn.init.normal_(weight, mean=1.0 if norm else 0.0, std=0.4)
 
 
-def gpt2_folder(folder: Path, **options: Any) -> GPT2LMHeadModel:
+def gpt2_folder(folder: Path, *, kind: Any = GPT2LMHeadModel, **options: Any) -> Any:
     """One token begins and ends a text, as in GPT-2, and none is put around a prompt."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -71,7 +71,7 @@ def gpt2_folder(folder: Path, **options: Any) -> GPT2LMHeadModel:
     ids = {"bos_token_id": end, "eos_token_id": end}
     config = GPT2Config(vocab_size=end + 1, n_positions=48, n_embd=16, n_layer=2, n_head=4, **ids, **options)
     names = {"tokenizer_class": "GPT2Tokenizer", "model_max_length": 48, "unk_token": "<|endoftext|>"}
-    return _save(folder, GPT2LMHeadModel(config), inner, names)
+    return _save(folder, kind(config), inner, names)
 
 
 def llama_folder(folder: Path, **options: Any) -> LlamaForCausalLM:

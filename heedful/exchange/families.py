@@ -13,6 +13,7 @@ from heedful.exchange.hf import (
     clip,
     detr,
     gpt2,
+    gpt2_classifier,
     llama,
     marian,
     modernbert,
@@ -21,6 +22,7 @@ from heedful.exchange.hf import (
     segformer,
     sequence_classifier,
     t5,
+    token_classifier,
     vit,
 )
 from heedful.exchange.hf.rules import Recast, Rule
@@ -32,6 +34,7 @@ from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.pyramid import PyramidConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.models.vit import ViTConfig
 
 
@@ -63,6 +66,9 @@ class Family:
     config_from_hf: Callable[[dict[str, Any], Collection[str], str], Any]
     config_to_hf: Callable[..., dict[str, Any]]
     rules: Callable[[Any], tuple[Rule, ...]]
+    suits: Callable[[Any], bool] = lambda config: True  # of such configurations, those that it may hold
+    head: str = ""  # the module of theirs that a family of models with one head is known by
+    kind: str = ""  # and how the name of their class ends
     whole: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] = dict  # names tensors as in a file with all heads
     made: Callable[[Any], dict[str, Tensor]] = lambda config: {}  # theirs that are no weights of ours
     recast: Callable[[Any], Recast[Any]] = lambda config: Recast(config, dict)
@@ -121,6 +127,9 @@ def _classifier(name: str, body: sequence_classifier.Body) -> Family:
     return Family(
         name=name,
         config=ClassifierConfig,
+        suits=lambda config: config.encoder is not None,
+        head="classifier",
+        kind="ForSequenceClassification",
         loads=lambda config: "AutoModelForSequenceClassification",
         config_from_hf=lambda theirs, names, where: sequence_classifier.config_from_hf(theirs, body, where=where),
         config_to_hf=lambda config, *, pad, start, end, labels, problem: sequence_classifier.config_to_hf(
@@ -131,5 +140,49 @@ def _classifier(name: str, body: sequence_classifier.Body) -> Family:
     )
 
 
-# The same for models with a head that classifies whole texts.
-CLASSIFIERS = {"roberta": _classifier("RoBERTa", "roberta"), "bert": _classifier("BERT", "bert")}
+_CAUSAL = replace(
+    _family("GPT-2", ClassifierConfig, "AutoModelForSequenceClassification", gpt2_classifier, gpt2.TOKENS),
+    suits=lambda config: config.lm is not None,
+    head="score",
+    kind="ForSequenceClassification",
+    recast=gpt2_classifier.unbiased,
+)
+
+
+def _token_classifier(name: str, body: sequence_classifier.Body, head: token_classifier.Head) -> Family:
+    kind = token_classifier.KINDS[head]
+    return Family(
+        name=name,
+        config=TokenClassifierConfig,
+        loads=lambda config: f"AutoModel{kind}",
+        head=head,
+        kind=kind,
+        config_from_hf=lambda theirs, names, where: token_classifier.config_from_hf(theirs, body, head, where=where),
+        config_to_hf=lambda config, **ids: token_classifier.config_to_hf(config, body, head, **ids),
+        rules=lambda config: token_classifier.rules(config, body, head),
+        tokens=FAMILIES[body].tokens,
+    )
+
+
+def _on_encoder(name: str, body: sequence_classifier.Body) -> tuple[Family, ...]:
+    tags, spans = _token_classifier(name, body, "classifier"), _token_classifier(name, body, "qa_outputs")
+    return _classifier(name, body), tags, spans
+
+
+# Those of models with one head, by the model_type.
+HEADS: dict[str, tuple[Family, ...]] = {
+    "roberta": _on_encoder("RoBERTa", "roberta"),
+    "bert": _on_encoder("BERT", "bert"),
+    "gpt2": (_CAUSAL,),
+}
+ALL = (*FAMILIES.values(), *(family for families in HEADS.values() for family in families))
+
+
+def family_of(theirs: Mapping[str, Any], names: Collection[str]) -> Family:
+    """The family of a file by its config.json, whose model_type is known, and its tensors' names: of two whose heads
+    have one name, that of its class, or else the first."""
+    own = theirs["model_type"]
+    found = [each for each in HEADS.get(own, ()) if any(name.startswith(f"{each.head}.") for name in names)]
+    classes = [str(name) for name in theirs.get("architectures") or ()]
+    alike = [family for family in found if any(name.endswith(family.kind) for name in classes)]
+    return (*alike, *found, FAMILIES[own])[0]

@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tokenizers
-from tokenizers import processors
+from tokenizers import Regex, normalizers, processors
 
 from heedful.core.embed import EmbedConfig
 from heedful.data.spm import read_spm, with_sentinels
@@ -249,18 +249,21 @@ def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 
-def separators(inner: tokenizers.Tokenizer) -> int:
-    """How many tokens it puts between two texts."""
+def between(inner: tokenizers.Tokenizer) -> Ids:
+    """The tokens that it puts between two texts."""
     found = inner.encode("a", "a")
-    (first, *_), last = [place for place, own in enumerate(found.sequence_ids) if own == 1], len(found.ids)
-    return sum(1 for place in range(last) if found.sequence_ids[place] is None and 0 < place < first)
+    sides = found.sequence_ids
+    first, second = max(place for place, own in enumerate(sides) if own == 0), sides.index(1)
+    return found.ids[first + 1 : second]
 
 
-def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids) -> None:
-    names = {index: str(inner.id_to_token(index)) for index in (*before, *after)}
-    first, last = [names[index] for index in before], [names[index] for index in after]
+def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids, between: Ids | None = None) -> None:
+    """`between` two texts stands what stands after one, unless it is given."""
+    between = after if between is None else between
+    names = {index: str(inner.id_to_token(index)) for index in (*before, *between, *after)}
+    first, middle, last = ([names[index] for index in side] for side in (before, between, after))
     single = [*first, "$A", *last]
-    pair = [*single, "$B:1", *(f"{name}:1" for name in last)]
+    pair = [*first, "$A", *middle, "$B:1", *(f"{name}:1" for name in last)]
     added = [(name, index) for index, name in names.items()]
     inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=added)
 
@@ -298,16 +301,29 @@ def read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenize
         what = f"its tokenizer puts the tokens {before} before a text and {after} after it, and not one on each side"
         raise InputError(what, where=str(folder))
     special = tokens.special(bos=before[0], eos=after[0])
-    return Tokenizer(inner, replace(special, separators=separators(inner)))
+    return Tokenizer(inner, replace(special, separators=len(between(inner))))
 
 
-def write_framed(tokenizer: Tokenizer, embed: EmbedConfig) -> HubFiles:
+def write_framed(
+    tokenizer: Tokenizer, embed: EmbedConfig, first: Literal["as is", "spaced", "one space"] = "as is"
+) -> HubFiles:
+    """`first`: whether our own tokenizer puts a space before a text of this task, or before one that has none."""
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
+    if tokenizer.ours and first != "as is":
+        one = [normalizers.Replace(Regex(r"\A {2,}"), " ")] if first == "one space" else []
+        inner.normalizer = normalizers.Sequence([space_before(tokenizer), *one])
     roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}
     types = embed.types > 1 and embed.position_embeddings == "learned"  # ModernBERT has none
     made = hub_tokenizer(tokenizer, inner, roles, longest=embed.context_length, types=types)
     return HubFiles(made, {"start": bos, "end": eos, "pad": pad})
+
+
+def space_before(tokenizer: Tokenizer) -> normalizers.Normalizer:
+    """Puts a space before a text. Their library normalises the marks that it looks for too: they stay as they are."""
+    marks = [*tokenizer.sentinels, *([] if tokenizer.mask is None else [tokenizer.mask])]
+    alone = normalizers.Replace(Regex(rf"\A (?=({'|'.join(tokenizer.pieces(marks))})\z)"), "")
+    return normalizers.Sequence([normalizers.Prepend(" "), *([alone] if marks else [])])
 
 
 def generation_config(search: Mapping[str, Any], forbidden: Sequence[int]) -> dict[str, Any]:

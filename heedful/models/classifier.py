@@ -26,6 +26,7 @@ class ClassifierConfig:
     encoder: EncoderConfig | None = None
     answers: int | None  # None: each sequence is a choice
     dropout: float = 0.1  # of what the linear map is given
+    bias: bool = True  # of the linear map
 
     def __post_init__(self) -> None:
         if (self.lm is None) == (self.encoder is None):
@@ -45,9 +46,10 @@ class Classifier(nn.Module):
         self.lm = LM(config.lm) if config.lm else None
         self.encoder = Encoder(config.encoder) if config.encoder else None
         self.dropout = Dropout(config.dropout)
-        self.out = nn.Linear(config.body.d_model, config.answers or 1)
+        self.out = nn.Linear(config.body.d_model, config.answers or 1, bias=config.bias)
         nn.init.normal_(self.out.weight, std=0.02)
-        nn.init.zeros_(self.out.bias)
+        if config.bias:
+            nn.init.zeros_(self.out.bias)
 
     def forward(
         self,

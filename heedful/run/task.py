@@ -181,6 +181,7 @@ class Task:
     # Other libraries.
     hub: Lazy[Hub] | None = None
     hub_kind: str = ""  # what config.json calls the models that `hub` moves
+    hub_head: str = ""  # which of their heads, where models of this kind have one of several
     hub_lacks: str = ""  # why there is no `hub`
     engines: Mapping[str, Lazy[Engine]] = field(default_factory=dict)
     # task.json of such a run says this task, where it is not `name`; and holds this key, where others say so too.

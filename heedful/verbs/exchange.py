@@ -1,6 +1,6 @@
 """Models of the Hugging Face Hub become runs of ours, and runs become folders that other libraries load."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ from heedful.core.config import unknown_key
 from heedful.core.init import uninitialised
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.ctranslate2 import unserved
-from heedful.exchange.families import CLASSIFIERS, FAMILIES, Family
-from heedful.exchange.hf import sequence_classifier
+from heedful.exchange.families import ALL, FAMILIES, Family, family_of
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.models import config_of, kind_of_config, make_model
@@ -22,6 +21,7 @@ from heedful.models.clip import CLIPConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.run.folder import filled_then_renamed, parameters
 from heedful.run.task import Hub, Served
 from heedful.store import files
@@ -73,14 +73,13 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     if theirs["model_type"] not in FAMILIES:
         raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
     found = read_weights(folder)
-    kinds = CLASSIFIERS if theirs["model_type"] in CLASSIFIERS and sequence_classifier.has_head(found) else FAMILIES
-    family = kinds[theirs["model_type"]]
+    family = family_of(theirs, found)
     tensors = family.whole(found)
     config = family.config_from_hf(theirs, tensors.keys(), where)
     with uninitialised(), torch.device("meta"):
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
-    beside = _hub_of(config).read(folder, {**family.tokens, **theirs}, config)
+    beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config)
     with filled_then_renamed(out) as growing:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
@@ -105,7 +104,8 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
             kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
             none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
             raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
-        return _to_hub(run, out, served, row.hub())
+        families = [family for family in ALL if row.hub_head in ("", family.head)]
+        return _to_hub(run, out, served, row.hub(), families)
     if to not in row.engines:
         raise unserved(type(served).__name__, run)
     engine = row.engines[to]()
@@ -114,14 +114,15 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     return Exported("CTranslate2", to, str(out), names, f"ctranslate2.{engine.kind}({str(out)!r})", difference)
 
 
-def _hub_of(config: object) -> Hub:
-    """What moves the small files of models with such a configuration."""
-    kind = kind_of_config(config)
-    return next(row.hub for row in TASKS.values() if row.hub is not None and row.hub_kind == kind)()
+def _hub_of(config: object, family: Family) -> Hub:
+    """What moves the small files of models with such a configuration and such a head."""
+    kind, heads = kind_of_config(config), ("", family.head)
+    rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
+    return next(row.hub for row in rows if row.hub is not None)()
 
 
-def _to_hub(run: Path, out: Path, served: Served, hub: Hub) -> Exported:
-    family, recast, theirs, beside = _family_of(served.model.config, run, served, hub)
+def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family]) -> Exported:
+    family, recast, theirs, beside = _family_of(families, run, served, hub)
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
@@ -138,13 +139,14 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub) -> Exported:
 
 
 def _family_of(
-    config: object, run: Path, served: Served, hub: Hub
+    families: Sequence[Family], run: Path, served: Served, hub: Hub
 ) -> tuple[Family, Recast[Any], dict[str, Any], dict[str, Any]]:
     """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
     stands beside it."""
     refused: list[InputError] = []
-    for family in (*FAMILIES.values(), *CLASSIFIERS.values()):
-        if not isinstance(config, family.config):
+    config = served.model.config
+    for family in families:
+        if not isinstance(config, family.config) or not family.suits(config):
             continue
         written = hub.write(run, served)
         recast = family.recast(config)
@@ -180,6 +182,8 @@ def _vocab_size(config: object) -> int | None:
             return config.embed.vocab_size
         case ClassifierConfig():
             return config.body.embed.vocab_size
+        case TokenClassifierConfig():
+            return config.encoder.embed.vocab_size
         case CLIPConfig():
             return config.text.embed.vocab_size
         case _:

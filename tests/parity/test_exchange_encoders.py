@@ -16,9 +16,9 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertForMaskedLM,
+    BertForMultipleChoice,
     BertForPreTraining,
     BertForSequenceClassification,
-    BertForTokenClassification,
     BertModel,
     RobertaForMaskedLM,
     RobertaForSequenceClassification,
@@ -242,8 +242,8 @@ def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None
 
 
 def test_other_heads_are_refused(tmp_path: Path) -> None:
-    bert_folder(tmp_path / "theirs", BertForTokenClassification)
-    with pytest.raises(InputError, match="'BertForTokenClassification': its `classifier` is for something else"):
+    bert_folder(tmp_path / "theirs", BertForMultipleChoice)
+    with pytest.raises(InputError, match="'BertForMultipleChoice': its `classifier` is for something else"):
         import_model(tmp_path / "theirs", tmp_path / "never")
 
 

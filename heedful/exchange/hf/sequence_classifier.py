@@ -4,7 +4,7 @@ BERT's head is one `classifier` on what its pooler sums up. RoBERTa has no poole
 `dense`, which is our pooler, and `out_proj`.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -18,10 +18,6 @@ Body = Literal["bert", "roberta"]
 FAMILIES = {"bert": bert, "roberta": roberta}
 NAMES = {"bert": "Bert", "roberta": "Roberta"}
 HEADS = {"bert": {"classifier": "out"}, "roberta": {"classifier.dense": "encoder.pooler", "classifier.out_proj": "out"}}
-
-
-def has_head(names: Collection[str]) -> bool:
-    return any(name.startswith("classifier.") for name in names)
 
 
 def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:

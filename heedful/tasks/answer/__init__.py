@@ -20,6 +20,9 @@ ANSWER = Task(
     look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.answer.hub:HUB"),
+    hub_kind="token_classifier",
+    hub_head="qa_outputs",
     commands=Lazy("heedful.tasks.answer.cli:COMMANDS"),
     uses=("fill", "encode"),
 )

@@ -35,6 +35,7 @@ class ClassifySpec:
     mean: float = 0.0  # of the scores that it was trained on: the model's own are standard ones
     deviation: float = 1.0
     symmetric: bool = False  # a pair is read in both orders
+    frame: tuple[tuple[int, ...], ...] = ()  # before, between and behind texts, of a language model from elsewhere
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class ClassifyLayout:
         self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.context_length
         if isinstance(body, EncoderConfig):
             self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
+        elif spec.frame:
+            self.frame, self.tokens = Frame(*map(list, spec.frame)), body.embed.vocab_size
         else:
             delimiter, extract = tokenizer.size, tokenizer.size + 1
             self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), extract + 1

@@ -20,6 +20,9 @@ TAG = Task(
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub=Lazy("heedful.tasks.tag.hub:HUB"),
+    hub_kind="token_classifier",
+    hub_head="classifier",
     commands=Lazy("heedful.tasks.tag.cli:COMMANDS"),
     uses=("fill", "encode"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Regex, decoders, normalizers
+from tokenizers import decoders
 
 from heedful.core.config import from_json
 from heedful.data.spm import from_spm, read_spm
@@ -25,6 +25,7 @@ from heedful.exchange.hub import (
     generation_config,
     hub_tokenizer,
     read_tokenizer,
+    space_before,
 )
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
@@ -102,7 +103,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         before, after = translator.around
         inner = framed(source, before, after)
         if source.ours:
-            inner.normalizer = _space_before(source)
+            inner.normalizer = space_before(source)
             inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(" ", 1, 0)])
         special = source.special
         roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
@@ -124,13 +125,6 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
     return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad})
-
-
-def _space_before(tokenizer: Tokenizer) -> normalizers.Normalizer:
-    """Puts a space before a text. Their library normalises the marks that it looks for too: they stay as they are."""
-    marks = [*tokenizer.sentinels, *([] if tokenizer.mask is None else [tokenizer.mask])]
-    alone = normalizers.Replace(Regex(rf"\A (?=({'|'.join(tokenizer.pieces(marks))})\z)"), "")
-    return normalizers.Sequence([normalizers.Prepend(" "), *([alone] if marks else [])])
 
 
 HUB = Hub(read_translator, write_translator)
