@@ -1,0 +1,1 @@
+"""Models over HTTP: what programs and a page in a browser ask of them, on one's own machine."""
