@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from heedful.errors import InputError
 from heedful.run.task import Served, Task
@@ -36,6 +36,7 @@ class Piece:
     finish: str | None = None
 
 
+@runtime_checkable
 class Hosted(Protocol):
     """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"."""
 

@@ -4,7 +4,7 @@ import base64
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -14,6 +14,7 @@ from heedful.run.task import Law, Looked, NamedWeights
 Settings = Mapping[str, object]  # options of a verb, by the names that they have after "--"
 
 
+@runtime_checkable
 class RunVerbs(Protocol):
     """What `heedful.verbs` lends a model that was opened."""
 
