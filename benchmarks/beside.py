@@ -22,7 +22,7 @@ from benchmarks.turns import Contestant, machine
 BUSY = "while True: pass"
 DEFAULT = {"GOMP_SPINCOUNT": "300000"}
 STEPS = {
-    "translate": 6,
+    "translate": 12,
     "a": 60,
     "b": 8,
     "b-dropout": 8,

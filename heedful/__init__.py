@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Translator,
     )
     from heedful.tasks.recipes import Sections
+    from heedful.verbs.memory import Data
 
 __version__ = metadata.version("heedful")
 __all__ = [
@@ -90,7 +91,7 @@ def train(
     recipe: "Recipe | str",
     out: str | Path,
     *,
-    data: str | Path | Sequence[str | Path] | None = None,
+    data: "Data | None" = None,
     source: str | None = None,
     target: str | None = None,
     preset: str | None = None,
@@ -104,17 +105,24 @@ def train(
     of a recipe file; all else overrides it. `device` is "auto", "cpu", "cuda" or "cuda:1". For the steps on the way,
     see `heedful.run.train.train`.
 
+    `data` are paths, as for `--data`; or what is in memory: a list of (source, target) or (text, label), of (words,
+    labels) or of objects with the keys of a .jsonl file, or a dict of such lists under "train", "valid" and "test",
+    which are first written into the folder `out`.data; or `Parts` of examples, or of pictures in tensors, which are
+    taken as they are.
+
     Under `torchrun`, None on all ranks but the first.
     """
     from heedful.run.train import Finished
+    from heedful.verbs.memory import path_and_corpus
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
-    path = data if data is None or isinstance(data, str) else str(data) if isinstance(data, Path) else [*map(str, data)]
+    fields = type(planned(recipe, Path(out), {}, device="cpu")[0].data).model_fields
+    path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs="source" in fields)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
     made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device)
-    for event in events(made, Path(out), resume=resume, device=device):
+    for event in events(made, Path(out), resume=resume, corpus=corpus, device=device):
         if isinstance(event, Finished):
             return event
     return None

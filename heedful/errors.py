@@ -45,6 +45,14 @@ class NonFiniteError(HeedError):
     exit_code = 5
 
 
+class BusyError(HeedError):
+    """A model that is served has enough to do; asking again later may help."""
+
+
+class LateError(HeedError):
+    """An answer was not there in time."""
+
+
 class RankError(HeedError):
     """One of several processes that train together is gone."""
 

@@ -6,6 +6,7 @@ for them, and nothing is registered, so that tests beside do not notice.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -60,12 +61,18 @@ class _Placed(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not any(map(_concerned, _leaves(args, kwargs))):
+        leaves = _leaves(args, kwargs)
+        if not any(map(_concerned, leaves)):
             return func(*args, **kwargs)
-        if func._can_decompose():  # in inference mode what consists of others comes as a whole
+        if _is_composite(func):  # in inference mode what consists of others comes as a whole
             with self:
                 return func.decompose(*args, **kwargs)
         return _computed(func, args, kwargs)
+
+
+@cache
+def _is_composite(func: Any) -> bool:
+    return bool(func._can_decompose())
 
 
 def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

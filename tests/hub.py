@@ -52,7 +52,7 @@ def loud(model: nn.Module) -> None:
     """N(0, 0.4) in every matrix and bias, N(1, 0.4) in every norm."""
     for name, weight in model.named_parameters():
         if weight.requires_grad:  # all but sines
-            norm = ("norm" in name or "ln_" in name) and "weight" in name
+            norm = ("norm" in name.lower() or "ln_" in name) and "weight" in name
             nn.init.normal_(weight, mean=1.0 if norm else 0.0, std=0.4)
 
 
@@ -168,13 +168,17 @@ SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "nu
 
 def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
     """Pieces of words in lower case. `bare`: with a vocab.txt in place of a tokenizer.json."""
-    inner = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.decoder = decoders.WordPiece()
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=names, show_progress=False)
-    inner.train_from_iterator(LINES * 2, trainer)
+    reads = normalizers.BertNormalizer(lowercase=True)
+    splits = pre_tokenizers.BertPreTokenizer()
+    words = {word for line in LINES for word, _ in splits.pre_tokenize_str(reads.normalize_str(line))}
+    letters = {letter for word in words for letter in word}
+    # Listed, as their trainer does not learn the same pieces each time.
+    pieces = [*names, *sorted(letters | words), *sorted(f"##{letter}" for letter in letters)]
+    numbers = {piece: index for index, piece in enumerate(pieces)}
+    inner = tokenizers.Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
+    inner.normalizer, inner.pre_tokenizer, inner.decoder = reads, splits, decoders.WordPiece()
+    inner.add_special_tokens(names)
     frame = [("[CLS]", 2), ("[SEP]", 3)]
     single, pair = "[CLS]:0 $A:0 [SEP]:0", "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"
     inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=frame)

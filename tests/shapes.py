@@ -63,7 +63,7 @@ class Marking(ast.NodeTransformer):
         node.decorator_list.insert(0 if is_class else len(node.decorator_list), name)
         return self.generic_visit(node) if is_class else node
 
-    visit_FunctionDef = visit_ClassDef = mark
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = mark
 
 
 class Loader(importlib.machinery.SourceFileLoader):

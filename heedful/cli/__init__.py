@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from heedful.cli import exchange, looking, measuring, training
+from heedful.cli import exchange, looking, measuring, serving, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
@@ -22,15 +22,17 @@ COMMANDS = (
     Command("train", training.train, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),
+    Command("restore", measuring.restore, group="Measure"),
     Command("embed", looking.embed),
     Command("look", with_options(looking.look, looking.LOOK_OPTIONS), group="Look inside"),
     Command("info", measuring.info, group="Look inside"),
+    Command("serve", serving.serve, group="Serve"),
     Command("import", exchange.import_, group="Hand on"),
     Command("export", exchange.export, group="Hand on"),
 )
 GROUPS = {
     heading: tuple(command.name for command in COMMANDS if command.group == heading)
-    for heading in ("Train", "Measure", "Use", "Look inside", "Hand on")
+    for heading in ("Train", "Measure", "Use", "Look inside", "Serve", "Hand on")
 }
 
 app = typer.Typer(

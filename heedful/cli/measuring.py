@@ -52,14 +52,17 @@ def info(
 
     Example: heed info transformer-base
     """
+    from heedful.verbs.presets import presets_by_task
+
+    if name is None:
+        presets = presets_by_task()
+        print(json.dumps(presets) if as_json else "\n".join(_listed(presets)))
+        return
     from heedful.verbs.info import describe
 
     facts = describe(name)
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
-        return
-    if name is None:
-        print("\n".join(_listed(facts)))
         return
     width = max(map(len, facts))
     for key, value in facts.items():
@@ -115,3 +118,19 @@ def check(run: Run, device: Device = "auto", as_json: Json = False) -> None:
         print(json.dumps({"laws": [asdict(law) | {"holds": law.holds} for law in laws], "broken": len(broken)}))
     if broken:
         raise typer.Exit(1)
+
+
+def restore(run: Run, as_json: Json = False) -> None:
+    """Make a damaged model again, from the newest sound checkpoint of its training.
+
+    Example: heed restore runs/demo
+    """
+    from heedful.run.restore import restore_model
+
+    made = restore_model(run, say)
+    best = f"the best had been of step {made.best_step:,}" if made.best_step != made.step else "the same as before"
+    say(f"{made.out}: the weights of step {made.step:,}; {best}")
+    if made.aside is not None:
+        say(f"the damaged file is now {made.aside}")
+    if as_json:
+        print(json.dumps(asdict(made)))

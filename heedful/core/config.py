@@ -70,6 +70,13 @@ def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
         if not isinstance(value, list | tuple):
             raise InputError(f"expected a list, found {value!r}", where=where)
         return tuple(_value(arguments[0], item, f"{where}[{i}]", largest) for i, item in enumerate(value))
+    if typing.is_typeddict(kind):
+        if not isinstance(value, dict):
+            raise InputError(f"expected an object, found {value!r}", where=where)
+        hints = typing.get_type_hints(kind)
+        if unknown := [key for key in value if key not in hints]:
+            raise unknown_key(unknown[0], [*hints], where=where)
+        return {key: _value(hints[key], item, f"{where}.{key}", largest) for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else from_json(kind, value, where, largest=largest)  # type: ignore[arg-type]
     if kind is float and isinstance(value, int) and not isinstance(value, bool):

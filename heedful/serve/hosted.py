@@ -1,16 +1,14 @@
 """A model that is being served: all that is asked of it goes through here, and one thread of its own computes."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from heedful.errors import InputError
 from heedful.run.task import Served, Task
-from heedful.tasks.load import load_model, row_of_model
-from heedful.verbs.use import ask
+
+if TYPE_CHECKING:
+    from heedful.serve.engine import Engine
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
@@ -50,43 +48,19 @@ class Hosted(Protocol):
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
         """The records that the verb gives for each input, as `heed VERB --json` prints them. `settings` are fields of
-        the verb's options. Raises InputError, TextError for a text that cannot be answered, BusyError."""
+        the verb's options. Raises InputError, TextError for a text that cannot be answered, BusyError, LateError."""
 
     def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncIterator[Piece]:
         """A language model's continuation of a prompt, piece by piece; closing the iterator cancels it within two
-        steps. Raises InputError, BusyError."""
+        steps. Raises InputError, BusyError, LateError."""
 
     async def alone(self, work: Callable[[], Made]) -> Made:
         """What `work` gives, run in the model's own thread between other requests: looking in, vectors, likelihoods.
-        Raises what it raises, and BusyError."""
+        Raises what it raises, BusyError and LateError."""
 
 
-def open_hosted(run: Path, *, engine: str = "auto") -> "SimpleHosted":
-    served = load_model(run, engine="ctranslate2" if engine == "ctranslate2" else None)
-    return SimpleHosted(run.name, run, row_of_model(served), served, "own")
+def open_hosted(run: Path, *, engine: str = "auto") -> "Engine":
+    """The model of a run's folder, ready to be asked. Raises MissingError, InputError or StorageError."""
+    from heedful.serve.engine import open_engine
 
-
-class SimpleHosted:
-    """One request after another."""
-
-    def __init__(self, name: str, run: Path, row: Task, served: Any, engine: str) -> None:
-        self.name, self.run, self.row, self.served, self.engine = name, run, row, served, engine
-        self._thread = ThreadPoolExecutor(1)
-
-    async def ask(
-        self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
-    ) -> list[list[Record]]:
-        return await self.alone(lambda: [ask(self.served, verb, [each], settings) for each in inputs])
-
-    async def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncIterator[Piece]:
-        if not isinstance(prompt, str):
-            raise InputError("tokens as a prompt")
-        made = await self.alone(
-            lambda: self.served.generate(prompt, tokens=writing.tokens, stop=writing.stop, **writing.sampling)[0]
-        )
-        for token, logprob in zip(made.tokens, made.logprobs, strict=True):
-            yield Piece("", token, logprob)
-        yield Piece(made.text, finish="length" if len(made.tokens) == writing.tokens else "stop")
-
-    async def alone(self, work: Callable[[], Made]) -> Made:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    return open_engine(run, engine=engine)

@@ -279,7 +279,12 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
             what = "a pickle, which can run code as it is read: heedful does not open it"
             raise _refused(folder / pickles[0], what, fix="ask its author for safetensors")
         raise MissingError("no model has been saved here yet", where=str(path), fix="train it first")
-    tensors, notes = _unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
+    try:
+        tensors, notes = _unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
+    except StorageError as error:
+        if not _steps(folder):
+            raise
+        raise _damaged(path, error.what, fix=f"heed restore {folder}, which takes its newest checkpoint") from error
     digests = files.parse_json(notes.get("files", "{}").encode(), where=path)
     if not isinstance(digests, dict) or CONFIG not in digests:
         raise _damaged(path, "does not say which config it belongs to")

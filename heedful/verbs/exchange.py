@@ -15,6 +15,7 @@ from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, Family, family_of
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
+from heedful.exchange.hub import read_chat, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.clip import CLIPConfig
@@ -79,7 +80,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     with uninitialised(), torch.device("meta"):
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
-    beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config)
+    beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
     with filled_then_renamed(out) as growing:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
@@ -126,7 +127,7 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
-        for name, value in {**beside, CONFIG: theirs}.items():
+        for name, value in {**write_chat(run, beside), CONFIG: theirs}.items():
             data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
             files.write_bytes(growing / name, data)
         files.write_bytes(growing / WEIGHTS, packed(tensors))

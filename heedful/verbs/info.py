@@ -25,19 +25,8 @@ def presets() -> dict[str, Any]:
     return found
 
 
-def presets_by_task() -> dict[str, dict[str, int]]:
-    """The presets of each task, with their numbers of parameters."""
-    found = {}
-    for task, row in trained().items():
-        assert row.recipe is not None
-        found[task] = {name: PARAMETERS[name] for name in row.recipe().PRESETS()}
-    return found
-
-
-def describe(name: str | None) -> dict[str, Any]:
-    """Facts of a run's folder or a preset; without a name, `presets_by_task`."""
-    if name is None:
-        return presets_by_task()
+def describe(name: str) -> dict[str, Any]:
+    """Facts of a run's folder or a preset."""
     known = presets()
     if name in known:
         facts = {"preset": name, "parameters": PARAMETERS[name]}

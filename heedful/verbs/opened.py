@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from heedful.core.config import from_json
@@ -12,6 +13,7 @@ from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
+from heedful.verbs.memory import LABELLED, in_memory, write_rows
 
 
 class Verbs:
@@ -25,10 +27,15 @@ class Verbs:
     def attention(self, served: Served, given: str, settings: Mapping[str, object]) -> Mapping[str, NamedWeights]:
         return weights_of(served, given, _look_options(served, settings))
 
-    def evaluate(self, served: Served, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-        kind = row_of_model(served).eval_options
-        options = from_json(NoOptions if kind is None else kind(), dict(settings), where="evaluate", largest=None)
-        return {found.name: found.scores for found in scored(served, options)}
+    def evaluate(self, served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+        if not in_memory(data):
+            return _scores(served, data, settings)
+        about = getattr(served, "about", {})
+        names = (about["source"], about["target"]) if "target" in about else LABELLED
+        with TemporaryDirectory() as folder:
+            written = sorted(write_rows(data, Path(folder), names, only="test").iterdir())
+            each = {file.stem: _scores(served, file, settings) for file in written}
+        return {name: scores for name, found in each.items() for scores in found.values()}
 
     def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]:
         return check_run(run, texts)
@@ -50,6 +57,13 @@ def open_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engi
     model = load_model(run, kind, device=device, engine=engine)
     model.run, model.verbs = run, Verbs()
     return model
+
+
+def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    kind = row_of_model(served).eval_options
+    given = {**({} if data is None else {"data": str(data)}), **settings}
+    options = from_json(NoOptions if kind is None else kind(), given, where="evaluate", largest=None)
+    return {found.name: found.scores for found in scored(served, options)}
 
 
 def _look_options(served: Served, settings: Mapping[str, object]) -> object:

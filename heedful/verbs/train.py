@@ -40,9 +40,10 @@ def planned(
     if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
         made = saved_recipe(out)
     said = made.given | {setting.partition("=")[0] for setting in settings}
-    budget = given.get("train.minutes", None if isinstance(recipe, str) else made.train.minutes)
+    timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
     told: list[str] = []
-    made = override(made, [f"{key}={_as_yaml(value)}" for key, value in given.items()])
+    made = override(made, [*(f"{key}={_as_yaml(value)}" for key, value in given.items()), *timed])
+    budget = None if isinstance(recipe, str) and not timed and "train.minutes" not in given else made.train.minutes
     row = TASKS[made.task]
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
     sizes = chosen or made.start_from or made.model

@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.core.config import from_json, unknown_key
 from heedful.errors import InputError
-from heedful.run.task import Embedder, Served
+from heedful.run.task import Ask, Embedder, Served, Task
 from heedful.tasks.load import row_of_model, row_of_run
 
 
@@ -18,12 +18,32 @@ def verbs_of(served: Served) -> list[str]:
 def ask(served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None) -> list[Any]:
     """A record for each answer of a model to each input. `settings` are fields of the options of this verb; an unknown
     one is an error that names the nearest. Raises InputError."""
-    asks = row_of_model(served).asks
-    if verb not in asks:
-        raise unknown_key(verb, [*asks], where="what this model can be asked")
-    question = asks[verb]()
-    options = from_json(question.options, dict(settings or {}), where=verb, largest=None)
-    return list(question.answers(served, inputs, options))
+    question = question_of(row_of_model(served), verb)
+    return list(question.answers(served, inputs, options_of(question, verb, settings)))
+
+
+def ask_each(
+    served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
+) -> list[list[Any]]:
+    """`ask`, a list of records for each input."""
+    question = question_of(row_of_model(served), verb)
+    options = options_of(question, verb, settings)
+    if question.each is not None:
+        return [[*own] for own in question.each(served, inputs, options)]
+    records = question.answers(served, inputs, options)
+    return [[record] for _, record in zip(inputs, records, strict=True)]
+
+
+def question_of(row: Task, verb: str) -> Ask:
+    """Raises InputError for what a model of this row cannot be asked."""
+    if verb not in row.asks:
+        raise unknown_key(verb, [*row.asks], where="what this model can be asked")
+    return row.asks[verb]()
+
+
+def options_of(question: Ask, verb: str, settings: Mapping[str, Any] | None) -> Any:
+    """The question's options; `settings` are fields of them. Raises InputError."""
+    return from_json(question.options, dict(settings or {}), where=verb, largest=None)
 
 
 def how_to_use(run: Path) -> str:

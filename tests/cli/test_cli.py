@@ -367,9 +367,20 @@ def test_a_cpu_can_be_chosen(run, data, tmp_path, monkeypatch):
         assert heed(*verb, "--device", "cpu") == 0
 
 
-def test_help_does_not_wait_for_torch():
-    code = "import sys; import heedful.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["info"], ["info", "--json"]], ids=" ".join)
+def test_what_only_tells_does_not_wait_for_torch(words):
+    code = """
+import sys
+from heedful.cli import main
+try:
+    main()
+except SystemExit as left:
+    assert not left.code
+sys.exit("torch" in sys.modules or "matplotlib" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "translate" in found.stdout
 
 
 UNUSED = "matplotlib scipy pycocotools ctranslate2 sacrebleu babel num2words torch._dynamo torch._inductor transformers"

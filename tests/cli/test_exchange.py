@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -125,3 +126,27 @@ def test_the_example_of_every_help_runs(folder, run, tmp_path, monkeypatch, caps
     places = {"gpt2": folder, "runs/text": run}
     monkeypatch.chdir(tmp_path)
     assert heed(*(places.get(word, word) for word in shlex.split(example[1]))) == 0
+
+
+@pytest.mark.parametrize(
+    "said", ["{{ messages }}é", [{"name": "default", "template": "{{ 1 }}"}]], ids=["one", "named"]
+)
+def test_a_chat_template_is_kept_as_it_is(folder: Path, tmp_path: Path, said: object) -> None:
+    """In either of the two files that may have it, or in both."""
+    theirs = tmp_path / "theirs"
+    shutil.copytree(folder, theirs)
+    config = json.loads((theirs / "tokenizer_config.json").read_text())
+    (theirs / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": said}))
+    program = b"{% for message in messages %}\r\n{{ message.content }} \n{% endfor %}"
+    (theirs / "chat_template.jinja").write_bytes(program)
+    assert heed("import", theirs, "--out", tmp_path / "run") == 0
+    assert heed("export", tmp_path / "run", "--out", tmp_path / "back") == 0
+    assert (tmp_path / "back" / "chat_template.jinja").read_bytes() == program
+    assert json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())["chat_template"] == said
+    heedful.load(tmp_path / "run")
+
+
+def test_a_folder_without_a_chat_template_gets_none(run: Path, tmp_path: Path) -> None:
+    assert heed("export", run, "--out", tmp_path / "back") == 0
+    assert not list(tmp_path.glob("back/chat_template*"))
+    assert "chat_template" not in json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())

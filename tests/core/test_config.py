@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import pytest
 
@@ -143,3 +143,21 @@ def test_all_that_is_missing_is_named() -> None:
 
 def test_the_nearest_key() -> None:
     assert unknown_key("n_head", ["d_model", "n_heads", "n_layers"], where="x").fix == "did you mean 'n_heads'?"
+
+
+class Chosen(TypedDict, total=False):
+    width: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class WithChosen:
+    chosen: Chosen
+
+
+def test_named_arguments_are_checked_as_fields_are() -> None:
+    assert from_json(WithChosen, {"chosen": {"rate": 1}}).chosen == {"rate": 1.0}
+    for chosen, said in (({"widht": 1}, "did you mean 'width'"), ({"width": "1"}, "expected int"), ([], "an object")):
+        with pytest.raises(InputError) as error:
+            from_json(WithChosen, {"chosen": chosen})
+        assert said in f"{error.value} {error.value.fix}"

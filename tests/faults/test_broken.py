@@ -214,7 +214,7 @@ def places(count: int, every: int) -> Iterator[tuple[str, bool, int]]:
             yield kind, at % 2 == 0, at
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(5, marks=pytest.mark.full)])
+@pytest.mark.parametrize("every", [60, pytest.param(5, marks=pytest.mark.full)])
 def test_whichever_operation_fails_the_training_goes_on(
     every: int, tmp_path: Path, corpus: Corpus, straight: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
 ) -> None:

@@ -32,3 +32,9 @@ def test_the_page_of_inputs_is_what_the_readers_say(root: Path) -> None:
     kept = (root / "docs" / "inputs.md").read_text(encoding="utf-8")
     assert made["page"]() == kept, "docs/inputs.md is not what is read now; write it again: python -m docs.make_inputs"
     assert sum(len(cases) for _, _, cases in made["SECTIONS"]) > 60
+
+
+def test_the_table_of_presets_is_that_of_the_recipes(root: Path) -> None:
+    written = runpy.run_path(str(root / "docs" / "make_presets.py"))["table"]()
+    kept = (root / "heedful" / "verbs" / "presets.json").read_text(encoding="utf-8")
+    assert written == kept, "heedful/verbs/presets.json is not that of these recipes: python -m docs.make_presets"

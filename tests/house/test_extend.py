@@ -32,26 +32,27 @@ MESSAGES = (
 )
 
 # What each adds is used through the command line; `check` holds it to the laws: cached decoding is full decoding ...
+OUT = punctuated, messages, kerple, gptj = "punctuated", "messages", "kerple", "gptj"
 SHOWN = {
     "A task": [
-        ["train", "restore", "--data", "plain.txt", "--out", "run", *TRANSLATOR, "--set", "data.vocab_size=300"],
-        ["restore", "run", "where is ada"],
-        ["check", "run"],
-        ["info", "run"],
+        ["train", "punctuate", "--data", "plain.txt", "--out", punctuated, *TRANSLATOR, "--set", "data.vocab_size=300"],
+        ["punctuate", punctuated, "where is ada"],
+        ["check", punctuated],
+        ["info", punctuated],
     ],
     "A data format": [
-        ["train", "translate", "--data", "messages.po", "--out", "run", *TRANSLATOR, "--set", "data.vocab_size=300"],
-        ["translate", "run", "Open a file"],
+        ["train", "translate", "--data", "messages.po", "--out", messages, *TRANSLATOR, "--set", "data.vocab_size=300"],
+        ["translate", messages, "Open a file"],
     ],
     "A position scheme": [
-        ["train", "generate", "--data", "plain.txt", "--out", "run", *WRITER, "--set", "model.position=kerple"],
-        ["generate", "run", "It", "--tokens", "3"],
-        ["check", "run"],
+        ["train", "generate", "--data", "plain.txt", "--out", kerple, *WRITER, "--set", "model.position=kerple"],
+        ["generate", kerple, "It", "--tokens", "3"],
+        ["check", kerple],
     ],
     "A family of models": [
-        ["train", "generate", "--data", "plain.txt", "--out", "run", "--preset", "gptj-nano", *WRITER],
-        ["generate", "run", "It", "--tokens", "3"],
-        ["check", "run"],
+        ["train", "generate", "--data", "plain.txt", "--out", gptj, "--preset", "gptj-nano", *WRITER],
+        ["generate", gptj, "It", "--tokens", "3"],
+        ["check", gptj],
     ],
 }
 PROGRAM = """
@@ -106,25 +107,36 @@ def test_each_heading_has_a_diff(root: Path) -> None:
 
 def test_a_task_is_one_folder_and_one_line(root: Path) -> None:
     changed = re.findall(r"^diff --git a/(\S+)", diffs(root)["A task"], re.MULTILINE)
-    assert {Path(path).parent.as_posix() for path in changed[1:]} == {"heedful/tasks/restore"}
+    assert {Path(path).parent.as_posix() for path in changed[1:]} == {"heedful/tasks/punctuate"}
     table = diffs(root)["A task"].split("diff --git ")[1]
     lines = [line for line in table.split("\n") if re.match(r"[+-](?![+-])", line)]
-    assert lines == ['+    Lazy("heedful.tasks.restore:RESTORE"),']
+    assert lines == ['+    Lazy("heedful.tasks.punctuate:PUNCTUATE"),']
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_diff_applies_and_what_it_adds_works(name: str, root: Path, copy: Path) -> None:
-    patch = copy / "change.diff"
-    patch.write_text(diffs(root)[name], encoding="utf-8")
-    applied = subprocess.run(["git", "apply", str(patch)], cwd=copy, capture_output=True, text=True, check=False)
-    assert applied.returncode == 0, f"docs/extend.md: the diff of {name!r} no longer applies: {applied.stderr}"
+def test_a_diff_applies_by_itself(name: str, root: Path, copy: Path) -> None:
+    apply(name, root, copy)
     for check in (["check"], ["format", "--check"]):
         linted = run(copy, "-m", "ruff", *check, "heedful")
         assert linted.returncode == 0, linted.stdout
+
+
+def test_what_they_add_works(root: Path, copy: Path) -> None:
+    """All in one copy, which is compiled and started once."""
+    for name in SHOWN:
+        apply(name, root, copy)
     (copy / "plain.txt").write_text(PLAIN, encoding="utf-8")
     (copy / "messages.po").write_text(
         MESSAGES + "".join(f'msgid "{n} files"\nmsgstr "{n} fichiers"\n\n' for n in range(12)), encoding="utf-8"
     )
-    shown = run(copy, "-c", PROGRAM, json.dumps(SHOWN[name]))
+    shown = run(copy, "-c", PROGRAM, json.dumps([words for commands in SHOWN.values() for words in commands]))
     assert shown.returncode == 0, shown.stdout[-2000:] + shown.stderr[-2000:]
-    assert (copy / "run" / "model.safetensors").is_file()
+    for out in OUT:
+        assert (copy / out / "model.safetensors").is_file()
+
+
+def apply(name: str, root: Path, copy: Path) -> None:
+    patch = copy / "change.diff"
+    patch.write_text(diffs(root)[name], encoding="utf-8")
+    applied = subprocess.run(["git", "apply", str(patch)], cwd=copy, capture_output=True, text=True, check=False)
+    assert applied.returncode == 0, f"docs/extend.md: the diff of {name!r} no longer applies: {applied.stderr}"

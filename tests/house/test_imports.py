@@ -56,11 +56,11 @@ HOUSE = {
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
-    "verbs": Room("errors core models metrics store run exchange tasks"),
+    "verbs": Room("errors core models data metrics store run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-    "serve": Room("errors run tasks verbs"),
-    "cli": Room("errors data metrics run store tasks tasks.shared verbs"),
+    "serve": Room("errors core core.seeds decode data.images data.text run store tasks verbs"),
+    "cli": Room("errors data metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }
 EVERYWHERE_BUT_TESTS = "transformers"  # what we are compared with, we are not built on
@@ -70,6 +70,7 @@ HOMONYMS = {
     "heedful/run/recipe.py": {"answer", "classify"},  # sections of recipes before tasks had their own
     "heedful/tasks/classify/train.py": {"answer"},  # a key of data.json
     "heedful/tasks/classify_images/__init__.py": {"classify"},  # a verb
+    "heedful/serve/public.py": {"generate", "translate"},  # verbs
     "heedful/tasks/generate/in_context.py": {"match"},  # how answers are judged
 }
 

@@ -161,7 +161,12 @@ def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None
     """A text begins and ends as theirs does, and only its tokens are hidden and named."""
     corpus = Documents(LINES * 3, LINES[:2], {"test": LINES}, "made", (), ())
     pairs = {"pairs": "next"} if pair.ours.model.nsp_head is not None else {}
-    plan = {"task": "fill", "start_from": str(pair.run), "data": pairs, "train": {"steps": 2, "lr": 1e-6}}
+    plan = {
+        "task": "fill",
+        "start_from": str(pair.run),
+        "data": pairs,
+        "train": {"steps": 2, "lr": 1e-6, "muon_lr": 1e-6},
+    }
     recipe = build(plan, where="test")
     for _ in train(recipe, tmp_path / "run", corpus=corpus):
         pass
@@ -256,6 +261,7 @@ ROW = EncoderSize(n_layers=2, d_model=16, n_heads=4, context_length=40)
 def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
     tokenizer = train_tokenizer([*LINES, "<s> </s>"] * 2, kind=kind, size=330, mask=True)
     net = make_model(encoder_config(ROW, vocab_size=tokenizer.size))
+    torch.manual_seed(3)
     loud(net)
     save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, {"task": "fill"})
     ours = heedful.load(tmp_path / "run")

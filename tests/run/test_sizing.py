@@ -93,10 +93,23 @@ def test_who_names_a_preset_gets_it(labelled, tmp_path):
         heedful.recipe("detect", preset="auto", train={"minutes": 1})
 
 
+def test_minutes_mean_one_thing_however_they_are_given(labelled, tmp_path):
+    """By an option, by --set, and in a recipe from Python; a recipe file and a preset say what they want themselves."""
+    by_option = planned("classify", tmp_path, {"data.path": str(labelled), "train.minutes": 2.0})[0]
+    by_setting = planned("classify", tmp_path, {"data.path": str(labelled)}, settings=["train.minutes=2.0"])[0]
+    made = heedful.recipe("classify", data={"path": str(labelled)}, train={"minutes": 2.0})
+    assert by_option == by_setting == planned(made, tmp_path, {})[0]
+    assert by_option.preset == "auto"
+    named = ["train.minutes=2.0", "preset=gpt-micro"]
+    assert planned("classify", tmp_path, {"data.path": str(labelled)}, settings=named)[0].preset == "gpt-micro"
+    unlimited = ["train.minutes=null", "train.steps=3"]
+    assert planned("classify", tmp_path, {"data.path": str(labelled)}, settings=unlimited)[0].preset == "gpt-mini"
+
+
 def test_sizes_are_presets_with_the_usual_one_among_them():
     rows = [row.recipe() for row in TASKS.values() if row.recipe is not None]
     sized = [kind for kind in rows if kind.SIZES]
-    assert len(sized) > 6
+    assert len(sized) > 8
     for kind in sized:
         assert set(kind.SIZES) <= set(kind.PRESETS())
         assert kind.model_fields["preset"].default in kind.SIZES

@@ -50,34 +50,48 @@ def plain(monkeypatch):
     monkeypatch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
 
 
+@pytest.fixture(scope="module")
+def at_home(tmp_path_factory):
+    """Each case as a CPU learnt it, once for all tests: the folder of its run, and what came of it."""
+    folder = tmp_path_factory.mktemp("here")
+    found = {}
+
+    def learn(name):
+        if name not in found:
+            found[name] = folder / name, learnt(CASES[name], folder / name)
+        return found[name]
+
+    return learn
+
+
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", CASES)
-def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, tmp_path, monkeypatch):
+def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, at_home, tmp_path, monkeypatch):
     case = CASES[name]
-    wanted = learnt(case, tmp_path / "here")
-    uses = case.uses(heedful.load(tmp_path / "here"), files)
+    here, wanted = at_home(name)
+    uses = case.uses(heedful.load(here), files)
     with accelerator() as device:
         monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
         close(learnt(case, tmp_path / "there"), wanted)
-        model = heedful.load(tmp_path / "here", device=device)
+        model = heedful.load(here, device=device)
         assert {weight.device for weight in model.model.parameters()} == {DEVICE}
         close(case.uses(model, files), uses)
 
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", CASES)
-def test_laws_and_pictures_are_made_on_the_device(name, files, tmp_path):
+def test_laws_and_pictures_are_made_on_the_device(name, files, at_home):
     case = CASES[name]
-    learnt(case, tmp_path / "run")
+    run, _ = at_home(name)
     row = TASKS[case.task]
     with accelerator() as device:
-        laws = [*check(tmp_path / "run", device=device)]
+        laws = [*check(run, device=device)]
         assert len(laws) > 3
         assert all(law.holds and (law.otherwise or law.figure is None) for law in laws)
         if row.look is not None and row.look_options is not None:
             told = {"match": {"shown": ["a"]}, "answer": {"pair": "ba is de."}}.get(case.task, {})
             text = files[0] if case.task in ("classify-images", "detect", "match") else "ba de"
-            looked = look(tmp_path / "run", text, "html", row.look_options()(**told), device=device)
+            looked = look(run, text, "html", row.look_options()(**told), device=device)
             assert len(looked.picture) > 1000
 
 

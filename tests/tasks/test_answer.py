@@ -13,7 +13,7 @@ from heedful.run.recipe import override
 from heedful.run.train import Finished
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, answer_batch
 from heedful.tasks.answer.train import AnswerJob, AnswerTask
-from heedful.tasks.answer.use import normalised, word_f1
+from heedful.tasks.answer.use import AnswerOptions, answer_questions, normalised, word_f1
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -121,3 +121,15 @@ def test_scores_of_squad():
     assert word_f1("the cat sat", "a cat") == pytest.approx(2 / 3)
     assert word_f1("", "the") == 1
     assert word_f1("dog", "") == word_f1("dog", "cat") == 0
+
+
+def test_a_question_that_is_not_read_as_a_whole_is_told(run):
+    model, context = heedful.load(run[1]), QUESTIONS[0].context
+    long = "ba " * 40 + "?"
+    tokens, room = len(TOKENIZER.encode([long])[0]), model.layout.room // 2
+    with pytest.warns(UserWarning, match=f"too long: only {room} of its {tokens} tokens were read"):
+        kept = model.answer(long, context)
+    assert kept == model.answer(TOKENIZER.decode(TOKENIZER.encode([long])[0][:room]), context)
+    short, cut = answer_questions(model, ["ba?", long], AnswerOptions(context=context))
+    assert "warning" not in short
+    assert cut["warning"].startswith("too long: only")

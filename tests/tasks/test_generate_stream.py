@@ -1,6 +1,7 @@
 """Texts as they are made: the same as when they are handed over whole, many at a time as one by one, and in fewer
 bits nearly so."""
 
+import random
 from unittest.mock import Mock
 
 import pytest
@@ -224,3 +225,49 @@ def test_a_small_model_needs_no_draft(run, monkeypatch) -> None:
     assert model.draft.embed.tokens.weight is model.model.embed.tokens.weight
     ((made,),) = model.generate(["ba"], tokens=20, temperature=0.0)
     assert LanguageModel.load(run).generate(["ba"], tokens=20, temperature=0.0)[0][0].tokens == made.tokens
+
+
+@EACH
+@pytest.mark.parametrize("draft", ["none", "int8"])
+def test_texts_that_join_and_leave_are_what_each_is_alone(how: str, draft: str) -> None:
+    """Each with a seed, a limit and a stop string of its own, past the context too; some are cancelled on the way."""
+    model, dice = loud("bpe", draft=draft), random.Random(5)
+    writer = model.writer(rows=3)
+    asked = [(dice.choice(PROMPTS), dice.randrange(1, 40), dice.choice([(), ("a",), ("de", "!")])) for _ in range(30)]
+    numbers: dict[int, int] = {}
+    made: dict[int, str] = {}
+    tokens: dict[int, list[int]] = {}
+    ends: dict[int, str | None] = {}
+    cancelled = set()
+    while len(numbers) < len(asked) or len(writer):
+        if len(numbers) < len(asked) and (not len(writer) or dice.random() < 0.4):
+            prompt, limit, stop = asked[(i := len(numbers))]
+            settings = Sampling(**{**SETTINGS[how], "seed": counter_seed(i, 0, 0)})
+            numbers[writer.add(model.begun(prompt), settings, tokens=limit, stop=stop)] = i
+        if len(writer) and dice.random() < 0.02:
+            gone = dice.choice([number for number in numbers if numbers[number] not in ends.keys() | cancelled])
+            writer.cancel(gone)
+            cancelled.add(numbers[gone])
+        for number, piece, token, _, finish in writer.step():
+            i = numbers[number]
+            assert i not in cancelled
+            made[i] = made.get(i, "") + piece
+            tokens.setdefault(i, []).extend([] if token is None else [token])
+            if token is None:
+                ends[i] = finish
+    assert 1 <= len(cancelled) < 10
+    assert {*ends.values()} == {"stop", "length"}
+    for i, (prompt, limit, stop) in enumerate(asked):
+        if i not in cancelled:
+            ((alone,),) = model.generate([prompt], tokens=limit, stop=stop, **{**SETTINGS[how], "seed": i})
+            assert (made[i], tokens[i]) == (alone.text, alone.tokens)
+
+
+def test_what_a_writer_cannot_continue() -> None:
+    writer = loud("chars").writer(rows=2)
+    for ids, tokens in (([], 3), ([-1], 3), ([10**6], 3), ([1], 0)):
+        with pytest.raises(InputError):
+            writer.add(ids, Sampling(), tokens=tokens)
+    assert len(writer) == 0
+    assert writer.step() == []
+    writer.cancel(7)

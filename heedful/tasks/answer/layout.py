@@ -18,6 +18,7 @@ from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.questions import Question, Span
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
+from heedful.tasks.shared.lengths import cut_warning
 
 Ids = list[int]
 
@@ -42,7 +43,7 @@ class Window(NamedTuple):
 
 class AnswerLayout:
     """From questions to windows of at most `context` tokens. A question loses its end where it leaves too little room:
-    it has at most half of that."""
+    it has at most half of that (`warnings` tells of those)."""
 
     def __init__(self, tokenizer: Tokenizer, context: int) -> None:
         self.tokenizer, self.frame = tokenizer, Frame.of_encoder(tokenizer)
@@ -58,6 +59,11 @@ class AnswerLayout:
             list(self._windows(ids[: self.room // 2], *read[one.context], one.answers[:1]))
             for one, ids in zip(questions, asked, strict=True)
         ]
+
+    def warnings(self, questions: Sequence[Question]) -> list[str]:
+        """What is told of each question that is not read as a whole; "" of the others."""
+        asked = self.tokenizer.encode([one.question for one in questions])
+        return [cut_warning(min(len(ids), self.room // 2), len(ids)) for ids in asked]
 
     def _windows(
         self, question: Ids, ids: Ids, offsets: list[tuple[int, int]], answers: Sequence[Span]

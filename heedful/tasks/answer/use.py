@@ -5,7 +5,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
@@ -35,6 +36,13 @@ class Answer(NamedTuple):
     score: float  # its probability among the best spans
     start: int
     end: int
+
+
+class Answering(NamedTuple):
+    """The answers to a question, the best first, and a warning, where there is need of one."""
+
+    answers: list[Answer]
+    warning: str = ""
 
 
 class Answerer(TextModel[TokenClassifier]):
@@ -59,12 +67,19 @@ class Answerer(TextModel[TokenClassifier]):
 
     @one_or_many("contexts")
     def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:
-        """The `top` best answers of each question from its context, the best first. Raises InputError for an empty
-        question or context."""
+        """The `top` best answers of each question from its context, the best first. Warns of questions that are too
+        long to be read as a whole. Raises InputError for an empty question or context."""
+        found = self.search(questions, contexts, top=top)
+        warn([one.warning for one in found])
+        return [one.answers for one in found]
+
+    def search(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[Answering]:
+        """`answer`, with what is to be known of each."""
         asked = [Question(sanitise(q), sanitise(c), (), "") for q, c in zip(questions, contexts, strict=True)]
         if any(not text.strip() for one in asked for text in one[:2]):
             raise TextError("an empty question or context", fix="give some words")
-        return self._answers(asked, self.layout.encode(asked), top)[0]
+        answers, warned = self._answers(asked, self.layout.encode(asked), top)[0], self.layout.warnings(asked)
+        return [Answering(own, warning) for own, warning in zip(answers, warned, strict=True)]
 
     def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
         """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
@@ -138,6 +153,7 @@ class AnsweredQuestion(TypedDict):
 
     question: str
     answers: list[dict[str, Any]]  # of `Answer`
+    warning: NotRequired[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +173,14 @@ def answer_questions(
     contexts = [one or options.context for one in own]
     if not all(contexts):
         raise TextError("a question without a text to answer it from", fix="give --context FILE")
-    for question, found in zip(questions, answerer.answer(questions, contexts, top=options.top), strict=True):
-        yield {"question": question, "answers": [one._asdict() for one in found]}
+    for question, found in zip(questions, answerer.search(questions, contexts, top=options.top), strict=True):
+        made: AnsweredQuestion = {"question": question, "answers": [one._asdict() for one in found.answers]}
+        if found.warning:
+            made["warning"] = found.warning
+        yield made
 
 
-ASK = Ask(answer_questions, AnswerOptions)
+ASK = Ask(answer_questions, AnswerOptions, gathers=lambda options: not options.contexts)
 
 
 def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:

@@ -174,7 +174,7 @@ def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: Cl
         yield made
 
 
-ASK = Ask(classify_texts, ClassifyOptions)
+ASK = Ask(classify_texts, ClassifyOptions, gathers=lambda options: not options.pairs)
 
 
 def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterator[Scored]:

@@ -19,6 +19,7 @@ class LabelledImagesSection(ImagesSection):
 class ClassifyImagesRecipe(ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
+    SIZES: ClassVar = ("vit-nano28", "vit-micro32")
 
     task: Literal["classify-images"] = "classify-images"
     preset: str = "vit-nano28"

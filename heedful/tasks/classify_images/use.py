@@ -116,7 +116,7 @@ def classify_pictures(
         yield {"input": file, "labels": [{"label": label, "score": score} for label, score in found]}
 
 
-ASK = Ask(classify_pictures, NoOptions)
+ASK = Ask(classify_pictures, NoOptions, reads="pictures")
 
 
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:

@@ -16,6 +16,7 @@ DENOISE = replace(
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
     commands=None,
+    languages=None,
     saved_as="translate",
     marked="noise",
     uses=("translate",),

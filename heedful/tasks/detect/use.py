@@ -136,7 +136,7 @@ def detected_record(file: str, found: Sequence[ScoredBox]) -> DetectedThings:
     return {"input": file, "boxes": boxes}
 
 
-ASK = Ask(detect_things, DetectOptions)
+ASK = Ask(detect_things, DetectOptions, reads="pictures")
 
 
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:

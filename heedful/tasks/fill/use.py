@@ -212,7 +212,7 @@ def fill_each(filler: Filler, texts: Sequence[str], options: FillOptions) -> Ite
         ]
 
 
-ASK = Ask(fill_texts, FillOptions)
+ASK = Ask(fill_texts, FillOptions, each=fill_each)
 
 
 def score_filler(filler: Filler, options: DataOptions) -> Iterator[Scored]:

@@ -15,6 +15,7 @@ GENERATE = Task(
         "generate": Lazy("heedful.tasks.generate.use:ASK_GENERATE"),
         "score": Lazy("heedful.tasks.generate.use:ASK_SCORE"),
     },
+    streams="generate",
     facts=Lazy("heedful.tasks.generate.use:language_model_facts"),
     laws=Lazy("heedful.tasks.generate.laws:language_model_laws"),
     evaluate=Lazy("heedful.tasks.generate.use:score_language_model"),

@@ -15,19 +15,17 @@ from heedful.apply.inference import draft_model, for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.frame import Frame
-from heedful.data.reader import Reader
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.continuous import Session
 from heedful.decode.forced import log_probabilities
-from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.cli import TextScoring
+from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.cli import expand_escapes
 from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another, text_facts
@@ -82,15 +80,6 @@ class Choice(NamedTuple):
     choice: str
     logprob: float
     tokens: int
-
-
-class TextPiece(NamedTuple):
-    """What was added to the text of this number: `piece` (maybe nothing yet), by `token` (None: the text is over)."""
-
-    text: int
-    piece: str
-    token: int | None
-    logprob: float
 
 
 class LanguageModel(TextModel[LM]):
@@ -178,7 +167,7 @@ class LanguageModel(TextModel[LM]):
             (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(samples)
         ]
         made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(samples)]
-        for number, piece, token, logprob in self._say(begun, how, tokens, stop, batch):
+        for number, piece, token, logprob, _ in self._say(begun, how, tokens, stop, batch):
             if token is not None:
                 made[number].tokens.append(token)
                 made[number].logprobs.append(logprob)
@@ -199,8 +188,24 @@ class LanguageModel(TextModel[LM]):
         return self.tokenizer.encode_whole(texts)
 
     def _begun(self, prompts: Sequence[str]) -> list[Ids]:
-        """As the model is to read them; nothing is begun with what begins all."""
-        return [[*self.before, *ids] or [self.tokenizer.bos] for ids in self._ids(prompts)]
+        return [self.begun(ids) for ids in self._ids(prompts)]
+
+    def begun(self, prompt: str | Sequence[int]) -> Ids:
+        """A prompt, or its tokens, as the model is to read it; nothing is begun with what begins all."""
+        ids = self._ids([prompt])[0] if isinstance(prompt, str) else prompt
+        return [*self.before, *ids] or [self.tokenizer.bos]
+
+    def writer(self, *, rows: int, size: int | None = None) -> Writer:
+        """What continues texts that come and go, at most `rows` at a time."""
+        return Writer(
+            self.model,
+            self.tokenizer,
+            end=self.end,
+            forbidden=self.forbidden,
+            draft=self.draft,
+            rows=rows,
+            size=size,
+        )
 
     def _say(
         self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: Sequence[str], batch: int
@@ -208,42 +213,12 @@ class LanguageModel(TextModel[LM]):
         """Continues texts, each with its seed, and tells what is added to which, as it is made."""
         if not begun or tokens < 1:
             return
-        past, made = [self._window(ids) for ids, _ in begun], [Ids() for _ in begun]
-        readers = [Reader(self.tokenizer, stop, ids) for ids, _ in begun]
-        session = Session(
-            self.model,
-            rows=batch,
-            size=min(self.context, max(map(len, past)) + tokens - 1),
-            device=self.device,
-            end=self.end,
-            forbidden=self.forbidden,
-            draft=self.draft,
-        )
-        numbers: dict[int, int] = {}  # of the texts, by their handles in the session
-
-        def enter(number: int) -> None:
-            ids, seed = begun[number]
-            again = replace(how, seed=counter_seed(seed, len(made[number])))
-            numbers[session.add(self._window([*ids, *made[number]]), again)] = number
-
-        for number in range(len(begun)):
-            enter(number)
-        while len(session):
-            for handle, token, logprob, finished in session.step():
-                number = numbers[handle]
-                ended = token == self.end or logprob == NEVER
-                if not ended:
-                    made[number].append(token)
-                    yield TextPiece(number, readers[number].read(token), token, logprob)
-                if ended or readers[number].over or len(made[number]) == tokens:
-                    session.cancel(handle)
-                    yield TextPiece(number, readers[number].rest(), None, 0.0)
-                elif finished:  # the context is full
-                    enter(number)
-
-    def _window(self, ids: Ids) -> Ids:
-        """What the model is to look back at: all, or the last half of its context."""
-        return ids if len(ids) + 1 < self.context else ids[-max(1, self.context // 2) :]
+        longest = max(len(window(ids, self.context)) for ids, _ in begun)
+        writer = self.writer(rows=batch, size=longest + tokens - 1)
+        for ids, seed in begun:
+            writer.add(ids, replace(how, seed=seed), tokens=tokens, stop=stop)
+        while len(writer):
+            yield from writer.step()
 
     @one_or_many()
     @torch.inference_mode()
@@ -354,6 +329,14 @@ class GenerateOptions:
 
 def continue_texts(model: LanguageModel, prompts: Sequence[str], options: GenerateOptions) -> Iterator[dict[str, Any]]:
     """The fields of `Generated`, for each sample of each prompt."""
+    for own in continue_each(model, prompts, options):
+        yield from own
+
+
+def continue_each(
+    model: LanguageModel, prompts: Sequence[str], options: GenerateOptions
+) -> Iterator[list[dict[str, Any]]]:
+    """The same, a list for each prompt."""
     made = model.generate(
         prompts,
         tokens=options.tokens,
@@ -362,7 +345,7 @@ def continue_texts(model: LanguageModel, prompts: Sequence[str], options: Genera
         batch=options.batch,
         **options.sampling,
     )
-    yield from (each._asdict() for own in made for each in own)
+    yield from ([each._asdict() for each in own] for own in made)
 
 
 class ScoredText(TypedDict, total=False):
@@ -388,7 +371,8 @@ def weigh_texts(model: LanguageModel, texts: Sequence[str], options: ScoreOption
         yield {"text": text, "logprob": -found.nats, "tokens": found.tokens}
 
 
-ASK_GENERATE, ASK_SCORE = Ask(continue_texts, GenerateOptions), Ask(weigh_texts, ScoreOptions)
+ASK_GENERATE = Ask(continue_texts, GenerateOptions, each=continue_each, gathers=lambda options: False)
+ASK_SCORE = Ask(weigh_texts, ScoreOptions)
 
 
 def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator[Scored]:

@@ -332,7 +332,8 @@ def search_pictures(matcher: Matcher, texts: Sequence[str], options: SearchOptio
     yield from PictureSearch(matcher, options)(texts)
 
 
-ASK_MATCH, ASK_SEARCH = Ask(match_pictures, MatchOptions), Ask(search_pictures, SearchOptions)
+ASK_MATCH = Ask(match_pictures, MatchOptions, reads="pictures")
+ASK_SEARCH = Ask(search_pictures, SearchOptions, local=True)
 
 
 def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:

@@ -20,6 +20,7 @@ class TreesData(TokenizedData):
 class ParseRecipe(TextRecipe):
     DEFAULTS: ClassVar = {"data": {"longest": 500}, "train": {"row": 128}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:PARSERS")
+    SIZES: ClassVar = ("transformer-tiny", "transformer-small")
 
     task: Literal["parse"] = "parse"
     preset: str = "transformer-tiny"

@@ -133,7 +133,7 @@ def segment_pictures(
         yield {"input": file, "labels": shares(segmenter, found)}
 
 
-ASK = Ask(segment_pictures, NoOptions)
+ASK = Ask(segment_pictures, NoOptions, reads="pictures")
 
 
 def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scored]:

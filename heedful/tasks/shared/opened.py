@@ -20,7 +20,7 @@ class RunVerbs(Protocol):
 
     def look(self, served: Any, given: str, kind: str, settings: Settings) -> Looked: ...
     def attention(self, served: Any, given: str, settings: Settings) -> Mapping[str, NamedWeights]: ...
-    def evaluate(self, served: Any, settings: Settings) -> dict[str, dict[str, Any]]: ...
+    def evaluate(self, served: Any, data: object, settings: Settings) -> dict[str, dict[str, Any]]: ...
     def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]: ...
     def facts(self, run: Path) -> dict[str, Any]: ...
     def scores(self, run: Path) -> dict[str, float]: ...
@@ -46,12 +46,14 @@ class Opened:
         return self._verbs().attention(self, str(given), settings or {})
 
     def evaluate_files(
-        self, data: str | Path | None = None, settings: Settings | None = None
+        self,
+        data: str | Path | Sequence[object] | Mapping[str, Sequence[object]] | None = None,
+        settings: Settings | None = None,
     ) -> dict[str, dict[str, Any]]:
         """The scores on each test set of `data`, as `heed eval` gives them, by their names; `settings` are the options
-        of that. What is in memory is for `evaluate`. Raises InputError or MissingError."""
-        given = {} if data is None else {"data": str(data)}
-        return self._verbs().evaluate(self, {**given, **(settings or {})})
+        of that. `data` is a path, or rows in memory as `heedful.train` takes them. Raises InputError or
+        MissingError."""
+        return self._verbs().evaluate(self, data, settings or {})
 
     def check(self, texts: Sequence[str] = ()) -> list[Law]:
         """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""

@@ -148,6 +148,7 @@ def demo(
     shown.say(
         "  ./heed train translate --data PAIRS.tsv --out runs/mine     # your own: source TAB target, a pair a line"
     )
+    shown.say(f"  ./heed serve {out} --open     # what was just trained, in a browser and for other programs")
     if as_json:
         scores = {key: test[key] for key in ("exact", "bleu", "chrf")}
         print(json.dumps(scores | {"minutes": finished.minutes}))

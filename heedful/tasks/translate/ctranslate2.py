@@ -59,6 +59,9 @@ class CTranslate2:
         if decoding.samples:
             what = "CTranslate2 draws from one stream of numbers for a whole batch: a seed would not say what comes"
             raise InputError(what, where="samples", fix="leave out the engine")
+        if decoding.repetition_penalty != 1:
+            what = "CTranslate2 would punish repetitions otherwise than heedful does"
+            raise InputError(what, where="repetition_penalty", fix="leave out the engine")
         longest, most = max(map(len, sources)), self._most[0]
         if most is not None and longest > most:
             raise InputError(

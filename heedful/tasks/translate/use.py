@@ -1,7 +1,7 @@
 """Translating, with a model that has learnt to."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -326,7 +326,7 @@ def as_record(found: Translation) -> Translated:
     return made
 
 
-ASK = Ask(translate_texts, TranslateOptions)
+ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options.decoding.get("samples"))
 
 
 def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
@@ -352,6 +352,13 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             cut = sum(one.cut > 0 for one in made)
             notes = (f"sources that were too long, their last tokens not read: {cut:,}",) if cut else ()
             yield Scored(name, found, f"{len(pairs):,} pairs, {scores}", notes)
+
+
+def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What it translates from and to, as task.json names them; None of what writes summaries."""
+    if about.get("scores") == "rouge":
+        return None
+    return str(about.get("source", "source")), str(about.get("target", "target"))
 
 
 def translator_facts(saved: Saved) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""Models over HTTP: `heed serve`."""
+
+import json
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.errors import HeedError, InputError, MissingError
+from heedful.tasks.shared.cli import Device, Json, say
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from heedful.serve.engine import Engine
+
+RUNS = Path("runs")  # what is served where no run is named
+
+
+def serve(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of trained models; without any, every run of runs/.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at; other than this machine's own with a key.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="HEED_API_KEY", help="What every request must bring; better in HEED_API_KEY.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="own, ctranslate2, or auto: translators on a CPU by CTranslate2, which is faster, where it has the "
+            "model. It may find another translation of about the same score."
+        ),
+    ] = "auto",
+    device: Device = "auto",
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Tell what would be open to whom, and leave.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Serve models to programs and browsers, on this machine.
+
+    Example: heed serve runs/demo
+    """
+    from heedful.run.device import chosen_device
+    from heedful.serve.app import make_app, rules_for
+    from heedful.serve.meters import Meters
+    from heedful.serve.server import make_server
+
+    rules = rules_for(host, checked_key(api_key))
+    chosen = chosen_device(device, cpu_only="--engine ctranslate2" if engine == "ctranslate2" else "")
+    folders = named(runs) if runs else found_in(RUNS)
+    with nullcontext() if check else listen(host, port) as listening:
+        meters = Meters()
+        models = opened(folders, engine=engine, device=chosen, meters=meters, every=bool(runs))
+        app = make_app(models, rules=rules, meters=meters, runs=common_folder(folders))
+        url = url_of(host, port if listening is None else listening.getsockname()[1])
+        facts = [{"name": model.name, "task": model.row.name, "engine": model.engine} for model in models.values()]
+        if listening is None:
+            tell_openness(url, app, facts, hosts=sorted(rules.hosts), key=rules.key is not None, as_json=as_json)
+            return
+
+        def ready() -> None:
+            if as_json:
+                print(json.dumps({"url": url, "models": facts}), flush=True)
+            say("\n".join(f"{each['name']}: {each['task']}, engine {each['engine']}" for each in facts))
+            say(f"{url} answers; Ctrl-C ends it")
+            if open_page:
+                import webbrowser
+
+                webbrowser.open(url)
+
+        signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
+        make_server(app, ready=ready).run(sockets=[listening])
+
+
+def checked_key(key: str | None) -> str | None:
+    """Raises InputError for a key that a header cannot hold."""
+    if key is None or (key.isascii() and key.isprintable() and key.strip() == key and key):
+        return key
+    raise InputError(
+        "an empty key, or one with blanks around it or other than ASCII",
+        where="--api-key",
+        fix="take letters and digits",
+    )
+
+
+def named(runs: Sequence[Path]) -> dict[str, Path]:
+    """Runs by the names of their folders. Raises InputError for two of one name, and MissingError for none."""
+    found: dict[str, Path] = {}
+    for run in runs:
+        if not run.is_dir():
+            raise MissingError("no such folder", where=str(run), fix="check the path")
+        name = run.resolve().name
+        if found.get(name, run).resolve() != run.resolve():
+            what = f"two runs are called {name!r}: {found[name]} and {run}"
+            raise InputError(what, fix="rename one of the folders, or serve one of them")
+        found[name] = run
+    return found
+
+
+def found_in(folder: Path) -> dict[str, Path]:
+    """The runs in a folder that have a model."""
+    runs = sorted(path.parent for path in folder.glob("*/task.json")) if folder.is_dir() else []
+    if not runs:
+        raise MissingError("no run to serve", where=f"{folder}/", fix="name one, or make one: heed demo")
+    return named(runs)
+
+
+def common_folder(folders: dict[str, Path]) -> Path:
+    """Where the first run lies: others beside it can be looked at."""
+    return next(iter(folders.values())).resolve().parent
+
+
+def opened(folders: dict[str, Path], *, engine: str, device: str, meters: Any, every: bool) -> "dict[str, Engine]":
+    """The models. One that cannot be read is told, and left out unless `every` one is asked for."""
+    from heedful.serve.engine import open_engine
+
+    models: dict[str, Engine] = {}
+    for name, run in folders.items():
+        try:
+            models[name] = open_engine(run, name=name, engine=engine, device=device, meters=meters)
+        except HeedError as error:
+            if every or engine not in ("auto", "own"):
+                raise
+            say(f"warning: {name} is not served: {error}")
+    if not models:
+        raise MissingError("no run could be read", where=f"{RUNS}/", fix="see the warnings")
+    return models
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Raises InputError for an address that cannot be had."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind)
+    except (OSError, UnicodeError) as error:
+        raise _no_address(host, port, error) from None
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(address)
+    except OSError as error:
+        made.close()
+        raise _no_address(host, port, error) from None
+    return made
+
+
+def _no_address(host: str, port: int, error: Exception) -> InputError:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return InputError(f"cannot listen at {host}:{port} ({why})", fix="--port 0 takes a free port")
+
+
+def url_of(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def tell_openness(
+    url: str, app: "FastAPI", models: Sequence[dict[str, str]], *, hosts: Sequence[str], key: bool, as_json: bool
+) -> None:
+    """What would be open to whom."""
+    from heedful.serve.app import open_routes
+
+    routes = [f"{method} {path}" for method, path in open_routes(app)]
+    alone = all(name in ("localhost", "::1") or name.startswith("127.") for name in hosts)
+    reached = "this machine" if alone else "other machines"
+    if as_json:
+        facts = {"url": url, "reached_by": reached, "hosts": hosts, "key": key, "models": models, "routes": routes}
+        print(json.dumps(facts))
+        return
+    print(f"address  {url}, which is reached by {reached}")
+    print(f"names    {', '.join(hosts)}{'' if alone else ', and any address'}")
+    print(f"key      {'needed for all but GET /health' if key else 'none: whoever reaches the address may ask'}")
+    print(f"models   {', '.join(each['name'] for each in models)}")
+    print("\n".join(f"{'routes' if number == 0 else '':8} {route}" for number, route in enumerate(routes)))

@@ -1,0 +1,73 @@
+"""A run whose saved model is damaged, or gone, gets one again from its newest sound checkpoint."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.core.config import from_json
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import model_from
+from heedful.run.folder import load_weights, parameters, read_tokenizers, tokenizer_files, write_model
+from heedful.store import files
+from heedful.store.checkpoint import CONFIG, MODEL, Checkpoint, load_newest, read_config, read_model
+from heedful.store.lock import run_lock
+from heedful.store.migrations import migrated, renamed
+
+ASIDE = "model.safetensors.damaged"
+FIX = "get the whole folder from a copy, or train it again"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The checkpoint that the model is now of, and the step at which the one that was saved had been measured best, if
+    that is known; where they are one, the weights are the same again. `aside`: where the damaged file was put."""
+
+    out: str
+    step: int
+    best_step: int | None
+    aside: str | None
+
+
+def restore_model(run: Path, warn: Callable[[str], None]) -> Restored:
+    """Writes the averaged weights of the newest sound checkpoint as the run's model. What is damaged is put aside; each
+    checkpoint that is left out is told to `warn`. Raises InputError where the model is sound, MissingError where no
+    checkpoint is left, StorageError where other files of the run are damaged."""
+    if not run.is_dir():
+        raise MissingError("no such folder", where=str(run), fix="check the path")
+    with run_lock(run):
+        try:
+            read_model(run)
+        except (StorageError, MissingError):
+            pass
+        else:
+            raise InputError("its model is sound", where=str(run), fix=f"use it as it is; heed check {run} says more")
+        newest = load_newest(run, warn, finite=True)
+        if newest is None:
+            raise MissingError("there is no checkpoint to make the model of", where=str(run), fix=FIX)
+        return _written(run, newest)
+
+
+def _written(run: Path, newest: Checkpoint) -> Restored:
+    facts = newest.json("state.json")
+    number = facts.get("format", 1)
+    config = read_config(run)
+    model = model_from(migrated({key: value for key, value in config.items() if key != "format"}, config["format"]))
+    trained = from_json(type(model.config), migrated(facts["model"], number), where=f"{newest.path}/state.json: model")
+    if model.config != trained:
+        raise StorageError("not the configuration that was trained", where=str(run / CONFIG), fix=FIX)
+    tokenizers = read_tokenizers(run)
+    if tokenizers is not None:
+        known = {tokenizers[0].fingerprint, " ".join(each.fingerprint for each in tokenizers)}
+        if facts["tokenizers"] not in known:
+            raise StorageError("not the tokenizer that was trained with", where=str(run), fix=FIX)
+    about = files.read_json(run / "task.json")
+    weights = renamed(newest.tensors("average.safetensors"), number)
+    load_weights(model, weights, where=str(newest.path))
+    aside = None
+    if os.path.lexists(run / MODEL):
+        files.rename_folder(run / MODEL, run / ASIDE)
+        aside = str(run / ASIDE)
+    beside = {} if tokenizers is None else tokenizer_files(*tokenizers)
+    write_model(run, model, parameters(model), beside | {"task.json": about})
+    return Restored(str(run), newest.step, facts["progress"].get("best_step"), aside)

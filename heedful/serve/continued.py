@@ -1,0 +1,160 @@
+"""Continuations of texts as public protocols tell them: several at once, and each token with its log-probability and
+those of the likeliest others."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+
+from heedful.serve.hosted import Piece
+
+Ids = list[int]
+AT_ONCE = 16  # texts of one request that are being continued
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    @property
+    def size(self) -> int: ...
+    @property
+    def bos(self) -> int: ...
+    def encode_whole(self, texts: Sequence[str]) -> list[Ids]: ...
+    def decode_whole(self, ids: Sequence[int]) -> str: ...
+    def pieces(self, ids: Sequence[int]) -> list[str]: ...
+    def settled(self, ids: Sequence[int]) -> bool: ...
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """What is asked of a model that continues texts. `before` is what every prompt begins with, and `context` how many
+    tokens it looks back at."""
+
+    tokenizer: Vocabulary
+    model: Any
+
+    @property
+    def before(self) -> Ids: ...
+    @property
+    def context(self) -> int: ...
+
+
+@dataclass
+class Continued:
+    """What was added to a prompt."""
+
+    text: str = ""
+    tokens: Ids = field(default_factory=Ids)
+    finish: str = "length"
+
+    def add(self, piece: Piece) -> None:
+        self.text += piece.text
+        if piece.token is not None:
+            self.tokens.append(piece.token)
+        self.finish = piece.finish or self.finish
+
+
+class Scored(NamedTuple):
+    """A token: its text, its log-probability (nats), and those of the likeliest tokens and its own; None of the first
+    of a text, which nothing goes before."""
+
+    text: str
+    logprob: float | None
+    top: dict[str, float] | None
+
+
+async def together(streams: Sequence[AsyncIterator[Piece]]) -> AsyncGenerator[tuple[int, Piece], None]:
+    """The pieces of several continuations as they come, with their numbers. Closing it closes all of them."""
+    pieces: asyncio.Queue[tuple[int, Piece | Exception | None]] = asyncio.Queue(64)
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def follow(number: int, stream: AsyncIterator[Piece]) -> None:
+        try:
+            async with gate:
+                async for piece in stream:
+                    await pieces.put((number, piece))
+            await pieces.put((number, None))
+        except Exception as error:
+            await pieces.put((number, error))
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+
+    tasks = [asyncio.create_task(follow(number, stream)) for number, stream in enumerate(streams)]
+    try:
+        left = len(tasks)
+        while left:
+            number, found = await pieces.get()
+            if isinstance(found, Exception):
+                raise found
+            if found is None:
+                left -= 1
+            else:
+                yield number, found
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
+    """The tokens of a prompt, each given those before it."""
+    begun = [*served.before, *prompt[:1]]
+    rest = _scored(served, begun, prompt[1:], top)
+    return _named(served, prompt, [None, *rest]) if prompt else []
+
+
+def followed(served: LanguageModel, prompt: Ids, tokens: Ids, top: int) -> list[Scored]:
+    """The tokens that continue a prompt, each given what the model looked back at when it was said."""
+    begun = [*served.before, *prompt] or [served.tokenizer.bos]
+    return _named(served, tokens, [*_scored(served, begun, tokens, top)])
+
+
+def widths(served: LanguageModel, ids: Ids) -> Iterator[int]:
+    """How many characters each token adds to a text: none where it is a part of one that is not complete."""
+    for number, piece in enumerate(served.tokenizer.pieces(ids)):
+        yield len(piece) if served.tokenizer.settled(ids[max(0, number - 7) : number + 1]) else 0
+
+
+Weighed = tuple[float, list[tuple[int, float]]]  # of a token, and of the likeliest
+
+
+@torch.inference_mode()
+def _scored(served: LanguageModel, begun: Ids, following: Ids, top: int) -> Iterator[Weighed]:
+    """By reading the text once, in the windows in which it was continued: where it outgrows the context, the last half
+    of that is read anew."""
+    done, device = 0, next(served.model.parameters()).device
+    while done < len(following):
+        past = [*begun, *following[:done]]
+        past = past if len(past) + 1 < served.context else past[-max(1, served.context // 2) :]
+        count = min(served.context + 1 - len(past), len(following) - done)
+        own = following[done : done + count]
+        logits = served.model(torch.tensor([[*past, *own[:-1]]], device=device))[0, len(past) - 1 :]
+        logprobs = logits.float().log_softmax(-1)
+        chosen = logprobs.gather(1, torch.tensor(own, device=device)[:, None])[:, 0].tolist()
+        best = logprobs.topk(min(top, logprobs.shape[1]))
+        for value, tokens, values in zip(chosen, best.indices.tolist(), best.values.tolist(), strict=True):
+            yield value, list(zip(tokens, values, strict=True))
+        done += count
+
+
+def _named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None]) -> list[Scored]:
+    """Tokens by their texts; by its number, such as "<token 123>", one that has no text alone or none of its own."""
+    found = []
+    for token, text, each in zip(ids, _texts(served, ids), weighed, strict=True):
+        if each is None:
+            found.append(Scored(text, None, None))
+            continue
+        value, likeliest = each
+        top = {text: value}
+        for other, chance in likeliest:
+            if other != token:
+                (name,) = _texts(served, [other])
+                top[f"<token {other}>" if name in top or "\ufffd" in name else name] = chance
+        found.append(Scored(text, value, top if likeliest else None))
+    return found
+
+
+def _texts(served: LanguageModel, ids: Ids) -> list[str]:
+    return [piece.replace("▁", " ") for piece in served.tokenizer.pieces(ids)]

@@ -1,0 +1,125 @@
+"""DeepL's protocol (https://developers.deepl.com/docs), as far as it is about texts: what translators' tools speak.
+
+Every tag parts two texts, which are translated apart, and stays where it is. There is no quota: 456 is never answered.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from heedful.serve.hosted import Hosted
+from heedful.serve.languages import in_english, listed, pair_for, pairs, translated, unique
+from heedful.serve.public import Asked, Problem, body_of, body_shown, door, fields_of, is_form
+from heedful.serve.segments import Cut, cut
+
+MOST_BYTES = 128 * 1024  # of a request, as theirs
+MOST_TEXTS = 50
+NO_LIMIT = 1_000_000_000_000  # what their unlimited accounts say
+# Their clients do not let one ask for English or Portuguese without a region.
+REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Tags = Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=200)]
+
+
+class Translation(Asked):
+    """What `/v2/translate` is asked."""
+
+    IGNORED: ClassVar = {
+        "auth_key": "it is read before the rest",
+        "preserve_formatting": "capitals and punctuation are never changed after translating",
+        "outline_detection": "every tag parts two texts",
+        "splitting_tags": "every tag parts two texts",
+        "tag_handling_version": "names one of their parsers",
+        "model_type": "names one of their models: one here serves a pair of languages",
+        "enable_beta_languages": "names some of their languages",
+    }
+    ONLY: ClassVar = {
+        "formality": ("default", "prefer_more", "prefer_less"),
+        "context": ("",),
+        "glossary_id": ("",),
+        "glossary_ids": ([],),
+        "style_id": ("",),
+        "custom_instructions": ([],),
+        "translation_memory_id": ("",),
+        "translation_memory_threshold": (),
+        "non_splitting_tags": ([], ""),
+    }
+    LISTS: ClassVar = frozenset({"text", "ignore_tags"})
+
+    text: Annotated[list[Annotated[str, Field(max_length=MOST_BYTES)]], Field(min_length=1, max_length=MOST_TEXTS)]
+    target_lang: Name
+    source_lang: Name | None = None
+    split_sentences: Literal["0", "1", "nonewlines"] | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    ignore_tags: Tags | None = None
+    show_billed_characters: bool = False
+
+
+def refusal(problem: Problem) -> Response:
+    """Errors as this protocol has them."""
+    return JSONResponse({"message": problem.message}, problem.status)
+
+
+def routes(models: Mapping[str, Hosted]) -> APIRouter:
+    router = APIRouter(prefix="/v2", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["DeepL"])
+    translated_characters = 0
+
+    @router.post("/translate", openapi_extra=body_shown(Translation))
+    async def translate(request: Request) -> dict[str, Any]:
+        nonlocal translated_characters
+        asked = await body_of(request, Translation)
+        pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
+        cuts = await asyncio.to_thread(lambda: [_cut(text, asked, number) for number, text in enumerate(asked.text)])
+        found = await translated(pair.hosted, cuts)
+        translated_characters += sum(map(len, asked.text))
+        made = [
+            {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found
+        ]
+        if asked.show_billed_characters:
+            return {
+                "translations": [
+                    one | {"billed_characters": len(text)} for one, text in zip(made, asked.text, strict=True)
+                ]
+            }
+        return {"translations": made}
+
+    async def languages(request: Request) -> list[dict[str, Any]]:
+        sent = request.query_params.getlist("type")
+        kind = [*sent, *((await fields_of(request)).get("type", []) if is_form(request) else []), "source"][0]
+        if kind not in ("source", "target"):
+            raise Problem(400, 'type: choose "source" or "target"', param="type")
+        found = pairs(models)
+        if kind == "source":
+            names = unique(listed(pair.source).partition("-")[0] for pair in found)
+            return [{"language": name.upper(), "name": in_english(name)} for name in names]
+        names = unique(name for pair in found for name in _as_targets(listed(pair.target)))
+        return [{"language": name, "name": in_english(name.lower()), "supports_formality": False} for name in names]
+
+    router.get("/languages")(languages)
+    router.post("/languages")(languages)
+
+    async def usage() -> dict[str, Any]:
+        """The characters since the server was started."""
+        return {"character_count": translated_characters, "character_limit": NO_LIMIT}
+
+    router.get("/usage")(usage)
+    router.post("/usage")(usage)
+    return router
+
+
+def _cut(text: str, asked: Translation, number: int) -> Cut:
+    how = asked.split_sentences or ("nonewlines" if asked.tag_handling == "html" else "1")
+    ignored = [name.strip() for part in asked.ignore_tags or () for name in part.split(",")]
+    try:
+        return cut(text, asked.tag_handling, lines=how == "1", sentences=how != "0", ignored=ignored)
+    except ValueError as error:
+        raise Problem(400, f"tag_handling: text {number + 1} is {error}", param="text") from None
+
+
+def _as_targets(code: str) -> tuple[str, ...]:
+    return REGIONS.get(code, (code.upper(),))

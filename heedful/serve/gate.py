@@ -1,0 +1,282 @@
+"""What every request passes before it is read by a route: whom it is for, whence it comes, its key, its size, and
+whether its JSON is what JSON may be; and the headers of every answer.
+
+A body is received as a whole, within a time, before a route sees it. Whose client leaves is given up.
+"""
+
+import asyncio
+import base64
+import binascii
+import hmac
+import ipaddress
+import json
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heedful.serve.meters import Meters
+from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, refusal
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+OPEN = "/health"  # needs no key
+SAFE = ("GET", "HEAD")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+log = logging.getLogger("heedful.serve")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Who may ask, and how much. `hosts` are the names that a request may call this machine by; `addresses`: any
+    address does as well."""
+
+    key: str | None = None
+    hosts: frozenset[str] = LOOPBACK
+    addresses: bool = False
+    head_bytes: int = 1 << 14
+    text_bytes: int = 1 << 20  # of a body
+    form_bytes: int = 1 << 25  # of one with files
+    depth: int = 32  # of JSON
+    seconds: float = 10.0  # to send a body
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, rules: Rules, meters: Meters) -> None:
+        self.app, self.rules, self.meters = app, rules, meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, reply = time.monotonic(), _Reply(send)
+        try:
+            self._refuse_long(scope)
+            headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+            keyed = self._admit(scope["method"], scope["path"], headers)
+            body = await self._body(headers, receive)
+            sent = self._checked(headers, body)
+            if not keyed and not self._is_key(_field(sent, headers, body, _key_field(scope["path"]))):
+                raise _no_key()
+            await self._answer(scope, body, receive, reply)
+        except Refused as error:
+            await refusal(scope["path"], error)(scope, receive, reply)
+        except Exception:
+            if reply.begun and not reply.complete:
+                raise
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            if not reply.begun:
+                await refusal(scope["path"], Refused(500, "this request failed"))(scope, receive, reply)
+        finally:
+            self.meters.requests.labels(str(reply.status)).inc()
+            self.meters.latency.observe(time.monotonic() - begun)
+
+    def _refuse_long(self, scope: Scope) -> None:
+        size = sum(len(key) + len(value) for key, value in scope["headers"])
+        if size + len(scope["query_string"]) + len(scope["path"]) > self.rules.head_bytes:
+            raise Refused(431, f"a head of more than {self.rules.head_bytes:,} bytes", "send less")
+
+    def _admit(self, method: str, path: str, headers: dict[str, str]) -> bool:
+        """Whether the key is right already; it may still come in the body. Raises Refused."""
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            raise Refused(403, f"this is not {host[:100]!r}", "ask by the name that it is served by")
+        if method not in SAFE:
+            origin = headers.get("origin")
+            foreign = origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
+            if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+                raise Refused(403, "a page of another origin may not ask this", "open the page that is served here")
+        if self.rules.key is None or path == OPEN or self._is_key(_credential(headers.get("authorization", ""))):
+            return True
+        if "authorization" in headers or not _key_field(path):
+            raise _no_key()
+        return False
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        name = name.removeprefix("[").removesuffix("]").lower()
+        if name in self.rules.hosts:
+            return True
+        if self.rules.addresses:
+            with suppress(ValueError):
+                ipaddress.ip_address(name)
+                return True
+        return False
+
+    def _is_key(self, given: str) -> bool:
+        return self.rules.key is None or hmac.compare_digest(given.encode(), self.rules.key.encode())
+
+    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
+        most = self.rules.form_bytes if _is(headers, "multipart/form-data") else self.rules.text_bytes
+        told = headers.get("content-length", "0")
+        if not told.isdecimal() or int(told) > most:
+            raise _too_large(most)
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.rules.seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "the client left")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > most:
+                        raise _too_large(most)
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            why = f"the body took longer than {self.rules.seconds:g} s"
+            raise Refused(408, why, headers={"Connection": "close"}) from None
+
+    def _checked(self, headers: dict[str, str], body: bytes) -> Any:
+        """The body as JSON, where it is some."""
+        return strict_json(body, self.rules.depth) if body and _is(headers, "application/json") else None
+
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
+        """Hands the request on, and gives it up where the client leaves."""
+        given, gone = [body], asyncio.Event()
+
+        async def replay() -> Message:
+            if given:
+                return {"type": "http.request", "body": given.pop(), "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        work = asyncio.ensure_future(self.app(scope, replay, reply))
+        watching = asyncio.ensure_future(watch())
+        try:
+            await asyncio.wait({work, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if reply.complete or work.done():
+                await work
+                return
+            gone.set()
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+        finally:
+            watching.cancel()
+            if not work.done():
+                work.cancel()
+
+
+class _Reply:
+    """What is sent, with the headers of every answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun, self.complete, self.status = False, False, 499
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun, self.status = True, message["status"]
+            there = {key.lower() for key, _ in message["headers"]}
+            more = [(key.encode(), value.encode()) for key, value in HEADERS.items() if key.encode() not in there]
+            message = {**message, "headers": [*message["headers"], *more]}
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.complete = True
+        await self._send(message)
+
+
+def strict_json(data: bytes, depth: int) -> Any:
+    """JSON in UTF-8, of finite numbers and whole characters, nested at most so deep. Raises Refused."""
+    try:
+        text = data.decode("utf-8")
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        why = error.args[0] if isinstance(error, _NoNumberError) else "not JSON in UTF-8"
+        raise Refused(400, f"the body is {why}", "send one JSON value") from None
+    for level, found in _walk(value):
+        if level > depth:
+            raise Refused(400, f"the body is nested deeper than {depth}", "send it flatter")
+        if isinstance(found, str) and any("\ud800" <= letter <= "\udfff" for letter in found):
+            raise Refused(400, "the body has half a character (a lone surrogate)", "send whole characters")
+    return value
+
+
+class _NoNumberError(ValueError):
+    pass
+
+
+def _no_number(word: str) -> Any:
+    raise _NoNumberError(f"not JSON: {word} is no number")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    return value if math.isfinite(value) else _no_number(word[:20])
+
+
+def _walk(value: Any) -> Iterator[tuple[int, Any]]:
+    waiting = [(0, value)]
+    while waiting:
+        level, found = waiting.pop()
+        yield level, found
+        if isinstance(found, dict):
+            waiting += [(level + 1, each) for pair in found.items() for each in pair]
+        elif isinstance(found, list):
+            waiting += [(level + 1, each) for each in found]
+
+
+def _is(headers: dict[str, str], kind: str) -> bool:
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == kind
+
+
+def _credential(header: str) -> str:
+    """The key in an Authorization header: after Bearer or DeepL-Auth-Key, or the password that a browser asks for."""
+    scheme, _, given = header.strip().partition(" ")
+    if scheme.lower() in ("bearer", "deepl-auth-key"):
+        return given.strip()
+    if scheme.lower() == "basic":
+        with suppress(binascii.Error, UnicodeDecodeError):
+            return base64.b64decode(given, validate=True).decode().partition(":")[2]
+    return ""
+
+
+def _key_field(path: str) -> str:
+    """The field of a body in which the clients of a protocol give the key; "" where they do not."""
+    return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
+
+
+def _field(sent: Any, headers: dict[str, str], body: bytes, name: str) -> str:
+    """A field of a body of JSON or of a form."""
+    if isinstance(sent, dict):
+        found = sent.get(name, "")
+        return found if isinstance(found, str) else ""
+    if _is(headers, "application/x-www-form-urlencoded"):
+        with suppress(ValueError):
+            return parse_qs(body.decode("latin-1"), max_num_fields=1000).get(name, [""])[0]
+    return ""
+
+
+def _no_key() -> Refused:
+    return Refused(
+        401, "the key is missing or wrong", "send Authorization: Bearer KEY", {"WWW-Authenticate": 'Basic realm="heed"'}
+    )
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"a body of more than {most:,} bytes", "send less at once", {"Connection": "close"})

@@ -1,0 +1,103 @@
+"""Pairs of languages: which of the models that are served translates from what to what."""
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from heedful.data.text.headers import SIDES, meaning
+from heedful.serve.hosted import Hosted
+from heedful.serve.public import TRANSLATE, Problem
+from heedful.serve.segments import Cut
+
+
+class Pair(NamedTuple):
+    """A translator, and its languages as its task.json names them."""
+
+    hosted: Hosted
+    source: str
+    target: str
+
+
+def pairs(models: Mapping[str, Hosted]) -> list[Pair]:
+    """Of every model that translates between two languages, in the order in which they are served."""
+    return [pair for hosted in models.values() if (pair := pair_of(hosted)) is not None]
+
+
+def pair_of(hosted: Hosted) -> Pair | None:
+    found = hosted.row.languages and hosted.row.languages()(hosted.served.about)
+    return Pair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
+
+
+def code(name: str) -> str:
+    """The ISO code of a language, of its names and codes with or without a region; other names stay, in lower case."""
+    found = meaning(name.lower())
+    return name.lower() if found is None or found in SIDES else found
+
+
+def listed(name: str) -> str:
+    """A language as it is told to clients: its code, with a region where its run says one."""
+    plain, base = name.lower().replace("_", "-"), code(name)
+    region = plain.removeprefix(f"{base}-")
+    return f"{base}-{region.upper()}" if plain.startswith(f"{base}-") and len(region) == 2 else base
+
+
+@functools.cache
+def in_english(listed: str) -> str:
+    """What a language is called in English; a name that is no code stays."""
+    from babel import Locale
+    from babel.core import UnknownLocaleError
+
+    try:
+        return str(Locale.parse(listed, sep="-").get_display_name("en") or listed)
+    except (ValueError, UnknownLocaleError):
+        return listed
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def nearest(name: str, among: list[str]) -> list[str]:
+    """Those names that are the language that was asked for: exactly, or else with another region or none."""
+    exact = [each for each in among if listed(each) == listed(name)]
+    return exact or [each for each in among if code(each) == code(name)]
+
+
+def pair_for(found: list[Pair], source: str | None, target: str, *, keys: tuple[str, str]) -> Pair:
+    """The first translator from one language to another. Without a source it is the one language that leads to this
+    target: which language a text is in is not detected. Raises Problem, about one of `keys`."""
+    targets = unique(pair.target for pair in found)
+    near = nearest(target, targets)
+    if not near:
+        raise Problem(400, f"{keys[1]}: {target!r} is not served: choose {said(targets)}", param=keys[1])
+    found = [pair for pair in found if pair.target in near]
+    sources = unique(pair.source for pair in found)
+    if source is None:
+        if len(unique(map(code, sources))) > 1:
+            what = f"the language of a text is not detected here: choose {keys[0]} from {said(sources)}"
+            raise Problem(400, what, param=keys[0])
+        source = sources[0]
+    from_here = nearest(source, sources)
+    if not from_here:
+        what = f"{keys[0]}: {source!r} to {target!r} is not served: choose {said(sources)}"
+        raise Problem(400, what, param=keys[0])
+    return min((pair for pair in found if pair.source in from_here), key=lambda pair: near.index(pair.target))
+
+
+def said(names: Iterable[str]) -> str:
+    return ", ".join(unique(map(listed, names))) or "nothing: no translator is served"
+
+
+async def translated(hosted: Hosted, texts: Sequence[Cut], *, n: int = 1) -> list[list[str]]:
+    """The n best translations of each text, all different, so there may be fewer. The second best of a text is made of
+    the second best of its sentences, and so on."""
+    spoken = [part for text in texts for part in text.spoken]
+    if not spoken:
+        return [[text.said([])] for text in texts]
+    settings = {"decoding": {"n_best": n}} if n > 1 else None
+    found = iter(await hosted.ask(TRANSLATE, spoken, settings))
+    made = []
+    for text in texts:
+        listed = [[each["text"] for each in next(found)[0]["hypotheses"]] for _ in text.spoken]
+        made.append(unique(text.said([own[min(rank, len(own) - 1)] for own in listed]) for rank in range(n)))
+    return made

@@ -1,0 +1,121 @@
+"""LibreTranslate's protocol (https://libretranslate.com/docs): texts from one language to another.
+
+Which language a text is in is not detected: the vocabulary of a translator is that of both of its sides, so it does not
+tell them apart. "auto" is answered where only one of the languages that are served leads to the target.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from heedful.serve.hosted import Hosted
+from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
+from heedful.serve.public import Asked, Problem, body_of, body_shown, door
+from heedful.serve.segments import cut
+
+MOST_CHARACTERS = 50_000  # of a request
+MOST_TEXTS = 500
+MOST_ALTERNATIVES = 10
+
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Translation(Asked):
+    """What `/translate` is asked. `model` names one of several that have the pair of languages: it is ours."""
+
+    IGNORED: ClassVar = {"api_key": "it is read before the rest", "secret": "a key of the project's own pages"}
+
+    q: list[Text] | Text
+    source: Name
+    target: Name
+    format: Literal["text", "html"] = "text"
+    alternatives: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] = 0
+    model: Name | None = None
+
+
+def refusal(problem: Problem) -> Response:
+    """Errors as this protocol has them."""
+    return JSONResponse({"error": problem.message}, problem.status)
+
+
+def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
+    router = APIRouter(route_class=door(refusal, most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
+
+    @router.post("/translate", openapi_extra=body_shown(Translation))
+    async def translate(request: Request) -> dict[str, Any]:
+        asked = await body_of(request, Translation)
+        texts = [asked.q] if isinstance(asked.q, str) else asked.q
+        if len(texts) > MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
+            what = f"q: at most {MOST_TEXTS} texts and {MOST_CHARACTERS:,} characters at once"
+            raise Problem(400, what, param="q")
+        automatic = asked.source == "auto"
+        pair = pair_for(
+            _named(pairs(models), asked.model),
+            None if automatic else asked.source,
+            asked.target,
+            keys=("source", "target"),
+        )
+        markup: Literal["html"] | None = "html" if asked.format == "html" else None
+        cuts = await asyncio.to_thread(lambda: [cut(text, markup, lines=markup is None) for text in texts])
+        found = await translated(pair.hosted, cuts, n=asked.alternatives + 1)
+        columns: dict[str, list[Any]] = {"translatedText": [own[0] for own in found]}
+        if asked.alternatives:
+            columns["alternatives"] = [own[1:] for own in found]
+        if automatic:
+            columns["detectedLanguage"] = [{"confidence": 0, "language": listed(pair.source)} for _ in texts]
+        return {key: values[0] if isinstance(asked.q, str) else values for key, values in columns.items()}
+
+    @router.get("/languages")
+    async def languages() -> list[dict[str, Any]]:
+        found = pairs(models)
+        return [_language(name) | {"targets": _targets(found, name)} for name in _sources(found)]
+
+    @router.post("/detect")
+    async def detect() -> None:
+        what = "the language of a text is not detected here: give its source language"
+        raise Problem(400, f"{what}, of {said(pair.source for pair in pairs(models))}")
+
+    @router.get("/frontend/settings")
+    async def settings() -> dict[str, Any]:
+        first = next(iter(pairs(models)), None)
+        return {
+            "apiKeys": keyed,
+            "keyRequired": keyed,
+            "charLimit": MOST_CHARACTERS,
+            "filesTranslation": False,
+            "supportedFilesFormat": [],
+            "frontendTimeout": 500,
+            "suggestions": False,
+            "language": {
+                "source": _language(listed(first.source)) if first else None,
+                "target": _language(listed(first.target)) if first else None,
+            },
+        }
+
+    return router
+
+
+def _named(found: list[Pair], name: str | None) -> list[Pair]:
+    """The translators of this name, or all."""
+    chosen = [pair for pair in found if name in (None, pair.hosted.name)]
+    if not chosen and name is not None:
+        names = ", ".join(pair.hosted.name for pair in found)
+        raise Problem(400, f"model: {name!r} is not served as a translator: choose {names}", param="model")
+    return chosen
+
+
+def _language(code: str) -> dict[str, Any]:
+    return {"code": code, "name": in_english(code)}
+
+
+def _sources(found: list[Pair]) -> list[str]:
+    return unique(listed(pair.source) for pair in found)
+
+
+def _targets(found: list[Pair], source: str) -> list[str]:
+    return unique(listed(pair.target) for pair in found if listed(pair.source) == source)

@@ -1,0 +1,397 @@
+"""OpenAI's protocol (https://platform.openai.com/docs/api-reference): models, completions, chats and embeddings.
+
+A chat is answered by translators, which translate its last message: many programs know only this door. Seeds, and what
+is drawn by them, are ours: the same request has the same answer.
+"""
+
+import asyncio
+import base64
+import json
+import secrets
+import struct
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol, cast, runtime_checkable
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from heedful.core.seeds import counter_seed
+from heedful.run.task import Embedder
+from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, followed, together, widths
+from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.languages import pair_of, translated
+from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
+from heedful.serve.public import GENERATE, TRANSLATE, Problem, door, problem_of
+from heedful.serve.segments import Cut, Segment, cut
+from heedful.verbs.use import embedder_of
+
+MOST_BYTES = 8 * 1024 * 1024  # of a request
+MOST_TRANSLATED = 50_000  # characters of a message
+
+
+@runtime_checkable
+class TextVectors(Protocol):
+    """An embedder that reads texts and nothing else."""
+
+    context: int | None
+    frame: Any
+    tokenizer: Any
+
+    def vectors(self, rows: Sequence[Any]) -> Any: ...
+    def vectors_of(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
+class TextSide(Protocol):
+    """An embedder that reads pictures as well."""
+
+    tokenizer: Any
+
+    def text_vectors(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """The vocabularies of a translator."""
+
+    source: Any
+    target: Any
+
+
+KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
+
+
+def error_of(problem: Problem) -> dict[str, Any]:
+    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
+    kind = KINDS.get(problem.status, "invalid_request_error")
+    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
+
+
+def refusal(problem: Problem) -> Response:
+    """Errors as this protocol has them."""
+    return JSONResponse(error_of(problem), problem.status)
+
+
+def routes(models: Mapping[str, Hosted]) -> APIRouter:
+    router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["OpenAI"])
+    embedders: dict[str, Embedder] = {}
+
+    @router.get("/models")
+    async def listed() -> dict[str, Any]:
+        return {"object": "list", "data": [_model(hosted) for hosted in models.values() if _answers(hosted)]}
+
+    @router.get("/models/{name}")
+    async def one(name: str) -> dict[str, Any]:
+        return _model(_hosted(models, name))
+
+    @router.post("/completions", response_model=None)
+    async def completions(asked: Completion) -> Response | dict[str, Any]:
+        hosted = _hosted(models, asked.model)
+        if GENERATE not in hosted.row.asks:
+            what = f"this model {hosted.row.does}, and does not continue texts"
+            hint = ": use /v1/chat/completions" if TRANSLATE in hosted.row.asks else ""
+            raise Problem(400, what + hint, param="model")
+        return await _complete(hosted, asked)
+
+    @router.post("/chat/completions", response_model=None)
+    async def chat(asked: Chat) -> Response | dict[str, Any]:
+        hosted = _hosted(models, asked.model)
+        if TRANSLATE in hosted.row.asks:
+            return await _translate(hosted, asked)
+        what = f"this model {hosted.row.does}, and has not learnt to chat"
+        hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
+        raise Problem(400, what + hint, param="model")
+
+    @router.post("/embeddings")
+    async def embeddings(asked: Embedding) -> dict[str, Any]:
+        hosted = _hosted(models, asked.model)
+        return await hosted.alone(lambda: _embed(hosted, asked, embedders))
+
+    return router
+
+
+def _answers(hosted: Hosted) -> bool:
+    row = hosted.row
+    return GENERATE in row.asks or TRANSLATE in row.asks or row.embedder is not None
+
+
+def _hosted(models: Mapping[str, Hosted], name: str) -> Hosted:
+    found = models.get(name)
+    if found is None or not _answers(found):
+        raise Problem(404, f"The model `{name}` does not exist", param="model", code="model_not_found")
+    return found
+
+
+def _model(hosted: Hosted) -> dict[str, Any]:
+    created = int((hosted.run / "task.json").stat().st_mtime)
+    return {"id": hosted.name, "object": "model", "created": created, "owned_by": "heedful"}
+
+
+class Answer:
+    """What the parts of one answer have in common, and its end: the tokens that were read and made."""
+
+    def __init__(self, prefix: str, kind: str, model: str) -> None:
+        self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        self.kind, self.read, self.made = kind, 0, 0
+
+    def whole(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return self.head | {"object": self.kind, "choices": choices, "usage": self.usage()}
+
+    def usage(self) -> dict[str, int]:
+        return {
+            "prompt_tokens": self.read,
+            "completion_tokens": self.made,
+            "total_tokens": self.read + self.made,
+        }
+
+    def event(self, choice: dict[str, Any] | None, *, tells_usage: bool) -> str:
+        """Without a choice it is the one that tells the usage."""
+        body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
+        if tells_usage:
+            body["usage"] = self.usage() if choice is None else None
+        return _event(body)
+
+
+def _event(body: object) -> str:
+    return f"data: {json.dumps(body)}\n\n"
+
+
+async def _streamed(events: AsyncGenerator[str, None]) -> Response:
+    """Events as they come. What goes wrong before the first has a status of its own, and after it is an event."""
+    first = await anext(events)
+
+    async def told() -> AsyncIterator[str]:
+        try:
+            yield first
+            async for event in events:
+                yield event
+            yield "data: [DONE]\n\n"
+        except Exception as error:
+            yield _event(error_of(problem_of(error)))
+        finally:
+            await events.aclose()
+
+    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+
+
+async def _complete(hosted: Hosted, asked: Completion) -> Response | dict[str, Any]:
+    count = asked.n or 1
+    if asked.best_of not in (None, count):
+        raise Problem(400, f"best_of: only {count}, as many as are handed over", param="best_of")
+    if asked.stream and asked.logprobs is not None:
+        raise Problem(400, "logprobs is not served with stream: leave out one of them", param="logprobs")
+    served = cast(LanguageModel, hosted.served)
+    prompts = asked.prompts
+    read = await asyncio.to_thread(_tokens, served, prompts, "prompt")
+    room = served.context + 1 - len(served.before)
+    if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
+        what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
+        raise Problem(400, what, param="prompt", code="context_length_exceeded")
+    answer = Answer("cmpl", "text_completion", hosted.name)
+    answer.read = sum(map(len, read))
+    seed = secrets.randbits(31) if asked.seed is None else asked.seed
+    most = 16 if asked.max_tokens is None else asked.max_tokens
+
+    def begun(number: int) -> AsyncIterator[Piece]:
+        prompt, copy = divmod(number, count)
+        own = counter_seed("choice", seed, prompt, copy) if number else seed
+        sampling: dict[str, Any] = {"seed": own}
+        if asked.temperature is not None:
+            sampling["temperature"] = float(asked.temperature)
+        if asked.top_p is not None:
+            sampling["top_p"] = float(asked.top_p)
+        return hosted.write(prompts[prompt], Writing(tokens=most, stop=asked.stops, sampling=sampling))
+
+    pieces = together([begun(number) for number in range(len(prompts) * count)] if most else [])
+    heads = [_text_of(served, prompt) if asked.echo else "" for prompt in prompts]
+    if asked.stream:
+        whole = len(prompts) * count
+        return await _streamed(_completion_events(answer, pieces, [heads[i // count] for i in range(whole)], asked))
+    made = [Continued() for _ in range(len(prompts) * count)]
+    async with aclosing(pieces):
+        async for number, piece in pieces:
+            made[number].add(piece)
+    answer.made = sum(len(each.tokens) for each in made)
+    choices = []
+    for number, each in enumerate(made):
+        prompt = number // count
+        choice = {"index": number, "text": heads[prompt] + each.text, "finish_reason": each.finish, "logprobs": None}
+        if asked.logprobs is not None:
+            choice["logprobs"] = await hosted.alone(_scores(served, read[prompt], each, asked))
+        choices.append(choice)
+    return answer.whole(choices)
+
+
+async def _completion_events(
+    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], heads: Sequence[str], asked: Completion
+) -> AsyncGenerator[str, None]:
+    def event(number: int, text: str, finish: str | None) -> str:
+        choice = {"index": number, "text": text, "finish_reason": finish, "logprobs": None}
+        return answer.event(choice, tells_usage=asked.tells_usage)
+
+    async with aclosing(pieces):
+        waiting = set(range(len(heads)))
+        for number, head in enumerate(heads):
+            if head:
+                yield event(number, head, None)
+        async for number, piece in pieces:
+            answer.made += piece.token is not None
+            if piece.text or piece.finish:
+                yield event(number, piece.text, piece.finish)
+            if piece.finish:
+                waiting.discard(number)
+        for number in sorted(waiting):
+            yield event(number, "", "length")
+        if asked.tells_usage:
+            yield answer.event(None, tells_usage=True)
+
+
+def _tokens(served: LanguageModel, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
+    """Of each prompt. Raises Problem for a number that is none of the model's tokens."""
+    for prompt in prompts:
+        if not isinstance(prompt, str) and max(prompt) >= served.tokenizer.size:
+            what = f"{param}: {max(prompt)} is no token of this model, which has {served.tokenizer.size:,}"
+            raise Problem(400, what, param=param)
+    return [served.tokenizer.encode_whole([each])[0] if isinstance(each, str) else each for each in prompts]
+
+
+def _text_of(served: LanguageModel, prompt: str | list[int]) -> str:
+    return prompt if isinstance(prompt, str) else served.tokenizer.decode_whole(prompt)
+
+
+def _scores(
+    served: LanguageModel, prompt: list[int], made: Continued, asked: Completion
+) -> Callable[[], dict[str, list[Any]]]:
+    """Of the tokens that are in the text: those of a stop string are not."""
+
+    def work() -> dict[str, list[Any]]:
+        top, rows, offsets, at = asked.logprobs or 0, list[Scored](), list[int](), 0
+        if asked.echo:
+            rows += echoed(served, prompt, top)
+            for width in widths(served, prompt):
+                offsets.append(at)
+                at += width
+        end = at + len(made.text)
+        for row, width in zip(followed(served, prompt, made.tokens, top), widths(served, made.tokens), strict=True):
+            if asked.stops and made.finish == "stop" and at >= end:
+                break
+            rows.append(row)
+            offsets.append(at)
+            at += width
+        return {
+            "tokens": [row.text for row in rows],
+            "token_logprobs": [row.logprob for row in rows],
+            "top_logprobs": [row.top for row in rows],
+            "text_offset": offsets,
+        }
+
+    return work
+
+
+async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+    """The last message of the user, translated: the n best."""
+    said = next((message.text for message in reversed(asked.messages) if message.role == "user"), None)
+    if said is None:
+        raise Problem(400, 'messages: none is by "user", and so there is nothing to translate', param="messages")
+    if len(said) > MOST_TRANSLATED:
+        what = f"messages: at most {MOST_TRANSLATED:,} characters are translated at once"
+        raise Problem(400, what, param="messages", code="context_length_exceeded")
+    served = cast(Translator, hosted.served)
+    whole = pair_of(hosted) is None
+    parts = Cut([Segment(said, spoken=True)]) if whole else await asyncio.to_thread(cut, said)
+    (found,) = await translated(hosted, [parts], n=asked.n or 1)
+    most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
+    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer.read = len(served.source.encode([said])[0])
+    made = []
+    for text in found:
+        ids, finish = served.target.encode([text])[0], "stop"
+        if len(ids) > most:
+            ids, finish = ids[:most], "length"
+            text = served.target.decode(ids)
+        answer.made += len(ids)
+        ends = [at for each in asked.stops if (at := text.find(each)) >= 0]
+        made.append((text[: min(ends)] if ends else text, "stop" if ends else finish))
+    if asked.stream:
+        answer.kind = "chat.completion.chunk"
+        return await _streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
+    return answer.whole(
+        [
+            {
+                "index": number,
+                "message": {"role": "assistant", "content": text, "refusal": None},
+                "finish_reason": finish,
+                "logprobs": None,
+            }
+            for number, (text, finish) in enumerate(made)
+        ]
+    )
+
+
+async def _chat_events(
+    answer: Answer, made: Sequence[tuple[str, str]], *, tells_usage: bool
+) -> AsyncGenerator[str, None]:
+    for number, (text, finish) in enumerate(made):
+        for delta, end in (({"role": "assistant", "content": ""}, None), ({"content": text}, None), ({}, finish)):
+            choice = {"index": number, "delta": delta, "finish_reason": end, "logprobs": None}
+            yield answer.event(choice, tells_usage=tells_usage)
+    if tells_usage:
+        yield answer.event(None, tells_usage=True)
+
+
+def _embed(hosted: Hosted, asked: Embedding, embedders: dict[str, Embedder]) -> dict[str, Any]:
+    """The vectors of texts; those that are too long to be read as a whole are refused."""
+    if hosted.row.embedder is None:
+        raise Problem(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
+    if hosted.name not in embedders:
+        embedders[hosted.name] = embedder_of(hosted.run)
+    embedder = embedders[hosted.name]
+    given = asked.input
+    several = isinstance(given, list) and not isinstance(given[0], int)
+    inputs = cast(list[str] | list[list[int]], given if several else [given])
+    vectors, warned, read = _vectors(embedder, inputs)
+    for number, warning in enumerate(warned):
+        if warning:
+            raise Problem(400, f"input {number + 1}: {warning}", param="input", code="context_length_exceeded")
+    size = vectors.shape[1]
+    if asked.dimensions not in (None, size):
+        raise Problem(400, f"dimensions: the vectors of this model have {size}", param="dimensions")
+    rows = [
+        base64.b64encode(struct.pack(f"<{size}f", *row)).decode() if asked.encoding_format == "base64" else row
+        for row in vectors.tolist()
+    ]
+    return {
+        "object": "list",
+        "data": [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(rows)],
+        "model": hosted.name,
+        "usage": {"prompt_tokens": read, "total_tokens": read},
+    }
+
+
+def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) -> tuple[Any, list[str], int]:
+    """Vectors, a warning or "" for each, and how many tokens were read."""
+    texts = [each for each in inputs if isinstance(each, str)]
+    match embedder:
+        case TextVectors() if texts:
+            tokens = embedder.tokenizer.encode(texts)
+            return *embedder.vectors_of(texts), sum(map(len, tokens))
+        case TextVectors():
+            rows = _token_rows(embedder, cast(Sequence[list[int]], inputs))
+            return embedder.vectors(rows), [], sum(map(len, inputs))
+        case TextSide() if texts:  # what else it reads are pictures, by the paths of files
+            return *embedder.text_vectors(texts), sum(map(len, embedder.tokenizer.encode(texts)))
+    raise Problem(400, "input: this model reads no tokens: give texts", param="input")
+
+
+def _token_rows(embedder: TextVectors, inputs: Sequence[list[int]]) -> list[Any]:
+    size, room = embedder.tokenizer.size, embedder.context
+    for number, ids in enumerate(inputs):
+        if max(ids) >= size:
+            what = f"input {number + 1}: {max(ids)} is no token of this model, which has {size:,}"
+            raise Problem(400, what, param="input")
+        if room is not None and len(ids) > room - embedder.frame.extra(pair=False):
+            what = f"input {number + 1}: {len(ids):,} tokens, but the model reads at most {room:,}"
+            raise Problem(400, what, param="input", code="context_length_exceeded")
+    return [embedder.frame.put(ids) for ids in inputs]

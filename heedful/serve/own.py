@@ -1,0 +1,404 @@
+"""Our own API: a route for each verb that the served models have, vectors, and how the server is."""
+
+import dataclasses
+import json
+import math
+import tempfile
+import types
+import typing
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
+
+from heedful.data.images.files import ImageFile, image_header
+from heedful.errors import HeedError, InputError
+from heedful.run.task import Ask
+from heedful.serve.engine import Engine
+from heedful.serve.gate import strict_json
+from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.meters import Meters
+from heedful.serve.refusals import Refused, refused
+from heedful.store import files
+from heedful.verbs.use import options_of
+
+Models = Mapping[str, Hosted]
+EMBED = "embed"
+MOST_INPUTS = 128
+MOST_LETTERS = 20_000  # of a text
+MOST_ANSWERS = 256  # of a request
+MOST_PIXELS = 1 << 24
+MOST_PICTURES = 16
+STRICT = ConfigDict(extra="forbid", strict=True)
+Text = Annotated[str, Field(max_length=MOST_LETTERS)]
+Name = Annotated[str, Field(max_length=200)]
+# The least and the most of options, by their names.
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "batch": (1, 256),
+    "beam": (1, 64),
+    "longest": (1, 4096),
+    "min_p": (0, 1),
+    "n_best": (1, 64),
+    "no_repeat": (0, 256),
+    "repetition_penalty": (0.01, 100),
+    "samples": (0, 64),
+    "seed": (0, 2**53),
+    "shortest": (0, 4096),
+    "temperature": (0, 100),
+    "threshold": (0, 1),
+    "tokens": (1, 4096),
+    "top": (1, 100),
+    "top_k": (0, 1 << 20),
+    "top_p": (0, 1),
+}
+OTHERWISE = (-1000, 1000)
+
+
+def routes(models: Models, meters: Meters) -> APIRouter:
+    router = APIRouter()
+    for verb, asks in verbs_of(models).items():
+        _add(router, verb, asks, models)
+    if any(model.row.embedder is not None for model in models.values()):
+        router.add_api_route(f"/api/{EMBED}", _embedding(models), methods=["POST"], openapi_extra=_body_of(Embedding))
+
+    @router.get("/health")
+    async def health() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/ready")
+    async def ready() -> JSONResponse:
+        return JSONResponse({"status": "ready", "models": sorted(models)})
+
+    @router.get("/metrics")
+    async def metrics() -> Response:
+        return Response(meters.page(), media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+def verbs_of(models: Models) -> dict[str, dict[str, Ask]]:
+    """What can be asked over HTTP, and of which models."""
+    found: dict[str, dict[str, Ask]] = {}
+    for name, model in models.items():
+        for verb, part in model.row.asks.items():
+            if not (question := part()).local:
+                found.setdefault(verb, {})[name] = question
+    return found
+
+
+def model_for(models: Models, verb: str, able: Sequence[str], name: str | None) -> Hosted:
+    """The model of this name, or the only one that has the verb. Raises Refused."""
+    listed = ", ".join(able)
+    if name is None:
+        if len(able) != 1:
+            raise Refused(400, f"{len(able)} models {verb}", f'give "model": one of {listed}')
+        return models[able[0]]
+    if name not in models:
+        raise Refused(404, f"no model is called {name[:100]!r}", f"choose one of {', '.join(models)}")
+    if name not in able:
+        raise Refused(400, f"{name} does not {verb}", f"these do: {listed}")
+    return models[name]
+
+
+class Embedding(BaseModel):
+    model_config = STRICT
+    model: Name | None = None
+    inputs: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
+    text: Text | None = None
+
+
+def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
+    """What may be asked: inputs, and `options`, which are those of any of these dataclasses. An option that is a text
+    may stand beside the inputs as well."""
+    fields: dict[str, Any] = {}
+    for kind in kinds:
+        for key, hint in typing.get_type_hints(kind).items():
+            fields.setdefault(key, (_bounded(key, hint), None))
+    options = create_model(f"{verb}_options", __config__=STRICT, **fields)
+    more: dict[str, Any] = {key: (Text, None) for key, (hint, _) in fields.items() if hint in (Text, Text | None)}
+    more["options"], more["stream"] = (options, None), (bool, False)
+    return create_model(f"{verb}_request", __base__=Embedding, **more)
+
+
+def _bounded(key: str, hint: Any) -> Any:
+    """A type of an option as one that pydantic checks, with bounds."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        kinds = [_bounded(key, each) for each in arguments if each is not type(None)]
+        return kinds[0] | None
+    if origin is tuple:
+        listed: Any = list.__class_getitem__(_bounded(key, arguments[0]))
+        return Annotated[listed, Field(max_length=MOST_ANSWERS)]
+    if typing.is_typeddict(hint):
+        fields: dict[str, Any] = {
+            name: (_bounded(name, own), None) for name, own in typing.get_type_hints(hint).items()
+        }
+        return create_model(f"{key}_settings", __config__=STRICT, **fields)
+    least, most = BOUNDS.get(key, OTHERWISE)
+    if hint is int:
+        return Annotated[int, Field(ge=int(least), le=int(most))]
+    if hint is float:
+        return Annotated[float, Field(ge=least, le=most, allow_inf_nan=False)]
+    if origin is Literal or hint is bool:
+        return hint
+    return Text
+
+
+def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) -> None:
+    shape = request_model(verb, [question.options for question in asks.values()])
+    able = list(asks)
+    pictures = [name for name in able if asks[name].reads == "pictures"]
+
+    async def answer(request: Request) -> Response:
+        if request.headers.get("content-type", "").startswith("multipart/form-data"):
+            return await _answer_pictures(request, shape, verb, pictures, models)
+        given = await _given(request, shape)
+        model = model_for(models, verb, able, given["model"])
+        question = asks[model.name]
+        if question.reads == "pictures":
+            raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
+        inputs, settings = _inputs(given), _settings(given)
+        _refuse_too_much(verb, inputs, settings, question)
+        if given["stream"]:
+            return await _stream(model, verb, inputs, settings, question)
+        try:
+            found = await model.ask(verb, inputs, settings)
+        except HeedError as error:
+            raise refused(error) from None
+        return _answers(model, found, several=question.each is not None)
+
+    router.add_api_route(
+        f"/api/{verb}",
+        answer,
+        methods=["POST"],
+        name=verb,
+        openapi_extra=_body_of(shape, texts=len(pictures) < len(able), pictures=bool(pictures)),
+    )
+
+
+async def _given(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
+    """The fields of a body of JSON; of its options those that were given. Raises Refused."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
+    return _validated(shape, strict_json(await request.body(), depth=32))
+
+
+def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+    try:
+        given = shape.model_validate(value)
+    except ValidationError as error:
+        raise Refused(422, first_fault(error.errors(include_url=False, include_context=False))) from None
+    return {"stream": False, **dict.fromkeys(shape.model_fields), **given.model_dump(exclude_unset=True)}
+
+
+def first_fault(faults: Sequence[Any]) -> str:
+    """The first of the faults that pydantic found, in one line."""
+    where = ".".join(str(part) for part in faults[0]["loc"] if part != "body")
+    return f"{where}: {faults[0]['msg']}" if where else str(faults[0]["msg"])
+
+
+def _inputs(given: Mapping[str, Any]) -> list[str]:
+    if (given["inputs"] is None) == (given["text"] is None):
+        raise Refused(422, "one of inputs and text is needed", 'give "inputs": "a text", or several as a list')
+    inputs = given["text"] if given["inputs"] is None else given["inputs"]
+    return [inputs] if isinstance(inputs, str) else inputs
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with those that stand beside the inputs."""
+    beside = {
+        key: value
+        for key, value in given.items()
+        if key not in ("model", "inputs", "text", "options", "stream") and value is not None
+    }
+    return {**(given["options"] or {}), **beside}
+
+
+def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
+    try:
+        options = options_of(question, verb, settings)
+    except InputError as error:
+        raise refused(error) from None
+    for key in (field.name for field in dataclasses.fields(options)):
+        listed = getattr(options, key)
+        per_input = key in ("pairs", "contexts")  # one for each input
+        if per_input and listed and len(listed) != len(inputs):
+            raise Refused(400, f"{len(listed)} {key} for {len(inputs)} inputs", f"give one of {key} for each")
+    nested = [settings, *(value for value in settings.values() if isinstance(value, dict))]
+    each = max([1, *(own.get("samples", 1) for own in nested)])
+    if each * len(inputs) > MOST_ANSWERS:
+        raise Refused(400, f"{each * len(inputs)} answers at once, at most {MOST_ANSWERS}", "ask for fewer")
+
+
+def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool) -> Response:
+    """A record for each input, or a list of them where there may be `several`."""
+    answers = found if several else [record for own in found for record in own]
+    return JSONResponse({"model": model.name, "answers": plain(answers)})
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: what is not finite is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+async def _stream(
+    model: Hosted, verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask
+) -> Response:
+    if verb != model.row.streams:
+        raise Refused(400, f"{verb} gives its answer as a whole", "leave out stream")
+    options = options_of(question, verb, settings)
+    if len(inputs) != 1 or options.samples != 1:
+        raise Refused(400, "one text is streamed at a time", "give one input, and no samples")
+    pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
+    try:
+        first = await anext(pieces)
+    except HeedError as error:
+        raise refused(error) from None
+    return StreamingResponse(_events(first, pieces), media_type="text/event-stream")
+
+
+async def _events(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
+    """Server-sent events, each a piece."""
+    async with aclosing(typing.cast("typing.AsyncGenerator[Piece, None]", pieces)) as rest:
+        try:
+            yield _event(first)
+            if first.finish is None:
+                async for piece in rest:
+                    yield _event(piece)
+        except HeedError as error:
+            yield f"data: {json.dumps({'error': {'message': str(error), 'fix': error.fix or None}})}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def _event(piece: Piece) -> str:
+    said: dict[str, Any] = {"text": piece.text, "token": piece.token, "logprob": plain(piece.logprob)}
+    if piece.finish is not None:
+        said["finish"] = piece.finish
+    return f"data: {json.dumps(said, ensure_ascii=False)}\n\n"
+
+
+async def _answer_pictures(
+    request: Request, shape: type[BaseModel], verb: str, able: Sequence[str], models: Models
+) -> Response:
+    """Pictures in the field `file`, and the rest in `json`. They are kept in a folder of their own until the answer."""
+    if not able:
+        raise Refused(415, f"no model {verb}s pictures", "send JSON")
+    try:
+        async with request.form(max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
+            uploads = form.getlist("file")
+            if not uploads or not all(isinstance(each, UploadFile) for each in uploads) or {*form} - {"file", "json"}:
+                raise Refused(422, "pictures are sent in the field file, all else in json")
+            said = form.get("json", "{}")
+            if not isinstance(said, str):
+                raise Refused(422, "json: a text is expected, and not a file")
+            given = _validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
+            sent = [(each.filename or "", await each.read()) for each in uploads if isinstance(each, UploadFile)]
+    except MultiPartException as error:
+        raise Refused(400, error.message) from None
+    if given["inputs"] is not None or given["text"] is not None:
+        raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
+    model = model_for(models, verb, able, given["model"])
+    with tempfile.TemporaryDirectory(prefix="heed-") as folder:
+        names = _kept(Path(folder), sent)
+        try:
+            _refuse_large(names)
+            found = await model.ask(verb, [*names], _settings(given))
+        except HeedError as error:
+            raise _renamed(refused(error), names) from None
+    told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
+    return _answers(model, told, several=False)
+
+
+def _kept(folder: Path, sent: Sequence[tuple[str, bytes]]) -> dict[str, str]:
+    """Pictures as files, by the names that they were sent with."""
+    names = {}
+    for number, (name, content) in enumerate(sent):
+        place = folder / str(number)
+        files.write_bytes(place, content)
+        names[str(place)] = name[:200]
+    return names
+
+
+def _refuse_large(names: Mapping[str, str]) -> None:
+    for place in names:
+        _, rows, columns = image_header(ImageFile(Path(place)))
+        if rows * columns > MOST_PIXELS:
+            raise Refused(413, f"{columns:,} x {rows:,} pixels, at most {MOST_PIXELS:,} are read", "make it smaller")
+
+
+def _renamed(error: Refused, names: Mapping[str, str]) -> Refused:
+    """With the names that the client knows."""
+    for place, name in names.items():
+        error.message = error.message.replace(place, name)
+        error.fix = None if error.fix is None else error.fix.replace(place, name)
+    return error
+
+
+def _embedding(models: Models) -> Any:
+    able = [name for name, model in models.items() if model.row.embedder is not None]
+
+    async def embed(request: Request) -> Response:
+        given = await _given(request, Embedding)
+        model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
+        if not isinstance(model, Engine):
+            raise Refused(400, f"{model.name} does not {EMBED}")
+        try:
+            vectors = await model.embed(inputs)
+        except HeedError as error:
+            raise refused(error) from None
+        return JSONResponse({"model": model.name, "vectors": plain(vectors)})
+
+    return embed
+
+
+def _body_of(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
+    """The body of a route for the OpenAPI page."""
+    schema = _inlined(shape.model_json_schema())
+    content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}
+    if pictures:
+        file = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
+        fields = {"file": file, "json": {"type": "string", "description": "a JSON object with model and options"}}
+        form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
+        content["multipart/form-data"] = {"schema": form}
+    said = {str(status): {"description": what} for status, what in STATUSES.items()}
+    return {"requestBody": {"required": True, "content": content}, "responses": said}
+
+
+STATUSES = {
+    400: "what is asked cannot be answered",
+    401: "the key is missing or wrong",
+    403: "of another host or origin",
+    404: "no such model",
+    408: "the body was late",
+    413: "too large",
+    415: "of another content type",
+    422: "a field is not what it must be",
+    429: "busy: ask again later",
+    504: "no answer in time",
+}
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its definitions where they are used."""
+    definitions = schema.pop("$defs", {})
+
+    def put(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return put(definitions[value["$ref"].rpartition("/")[2]])
+            return {key: put(each) for key, each in value.items()}
+        return [put(each) for each in value] if isinstance(value, list) else value
+
+    made: dict[str, Any] = put(schema)
+    return made

@@ -1,0 +1,161 @@
+"""What the routes of public protocols share: how they read a request, and how an error is told in the words of each
+protocol."""
+
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, ClassVar, TypeVar, cast
+
+from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
+
+from heedful.errors import BusyError, HeedError, InputError, LateError
+
+GENERATE, TRANSLATE = "generate", "translate"  # verbs
+
+Body = TypeVar("Body", bound="Asked")
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+log = logging.getLogger(__name__)
+
+
+class Problem(Exception):
+    """Why a request is not answered: an HTTP status, one line, which of its keys it is about, and a word for it."""
+
+    def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.param, self.code = status, message, param, code
+
+
+class Asked(BaseModel):
+    """The body of a request. What a protocol documents and cannot change an answer here is in `IGNORED`, with the
+    reason; what cannot be followed is in `ONLY`, with the values that ask for nothing. Any other key is an error."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    IGNORED: ClassVar[Mapping[str, str]] = {}
+    ONLY: ClassVar[Mapping[str, tuple[object, ...]]] = {}
+    LISTS: ClassVar[frozenset[str]] = frozenset()  # keys that are lists in a form too, where there is one value
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_what_changes_no_answer(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        for key, allowed in cls.ONLY.items():
+            if key in data and data[key] not in (None, *allowed):
+                words = ", ".join(json.dumps(each) for each in allowed)
+                what = f"{key} is not served here: leave it out" + (f", or send {words}" if words else "")
+                raise PydanticCustomError("refused", "{what}", {"what": what, "key": key})
+        return {key: value for key, value in data.items() if key not in cls.IGNORED and key not in cls.ONLY}
+
+
+def verdict(error: ValidationError | RequestValidationError) -> Problem:
+    """The first thing that is wrong with a body, in one line."""
+    first = error.errors()[0]
+    named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
+    param = first.get("ctx", {}).get("key") or next(iter(named), None)
+    said = first["msg"]
+    if first["type"] == "extra_forbidden":
+        said = "there is no such key"
+    return Problem(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)
+
+
+def problem_of(error: Exception) -> Problem:
+    """An error as a problem with a request; what the request did not cause is logged, and told without details."""
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError() | ValidationError():
+            return verdict(error)
+        case HTTPException() | StarletteHTTPException():
+            return Problem(error.status_code, str(error.detail))
+        case ClientDisconnect():
+            return Problem(400, "whoever asked has left")
+        case BusyError():
+            return Problem(429, _line(error))
+        case LateError():
+            return Problem(504, _line(error))
+        case InputError():
+            return Problem(400, _line(error))
+    log.error("a request failed", exc_info=error)
+    return Problem(500, error.what if isinstance(error, HeedError) else "this request failed inside the server")
+
+
+def _line(error: HeedError) -> str:
+    return " ".join(f"{error}{f' ({error.fix})' if error.fix else ''}".split())
+
+
+def door(answer: Callable[[Problem], Response], *, most_bytes: int) -> type[APIRoute]:
+    """Routes that tell errors by `answer`, and read bodies of at most so many bytes."""
+
+    async def check(request: Request) -> None:
+        if len(await request.body()) > most_bytes:
+            raise Problem(413, f"the request's body is larger than {most_bytes:,} bytes: send less at once")
+
+    class Door(APIRoute):
+        def get_route_handler(self) -> Handler:
+            handle = super().get_route_handler()
+
+            async def guarded(request: Request) -> Response:
+                try:
+                    await check(request)
+                    return await handle(request)
+                except Exception as error:
+                    told = answer(problem_of(error))
+                    if told.status_code == 429:
+                        told.headers["Retry-After"] = "1"  # seconds
+                    return told
+
+            return guarded
+
+    return Door
+
+
+def is_form(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def fields_of(request: Request) -> dict[str, list[str]]:
+    """A form's fields, in their order, each with all of its values. Files are refused."""
+    found: dict[str, list[str]] = {}
+    async with request.form(max_files=0, max_fields=2000) as form:
+        for key, value in form.multi_items():
+            found.setdefault(key, []).append(cast(str, value))
+    return found
+
+
+async def body_of(request: Request, kind: type[Body]) -> Body:
+    """The body of a request, in JSON or as a form, whose values are read as the fields of `kind` have them."""
+    if not is_form(request):
+        return kind.model_validate_json(await request.body() or b"{}")
+    fields = await fields_of(request)
+    return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
+
+
+WORDS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _value(kind: type[Asked], key: str, values: list[str]) -> object:
+    """The value that a form means, of a field's type."""
+    if key in kind.LISTS or len(values) > 1:
+        return values
+    annotation = kind.model_fields[key].annotation if key in kind.model_fields else None
+    if annotation is bool:
+        return WORDS.get(values[0].lower(), values[0])
+    if annotation is int and values[0].isascii() and values[0].isdigit() and len(values[0]) < 10:
+        return int(values[0])
+    return values[0]
+
+
+def body_shown(kind: type[Asked]) -> dict[str, Any]:
+    """What the OpenAPI page says of a body that `body_of` reads."""
+    shape = {"schema": kind.model_json_schema()}
+    content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded"), shape)
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,61 @@
+"""What is said no to, in one shape: a status, one line, and how to fix it; public APIs have shapes of their own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.responses import JSONResponse
+
+from heedful.errors import BusyError, HeedError, InputError, LateError
+
+KINDS = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large", 431: "too_large", 429: "busy", 503: "busy"}
+OPENAI, DEEPL = "/v1/", "/v2/"
+LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/suggest")
+
+
+class Refused(Exception):
+    """A request that is not answered, and why, in one line."""
+
+    def __init__(
+        self, status: int, message: str, fix: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.fix, self.headers = status, message, fix, dict(headers or {})
+
+
+def refused(error: HeedError) -> Refused:
+    """What went wrong in a model, as a refusal."""
+    match error:
+        case BusyError():
+            return Refused(429, str(error), error.fix or None, {"Retry-After": "1"})
+        case LateError():
+            return Refused(504, str(error), error.fix or None)
+        case InputError():
+            return Refused(400, str(error), error.fix or None)
+    return Refused(500, str(error), error.fix or None)
+
+
+def kind_of(status: int) -> str:
+    return KINDS.get(status, "internal" if status >= 500 else "input")
+
+
+def refusal(path: str, error: Refused) -> JSONResponse:
+    """The answer that says so, as the API at this path does."""
+    return JSONResponse(_shaped(path, error), status_code=_status(path, error.status), headers=error.headers)
+
+
+def _status(path: str, status: int) -> int:
+    return 403 if status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE) else status
+
+
+def _shaped(path: str, error: Refused) -> dict[str, Any]:
+    message = " ".join(error.message.split())
+    said = f"{message}: {error.fix}" if error.fix else message
+    if path.startswith(OPENAI):
+        kind = "server_error" if error.status >= 500 else "invalid_request_error"
+        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(error.status)
+        return {"error": {"message": said, "type": kind, "param": None, "code": code}}
+    if path.startswith(DEEPL):
+        return {"message": said}
+    if path in LIBRETRANSLATE:
+        return {"error": said}
+    return {"error": {"message": message, "fix": error.fix, "type": kind_of(error.status)}}

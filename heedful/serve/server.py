@@ -1,0 +1,102 @@
+"""The server: uvicorn, which says when it answers, and does not wait for clients that stand still."""
+
+import asyncio
+from collections.abc import Callable
+from socket import socket
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS = 10.0  # for a whole request to come, and for a client to read what it asked for
+HEADER_BYTES = 16_384
+DRAIN = 8  # seconds that answers in flight may take once the server is told to end
+
+
+class PatientProtocol(H11Protocol):
+    """Closes the connections of those who do not send a whole request in time, or do not read their answer."""
+
+    seconds = SECONDS
+    _request: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._reading is None:
+            self._reading = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._reading = self._reading or self.loop.call_later(self.seconds, self.transport.abort)
+
+    def _watch(self) -> None:
+        """While a request is begun and not whole, the time runs."""
+        whole = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
+        if whole and self._request is not None:
+            self._request.cancel()
+            self._request = None
+        elif not whole and self._request is None:
+            # A body that is late is told so before.
+            self._request = self.loop.call_later(self.seconds + 1, self.transport.abort)
+
+    def _forget(self) -> None:
+        for timer in (self._request, self._reading):
+            if timer is not None:
+                timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """Calls `ready` as soon as it answers."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def make_server(
+    app: ASGIApp, *, ready: Callable[[], None] = lambda: None, seconds: float = SECONDS, **more: Any
+) -> Server:
+    """A server for `app`; `seconds` are what a client may take to send or to read."""
+    protocol = type("PatientProtocol", (PatientProtocol,), {"seconds": seconds})
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        loop="asyncio",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=DRAIN,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        limit_concurrency=1024,
+        **more,
+    )
+    return Server(config, ready)

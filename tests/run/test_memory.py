@@ -1,0 +1,107 @@
+"""Training on what is in memory, and scoring it: pairs, labelled texts, sentences with labels, objects, pictures."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import heedful
+from heedful.data.images.labelled import LabelledImages, Part
+from heedful.errors import InputError
+from heedful.verbs.memory import in_memory
+
+WORDS = ["ba", "de", "gi", "ko", "lu"]
+DRAW = random.Random(1)
+TEXTS = [" ".join(DRAW.choices(WORDS, k=4)) for _ in range(60)]
+PAIRS = [(text, text.upper()) for text in TEXTS]
+TINY = ["model.d_model=16", "model.n_heads=2", "train.steps=2", "train.eval_every=2", "train.precision=fp32"]
+VOCABULARY = ["data.vocab_size=300"]
+
+
+def train(task: str, out: Path, data: Any, *settings: str, **words: Any) -> Any:
+    return heedful.train(task, out, data=data, settings=[*TINY, *settings], **words)
+
+
+LAYERS = ["model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+STACK = ["model.n_layers=1"]
+CASES: dict[str, tuple[Any, list[str], set[str]]] = {
+    "translate": (PAIRS, [*LAYERS, *VOCABULARY], {"bleu"}),
+    "generate": (
+        [{"text": text} for text in TEXTS],
+        [*STACK, "model.context_length=16", "data.tokenizer=chars"],
+        {"bits_per_byte"},
+    ),
+    "classify": ([(text, text[:2]) for text in TEXTS], [*STACK, *VOCABULARY], {"accuracy"}),
+    "tag": (
+        [(text.split(), [word[0] for word in text.split()]) for text in TEXTS],
+        [*STACK, *VOCABULARY],
+        {"accuracy"},
+    ),
+    "answer": (
+        [{"question": text[:2], "context": text, "answers": [{"text": text[:2], "start": 0}]} for text in TEXTS],
+        [*STACK, *VOCABULARY],
+        {"f1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_rows_in_memory_are_learnt_and_scored(task: str, tmp_path: Path) -> None:
+    rows, settings, scores = CASES[task]
+    done = train(task, tmp_path / "run", {"train": rows, "test": rows[:9]}, *settings)
+    assert done.steps == 2
+    (on_test,) = done.scores.values()
+    model = heedful.load(tmp_path / "run")
+    (found,) = model.evaluate_files(rows[:9]).values()
+    assert scores <= found.keys()
+    (again,) = model.evaluate_files({"test": rows[:9]}).values()
+    for name in scores & on_test.keys():
+        assert found[name] == again[name] == pytest.approx(on_test[name], abs=1e-4)
+
+
+def test_it_is_what_files_give_and_goes_on(tmp_path: Path) -> None:
+    """The same weights as from a file, held-out pairs among them; the same call continues, other rows are refused."""
+    (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
+    settings = [*LAYERS, *VOCABULARY]
+    from_file = train("translate", tmp_path / "file", tmp_path / "pairs.tsv", *settings, source="low", target="high")
+    from_memory = train("translate", tmp_path / "memory", PAIRS, *settings, source="low", target="high")
+    assert from_memory.scores == from_file.scores
+    assert heedful.load(tmp_path / "memory", heedful.Translator).about["source"] == "low"
+    weights = [heedful.load(tmp_path / name).model.state_dict() for name in ("file", "memory")]
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    more = [*settings, "train.steps=3"]
+    assert train("translate", tmp_path / "memory", PAIRS, *more, source="low", target="high").steps == 3
+    with pytest.raises(InputError, match="the training data is not the data"):
+        train("translate", tmp_path / "memory", PAIRS[:50], *more, "train.steps=4", source="low", target="high")
+
+
+def test_pictures_in_tensors(tmp_path: Path) -> None:
+    pixels = torch.randint(0, 256, (24, 1, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    part = Part(pixels, [*"abcdef"] * 4)
+    parts = LabelledImages(part, part, {"test": part}, "noise", channels=1, size=(28, 28))
+    done = train("classify-images", tmp_path / "run", parts, *STACK)
+    (scores,) = done.scores.values()
+    assert heedful.load(tmp_path / "run", heedful.ImageClassifier).evaluate(part) == pytest.approx(scores, abs=1e-5)
+    assert not Path(f"{tmp_path / 'run'}.data").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        ({"training": PAIRS}, "no part is called 'training'"),
+        ({"train": []}, "data: train: no rows"),
+        ([("ba", "de"), ("ba", 3)], r"data: train 2: expected a text, a pair of texts or an object"),
+        ([("ba", "de"), 7], r"data: train 2: expected"),
+        ([{"source": "ba", "target": {1}}], r"data: train 1: .*not JSON serializable"),
+        ([(["ba", "de"], ["N"])], r"data: train 1: expected as many labels as words"),
+    ],
+)
+def test_what_is_no_row_is_told_by_its_number(data: Any, what: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=what):
+        train("translate", tmp_path / "run", data)
+
+
+def test_paths_are_not_rows(tmp_path: Path) -> None:
+    assert not any(map(in_memory, ["a.tsv", tmp_path, ["a.en", "b.de"], (tmp_path, "b"), None, []]))

@@ -1,0 +1,49 @@
+"""Tiny models that are served."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from cases import CASES, learnt
+from heedful.data.tokenizer import train_tokenizer
+from heedful.models.lm import LM
+from heedful.models.presets import LMSize, lm_config
+from heedful.serve.engine import Engine, Limits, open_engine
+from made import made_corpus
+from saved import save_run
+
+NAMES = ("transformer", "rnn", "fill", "tag", "answer", "label", "choice", "parse", "detect", "match")
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of models by their names: "writer" says anything, the others have learnt nearly nothing."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in NAMES:
+        learnt(CASES[name], folder / name)
+    pairs = made_corpus(400).train
+    texts = [f"{source} > {target} é😀\n" for source, target in zip(pairs.source, pairs.target, strict=True)]
+    torch.manual_seed(4)
+    tokenizer = train_tokenizer(texts, kind="bpe", size=330)
+    row = LMSize(style="gpt2", n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=48)
+    model = LM(lm_config(row))
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    save_run(folder / "writer", model, tokenizer, tokenizer, {"task": "generate"})
+    return {name: folder / name for name in (*NAMES, "writer")}
+
+
+@pytest.fixture
+def opened(runs: dict[str, Path]) -> Iterator[Callable[..., Engine]]:
+    """`opened("transformer", ...)` is that model, being served."""
+    made: list[Engine] = []
+
+    def open_one(name: str, *, engine: str = "own", limits: Limits | None = None) -> Engine:
+        made.append(open_engine(runs[name], engine=engine, limits=limits))
+        return made[-1]
+
+    yield open_one
+    for one in made:
+        one.close()

@@ -1,0 +1,171 @@
+"""`heed serve`: what it serves, what it says, what it refuses, and how it ends."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from heedful import cli
+from heedful.cli.serving import checked_key, named
+from heedful.errors import InputError, MissingError
+
+
+@contextmanager
+def serving(*words: object, cwd: Path | None = None, **more: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """What the command says, and its process."""
+    command = [sys.executable, "-m", "heedful", "serve", *map(str, words), "--port", "0", "--json", "--device", "cpu"]
+    root = str(Path(cli.__file__).parents[2])
+    env = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **more}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.stderr and process.stderr.read()
+        yield json.loads(line), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def heed(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["heed", *map(str, words)])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+def children(process: int) -> list[int]:
+    """The processes of its session that are still there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == process and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_it_answers_as_its_line_says(runs: dict[str, Path], tmp_path: Path) -> None:
+    """All runs of a folder; a key from the environment."""
+    for name in ("tag", "transformer"):
+        shutil.copytree(runs[name], tmp_path / "runs" / name)
+    (tmp_path / "runs" / "begun").mkdir()
+    with serving(cwd=tmp_path, HEED_API_KEY="k") as (said, process):
+        by_name = {each["name"]: each for each in said["models"]}
+        assert by_name == {
+            "tag": {"name": "tag", "task": "tag", "engine": "own"},
+            "transformer": {"name": "transformer", "task": "translate", "engine": "ctranslate2"},
+        }
+        with httpx.Client(base_url=said["url"], headers={"Authorization": "Bearer k"}) as client:
+            assert client.get("/ready").json()["models"] == ["tag", "transformer"]
+            answer = client.post("/api/translate", json={"text": "ba de"}).json()
+            assert answer["answers"][0]["source"] == "ba de"
+            assert httpx.post(said["url"] + "/api/tag", json={"text": "ba"}).status_code == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path], full: bool, tally: Any) -> None:
+    for _ in range(20 if full else 1):
+        with serving(runs["writer"]) as (said, process):
+            ends: list[str] = []
+            begun = threading.Barrier(11)
+
+            def stream(number: int, url: str, ends: list[str], begun: threading.Barrier) -> None:
+                options = {"tokens": 600, "sampling": {"seed": number}}
+                asked = {"text": "ba", "options": options, "stream": True}
+                with httpx.stream("POST", f"{url}/api/generate", json=asked, timeout=30) as answer:
+                    lines = answer.iter_lines()
+                    next(lines)
+                    begun.wait()
+                    ends.append([line for line in lines if line][-1])
+
+            clients = [threading.Thread(target=stream, args=(number, said["url"], ends, begun)) for number in range(10)]
+            for one in clients:
+                one.start()
+            begun.wait()
+            process.send_signal(signal.SIGTERM)
+            told = time.monotonic()
+            assert process.wait(10) == 0
+            assert time.monotonic() - told < 10
+            for one in clients:
+                one.join(5)
+            assert ends == ["data: [DONE]"] * 10
+            assert children(process.pid) == []
+        tally("shutdown with streams in flight", 1)
+
+
+def test_what_would_be_open_to_whom(runs: dict[str, Path], monkeypatch, capsys) -> None:
+    monkeypatch.delenv("HEED_API_KEY", raising=False)
+    assert heed(monkeypatch, "serve", runs["tag"], "--port", "0", "--check", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["reached_by"], facts["key"]) == ("this machine", False)
+    assert {"POST /api/tag", "GET /health", "GET /metrics"} <= {*facts["routes"]}
+    more = ("--host", "0.0.0.0", "--api-key", "k")
+    assert heed(monkeypatch, "serve", runs["tag"], "--port", "0", "--check", *more) == 0
+    told = capsys.readouterr().out
+    assert "reached by other machines" in told
+    assert "needed for all but GET /health" in told
+
+
+def test_what_cannot_be_served_says_why(runs: dict[str, Path], tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.delenv("HEED_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for words, code, said in (
+        (("--host", "0.0.0.0", runs["tag"]), 2, "open to other machines"),
+        (("--api-key", "", runs["tag"]), 2, "an empty key"),
+        ((), 3, "no run to serve"),
+        ((tmp_path / "nowhere",), 3, "no such folder"),
+        ((tmp_path / "empty",), 3, "no model has been saved"),
+        ((runs["tag"], "--engine", "fast"), 2, "unknown key 'fast'"),
+        ((runs["tag"], "--engine", "ctranslate2"), 2, "serves translators"),
+    ):
+        assert heed(monkeypatch, "serve", *words, "--port", "0") == code, words
+        told = capsys.readouterr().err
+        assert said in told
+        assert told.startswith("error: ")
+        assert "Traceback" not in told
+
+
+def test_a_port_that_is_taken(runs: dict[str, Path], monkeypatch, capsys) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert heed(monkeypatch, "serve", runs["tag"], "--port", taken.getsockname()[1]) == 2
+    told = capsys.readouterr().err
+    assert "cannot listen at 127.0.0.1" in told
+    assert "--port 0" in told
+
+
+def test_names_are_those_of_folders_and_each_is_once(tmp_path: Path) -> None:
+    for place in ("a/x", "b/x", "b/y"):
+        (tmp_path / place).mkdir(parents=True)
+    assert named([tmp_path / "b/x", tmp_path / "b/y", tmp_path / "b/../b/x"]).keys() == {"x", "y"}
+    with pytest.raises(InputError, match="two runs are called 'x'"):
+        named([tmp_path / "a/x", tmp_path / "b/x"])
+    with pytest.raises(MissingError):
+        named([tmp_path / "c"])
+
+
+def test_keys_that_a_header_cannot_hold() -> None:
+    assert checked_key(None) is None
+    assert checked_key("a-b_1") == "a-b_1"
+    for key in ("", " a", "é", "a\nb"):
+        with pytest.raises(InputError, match="an empty key"):
+            checked_key(key)

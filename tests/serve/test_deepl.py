@@ -1,0 +1,234 @@
+"""DeepL's protocol, with its official client and without."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import deepl as client
+import httpx
+import pytest
+
+from heedful.errors import BusyError, LateError
+from heedful.serve.app import make_app
+from heedful.serve.gate import Rules
+from serving import hosted, opened, running, translator
+
+KEY = "sesam"
+HEADERS = {"Authorization": f"DeepL-Auth-Key {KEY}"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    translator(folder / "german", "de", "en", seed=1)
+    translator(folder / "made", "low", "high", seed=2)
+    translator(folder / "portuguese", "en", "pt-BR", seed=3)
+    translator(folder / "swedish", "sv", "en", seed=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    app = make_app(hosted(*sorted(folder.iterdir())), rules=Rules(key=KEY))
+    with running(app) as address:
+        yield address
+
+
+@pytest.fixture
+def theirs(address: str) -> Iterator[client.Translator]:
+    with closing(client.Translator(KEY, server_url=address)) as made:
+        yield made
+
+
+def own(folder: Path, name: str, text: str) -> str:
+    return opened(folder / name).translate(text)
+
+
+def ask(address: str, **body: Any) -> httpx.Response:
+    return httpx.post(f"{address}/v2/translate", json={"text": ["ba"]} | body, headers=HEADERS)
+
+
+def test_its_client_translates(theirs: client.Translator, folder: Path) -> None:
+    texts = ["ba de gi", "", "ko lu"]
+    found = theirs.translate_text(texts, source_lang="DE", target_lang="EN-GB")
+    assert [each.text for each in found] == [own(folder, "german", text) if text else "" for text in texts]
+    assert [each.detected_source_lang for each in found] == ["DE"] * 3
+    assert [each.billed_characters for each in found] == [8, 0, 5]
+    one = theirs.translate_text("ba de gi", source_lang="sv", target_lang="en-us")
+    assert one.text == own(folder, "swedish", "ba de gi")
+    assert theirs.translate_text("ba", target_lang="PT-PT").text == own(folder, "portuguese", "ba")
+    assert theirs.translate_text("ba", target_lang="HIGH").text == own(folder, "made", "ba")
+
+
+def test_its_client_lists_the_languages(theirs: client.Translator) -> None:
+    assert [(each.code, each.name) for each in theirs.get_source_languages()] == [
+        ("DE", "German"),
+        ("LOW", "low"),
+        ("EN", "English"),
+        ("SV", "Swedish"),
+    ]
+    found = theirs.get_target_languages()
+    assert [each.code for each in found] == ["EN-GB", "EN-US", "HIGH", "PT-BR"]
+    assert found[0].name == "English (United Kingdom)"
+    assert found[0].supports_formality is False
+
+
+def test_its_client_counts_characters(theirs: client.Translator) -> None:
+    before = theirs.get_usage().character
+    theirs.translate_text(["ba", "é😀"], source_lang="DE", target_lang="EN-GB")
+    after = theirs.get_usage().character
+    assert after.count is not None
+    assert before.count is not None
+    assert after.count - before.count == 4
+    assert not after.limit_reached
+
+
+def test_tags_go_through_unharmed(theirs: client.Translator, folder: Path) -> None:
+    text = '<p id="1 &gt; 0">ba <b>de &amp; gi</b>. Ko <x n="&quot;"/>lu <keep>ma</keep></p><!-- ne --><![CDATA[<pi>]]>'
+    found = theirs.translate_text(
+        text, source_lang="DE", target_lang="EN-GB", tag_handling="xml", ignore_tags=["keep", "other"]
+    )
+    expected = text
+    for part in ("ba", "de &amp; gi", "Ko", "lu"):
+        said = own(folder, "german", part.replace("&amp;", "&"))
+        said = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        expected = expected.replace(f">{part}", f">{said}").replace(f". {part}", f". {said}")
+    assert found.text == expected
+    page = "<p>ba<br>de <i class=notranslate>gi</i></p>"
+    html = theirs.translate_text(page, source_lang="DE", target_lang="EN-GB", tag_handling="html").text
+    assert html.startswith("<p>")
+    assert html.endswith(" <i class=notranslate>gi</i></p>")
+    assert html.count("<br>") == 1
+
+
+@pytest.mark.parametrize("text", ["<b>ba", "ba</b>", "<b><i>ba</b></i>", "ba & de", "<!DOCTYPE x>", "<a x=1>ba</a>"])
+def test_what_is_not_well_formed_is_refused(theirs: client.Translator, text: str) -> None:
+    with pytest.raises(client.DeepLException, match="text 2 is not well-formed XML"):
+        theirs.translate_text(["ba", text], source_lang="DE", target_lang="EN-GB", tag_handling="xml")
+
+
+def test_how_sentences_are_split(theirs: client.Translator, folder: Path) -> None:
+    text = "Ba de.\nKo gi. Lu"
+
+    def found(how: str) -> str:
+        return theirs.translate_text(text, source_lang="DE", target_lang="EN-GB", split_sentences=how).text
+
+    one, two, three = (own(folder, "german", each) for each in ("Ba de.", "Ko gi.", "Lu"))
+    assert found("1") == f"{one}\n{two} {three}"
+    assert found("0") == own(folder, "german", "Ba de. Ko gi. Lu")
+    assert found("nonewlines") == f"{one}\n{two} {three}"
+    folded = theirs.translate_text("ba\nde", source_lang="DE", target_lang="EN-GB", split_sentences="nonewlines").text
+    assert folded == own(folder, "german", "ba de")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"formality": "more"}, "formality is not served here"),
+        ({"glossary": "a-b"}, "glossary_id is not served here"),
+        ({"context": "about"}, "context is not served here"),
+        ({"non_splitting_tags": ["b"], "tag_handling": "xml"}, "non_splitting_tags is not served here"),
+        ({"custom_instructions": ["be kind"]}, "custom_instructions is not served here"),
+        ({"extra_body_parameters": {"tone": 1}}, "tone: there is no such key"),
+        ({"split_sentences": "2"}, "split_sentences"),
+        ({"source_lang": "FR"}, "source_lang: 'FR' to 'EN-GB' is not served: choose de, sv"),
+        ({"source_lang": None}, "not detected here: choose source_lang from de, sv"),
+        ({"target_lang": "FR"}, "target_lang: 'FR' is not served"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(theirs: client.Translator, options: dict[str, Any], word: str) -> None:
+    with pytest.raises(client.DeepLException, match=word) as raised:
+        theirs.translate_text("ba", **{"source_lang": "DE", "target_lang": "EN-GB"} | options)
+    assert raised.value.http_status_code == 400
+
+
+def test_what_changes_no_answer_is_accepted(theirs: client.Translator, folder: Path) -> None:
+    found = theirs.translate_text(
+        "ba",
+        source_lang="DE",
+        target_lang="EN-GB",
+        formality="default",
+        context="",
+        preserve_formatting=True,
+        outline_detection=False,
+        splitting_tags=["p"],
+        tag_handling_version="v2",
+        model_type="prefer_quality_optimized",
+    )
+    assert found.text == own(folder, "german", "ba")
+
+
+def test_forms_are_read_as_json_is(address: str, folder: Path) -> None:
+    form = {"text": ["ba <b>de</b>", "ko"], "target_lang": "EN", "source_lang": "DE", "tag_handling": "xml"}
+    more = {"ignore_tags": "b,i", "show_billed_characters": "1"}
+    given = httpx.post(f"{address}/v2/translate", data=form | more, headers=HEADERS).json()["translations"]
+    assert [each["text"] for each in given] == [f"{own(folder, 'german', 'ba')} <b>de</b>", own(folder, "german", "ko")]
+    assert [each["billed_characters"] for each in given] == [12, 2]
+    one = httpx.post(f"{address}/v2/translate", data=form | {"text": "ba", "auth_key": KEY})
+    assert one.json() == {"translations": [{"detected_source_language": "DE", "text": own(folder, "german", "ba")}]}
+    for listed in (
+        httpx.post(f"{address}/v2/languages", data={"type": "target"}, headers=HEADERS),
+        httpx.get(f"{address}/v2/languages?type=target", headers=HEADERS),
+    ):
+        assert listed.json()[0]["language"] == "EN-GB"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "ba"},
+        {"text": []},
+        {"text": ["ba"] * 51},
+        {"text": [3]},
+        {"text": None},
+        {"show_billed_characters": 3},
+        {"target_lang": 3},
+        {"tag_handling": "markdown"},
+    ],
+)
+def test_malformed_bodies_are_refused(address: str, body: dict[str, Any]) -> None:
+    answer = ask(address, **{"source_lang": "DE", "target_lang": "EN"} | body)
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["message"]
+    assert next(iter(body)) in answer.json()["message"]
+
+
+def test_broken_requests_have_an_answer(address: str) -> None:
+    for content, kind in ((b"{", "application/json"), (b"[]", "application/json"), (b"x", "multipart/form-data")):
+        sent = httpx.post(f"{address}/v2/translate", content=content, headers=HEADERS | {"Content-Type": kind})
+        assert sent.status_code == 400, sent.text
+        assert list(sent.json()) == ["message"]
+    assert httpx.get(f"{address}/v2/languages?type=both", headers=HEADERS).status_code == 400
+    large = ask(address, text=["a" * 131_072], target_lang="EN")
+    assert (large.status_code, "131,072 bytes" in large.json()["message"]) == (413, True)
+
+
+def test_without_the_key_nothing_is_answered(address: str, folder: Path) -> None:
+    for key in ("other", KEY + "x"):
+        with closing(client.Translator(key, server_url=address)) as wrong:
+            for call in (wrong.get_usage, wrong.get_source_languages, wrong.get_target_languages):
+                with pytest.raises(client.AuthorizationException):
+                    call()
+            with pytest.raises(client.AuthorizationException):
+                wrong.translate_text("ba", target_lang="EN-GB")
+    assert httpx.get(f"{address}/v2/usage").status_code == 403
+    assert httpx.get(f"{address}/v2/usage", headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
+
+
+@pytest.mark.parametrize(("error", "status"), [(BusyError("full"), 429), (LateError("late"), 504), (OSError(), 500)])
+def test_a_server_that_cannot_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    models = hosted(folder / "german")
+
+    async def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(models["german"], "ask", fail)
+    app = make_app(models)
+    with running(app) as address:
+        answer = ask(address, target_lang="EN")
+        assert answer.status_code == status
+        assert list(answer.json()) == ["message"]
+        assert answer.headers.get("retry-after") == ("1" if status == 429 else None)

@@ -1,0 +1,262 @@
+"""What many get who ask at once: what each would get alone."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
+from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.serve.hosted import Hosted, Writing
+from heedful.verbs.use import ask, ask_each
+from made import SYLLABLES
+from nearly import like
+
+Open = Callable[..., Engine]
+TEXTS = [" ".join(SYLLABLES[i : i + n]) for n in (1, 2, 3, 4, 5) for i in range(5)]
+ASKED: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "transformer": ("translate", [{}, {"decoding": {"beam": 1}}, {"decoding": {"n_best": 2}}, {"prefix": "BA"}]),
+    "rnn": ("translate", [{}, {"decoding": {"beam": 1}}]),
+    "fill": ("fill", [{"top": 2}, {}]),
+    "tag": ("tag", [{}]),
+    "label": ("classify", [{}]),
+    "choice": ("classify", [{"choices": ["ba", "de"]}, {"choices": ["gi", "ko", "ba"]}]),
+    "answer": ("answer", [{"context": "ba is de. gi is ko."}, {"context": "ko is ba.", "top": 3}]),
+    "parse": ("parse", [{}, {"beam": 1}]),
+    "writer": ("score", [{}, {"choices": [" ba", " de"]}]),
+}
+
+
+async def pieces_of(engine: Engine, prompt: Any, writing: Writing) -> list[Any]:
+    return [piece async for piece in engine.write(prompt, writing)]
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_all_get_what_they_get_alone(opened: Open, name: str) -> None:
+    """Whatever was gathered with it; and texts were."""
+    engine, dice = opened(name), random.Random(name)
+    verb, settings = ASKED[name]
+    texts = [f"{text} <mask>" for text in TEXTS] if verb == "fill" else TEXTS
+    asked = [(dice.sample(texts, dice.choice([1, 1, 2])), dice.choice(settings)) for _ in range(24)]
+
+    async def together() -> list[Any]:
+        assert isinstance(engine, Hosted)
+        return await asyncio.gather(*(engine.ask(verb, inputs, own) for inputs, own in asked))
+
+    found = asyncio.run(together())
+    for (inputs, own), records in zip(asked, found, strict=True):
+        assert records == like(ask_each(engine.served, verb, inputs, own))
+        assert [each for listed in records for each in listed] == like(ask(engine.served, verb, inputs, own))
+    batches = engine.meters.registry.get_sample_value("heed_batch_size_count", {"model": engine.name})
+    assert batches is not None
+    assert batches < len(asked)
+
+
+def test_texts_that_are_written_together_are_what_each_is_alone(opened: Open) -> None:
+    engine, dice = opened("writer", limits=Limits(rows=4)), random.Random(1)
+    drawn = {"temperature": 0.9, "top_p": 0.95, "repetition_penalty": 1.1}
+    asked = [
+        (
+            dice.choice(TEXTS),
+            Writing(
+                tokens=dice.randrange(1, 60),
+                stop=dice.choice([(), ("a",)]),
+                sampling=dice.choice([{"temperature": 0.0}, {**drawn, "seed": i}]),
+            ),
+        )
+        for i in range(24)
+    ]
+
+    async def together() -> list[Any]:
+        async def later(prompt: str, writing: Writing) -> Any:
+            await asyncio.sleep(dice.random() * 0.05)
+            return await pieces_of(engine, prompt, writing)
+
+        return await asyncio.gather(*(later(*one) for one in asked))
+
+    for (prompt, how), pieces in zip(asked, asyncio.run(together()), strict=True):
+        ((alone,),) = engine.served.generate([prompt], tokens=how.tokens, stop=how.stop, **how.sampling)
+        assert "".join(piece.text for piece in pieces) == alone.text
+        assert [piece.token for piece in pieces if piece.token is not None] == alone.tokens
+        assert [piece.logprob for piece in pieces if piece.token is not None] == like(alone.logprobs)
+        assert [piece.finish for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
+        assert how.stop or pieces[-1].finish == ("length" if len(alone.tokens) == how.tokens else "stop")
+
+
+def test_the_verb_of_a_language_model_gives_its_records(opened: Open) -> None:
+    engine = opened("writer")
+    settings = {"tokens": 7, "samples": 2, "sampling": {"seed": 3}, "stop": ["a"]}
+    found = asyncio.run(engine.ask("generate", ["ba", "de gi"], settings))
+    assert found == like(ask_each(engine.served, "generate", ["ba", "de gi"], settings))
+    assert [len(own) for own in found] == [2, 2]
+
+
+def test_tokens_are_a_prompt_as_texts_are(opened: Open) -> None:
+    engine, how = opened("writer"), Writing(tokens=9, sampling={"temperature": 0.0})
+    ids = engine.served.tokenizer.encode_whole(["ba de"])[0]
+
+    async def both() -> Any:
+        return await pieces_of(engine, ids, how), await pieces_of(engine, "ba de", how)
+
+    by_tokens, by_text = asyncio.run(both())
+    assert by_tokens == by_text
+    with pytest.raises(InputError, match="tokens that the model does not have"):
+        asyncio.run(pieces_of(engine, [10**9], how))
+    with pytest.raises(InputError, match="unknown key 'temperture'"):
+        asyncio.run(pieces_of(engine, "ba", Writing(sampling={"temperture": 1.0})))
+
+
+def test_a_cancelled_text_leaves_within_two_steps(opened: Open, full: bool) -> None:
+    """At a random token; those beside it are what they are alone."""
+    engine, dice = opened("writer"), random.Random(2)
+    steps = []
+    engine.served.model.head.register_forward_hook(lambda module, inputs, out: steps.append(len(out)))
+    how = Writing(tokens=60, sampling={"temperature": 0.0, "repetition_penalty": 1.5})
+    ((wanted,),) = engine.served.generate(["ko"], tokens=60, **how.sampling)
+
+    async def cut_short() -> None:
+        beside = asyncio.create_task(pieces_of(engine, "ko", how))
+        async with aclosing(engine.write("ba", how)) as pieces:
+            left = dice.randrange(1, 25)
+            async for _ in pieces:
+                left -= 1
+                if not left:
+                    break
+        before = len(steps)
+        assert "".join(piece.text for piece in await beside) == wanted.text
+        assert all(rows == 1 for rows in steps[before + 2 :])
+
+    async def alone() -> None:
+        async with aclosing(engine.write("ba", how)) as pieces:
+            async for _ in pieces:
+                break
+        before = len(steps)
+        await asyncio.sleep(0.02)
+        assert len(steps) - before <= 2
+
+    for _ in range(500 if full else 10):
+        asyncio.run(cut_short())
+    asyncio.run(alone())
+
+
+def test_one_alone_does_not_wait(opened: Open) -> None:
+    engine = opened("tag", limits=Limits(gather=30.0))
+
+    async def one_by_one() -> None:
+        for text in TEXTS[:5]:
+            await engine.ask("tag", [text])
+
+    begun = time.monotonic()
+    asyncio.run(one_by_one())
+    assert time.monotonic() - begun < 10
+
+
+def test_only_who_is_guilty_gets_the_error(opened: Open) -> None:
+    engine = opened("fill")
+    held = threading.Event()
+
+    async def all_of_them() -> list[Any]:
+        first = asyncio.create_task(engine.alone(lambda: held.wait(10)))
+        await asyncio.sleep(0.01)
+        texts = ["ba <mask>", "no mask here" * 400, "<mask> de"] * 5
+        rest = [asyncio.create_task(engine.ask("fill", [text])) for text in texts]
+        await asyncio.sleep(0.01)
+        held.set()
+        await first
+        return await asyncio.gather(*rest, return_exceptions=True)
+
+    found = asyncio.run(all_of_them())
+    assert all(isinstance(each, TextError | InputError) for each in found[1::3])
+    assert found[::3] == like([ask_each(engine.served, "fill", ["ba <mask>"])] * 5)
+    assert found[2::3] == like([ask_each(engine.served, "fill", ["<mask> de"])] * 5)
+
+
+def test_a_step_that_fails_is_told_and_the_next_texts_are_made(opened: Open, monkeypatch) -> None:
+    engine, how = opened("writer"), Writing(tokens=5, sampling={"temperature": 0.0})
+    right = asyncio.run(pieces_of(engine, "ba", how))
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.served.model, "step", Mock(side_effect=NonFiniteError("broken")))
+        with pytest.raises(NonFiniteError, match="broken"):
+            asyncio.run(pieces_of(engine, "ba", how))
+    assert asyncio.run(pieces_of(engine, "ba", how)) == right
+
+
+def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
+    """Who gives up before it is their turn is never answered."""
+    engine = opened("tag", limits=Limits(waiting=3, seconds=0.3))
+    held, asked = threading.Event(), []
+
+    async def crowd() -> None:
+        running = asyncio.create_task(engine.alone(lambda: held.wait(10)))
+        await asyncio.sleep(0.05)
+        waiting = [asyncio.create_task(engine.alone(lambda i=i: asked.append(i))) for i in range(3)]
+        await asyncio.sleep(0.01)
+        with pytest.raises(BusyError, match="3 requests waiting"):
+            await engine.ask("tag", ["ba"])
+        waiting[1].cancel()
+        with pytest.raises(LateError, match=r"within 0\.3 s"):
+            await running
+        held.set()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert await engine.alone(lambda: "done") == "done"
+
+    asyncio.run(crowd())
+    assert 1 not in asked
+
+
+def test_work_raises_its_own_errors_and_a_closed_engine_says_so(opened: Open) -> None:
+    engine = opened("tag")
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(engine.alone(lambda: 1 / 0))
+    with pytest.raises(InputError, match="unknown key 'tagg'"):
+        asyncio.run(engine.ask("tagg", ["ba"]))
+    with pytest.raises(InputError, match="unknown key 'topp'"):
+        asyncio.run(engine.ask("tag", ["ba"], {"topp": 1}))
+    with pytest.raises(InputError, match="continues no texts"):
+        asyncio.run(pieces_of(engine, "ba", Writing()))
+    assert asyncio.run(engine.ask("tag", [])) == []
+    engine.close()
+    with pytest.raises(BusyError, match="no longer served"):
+        asyncio.run(engine.ask("tag", ["ba"]))
+
+
+def test_vectors_are_those_of_the_embedder(opened: Open) -> None:
+    for name in ("fill", "match"):
+        engine = opened(name)
+        assert engine.row.embedder is not None
+        wanted, _ = engine.row.embedder().load(engine.run).vectors_of(["ba de", "gi"])
+        assert asyncio.run(engine.embed(["ba de", "gi"])) == like(wanted.tolist())
+    with pytest.raises(InputError, match="makes no vectors"):
+        asyncio.run(opened("detect").embed(["ba"]))
+
+
+def test_a_translator_is_asked_by_the_library_that_is_faster(opened: Open) -> None:
+    """What it cannot do is done by the model itself, and so is all of a model that it does not have."""
+    auto, own = opened("transformer", engine="auto"), opened("transformer")
+    assert (auto.engine, own.engine, opened("rnn", engine="auto").engine) == ("ctranslate2", "own", "own")
+    assert opened("tag", engine="auto").engine == "own"
+    texts = TEXTS[:6]
+    for settings in (
+        {"decoding": {"beam": 1}},
+        {"decoding": {"samples": 2, "seed": 1}},
+        {"decoding": {"repetition_penalty": 1.3, "beam": 1}},
+    ):
+        found = asyncio.run(auto.ask("translate", texts, settings))
+        assert found == like(asyncio.run(own.ask("translate", texts, settings)))
+    with pytest.raises(InputError, match="serves translators"):
+        open_engine(opened("tag").run, engine="ctranslate2")
+    with pytest.raises(InputError, match="unknown key 'ours'"):
+        open_engine(own.run, engine="ours")
+
+
+def test_a_library_that_fails_leaves_the_model_itself(runs, monkeypatch) -> None:
+    monkeypatch.setattr("heedful.exchange.ct2.library", Mock(side_effect=RuntimeError("cannot be")))
+    engine = open_engine(runs["transformer"], engine="auto")
+    assert engine.engine == "own"
+    engine.close()

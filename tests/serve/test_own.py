@@ -1,0 +1,242 @@
+"""Our own API: what each verb answers over HTTP, what is refused, and that hostile requests do no harm."""
+
+import io
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from PIL import Image
+
+from heedful.serve.app import make_app
+from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.verbs.use import ask_each
+from nearly import like
+
+Post = Callable[..., httpx.Response]
+
+
+@pytest.fixture(scope="module")
+def engines(runs: dict[str, Any]) -> Iterator[dict[str, Engine]]:
+    made = {name: open_engine(run, engine="own") for name, run in runs.items()}
+    yield made
+    for one in made.values():
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def client(engines: dict[str, Engine]) -> TestClient:
+    return TestClient(make_app(engines), base_url="http://localhost", raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def picture() -> bytes:
+    image = Image.frombytes("RGB", (40, 30), random.Random(0).randbytes(40 * 30 * 3))
+    made = io.BytesIO()
+    image.save(made, "PNG")
+    return made.getvalue()
+
+
+ASKED = {
+    "translate": ("transformer", ["ba de", "gi"], {"decoding": {"beam": 2, "n_best": 2}}),
+    "fill": ("fill", ["ba <mask>", "<mask> de <mask>"], {"top": 2}),
+    "tag": ("tag", ["ba de", "gi"], {}),
+    "classify": ("label", ["ba de", "gi"], {}),
+    "answer": ("answer", ["ba?", "gi?"], {"context": "ba is de. gi is ko."}),
+    "parse": ("parse", ["a ba de"], {"beam": 1}),
+    "score": ("writer", ["ba de", "gi"], {"choices": [" ba", " de"]}),
+    "generate": ("writer", ["ba", "gi"], {"tokens": 5, "samples": 2, "sampling": {"temperature": 0.7, "seed": 3}}),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(ASKED))
+def test_each_verb_answers_as_it_does_in_a_terminal(client: TestClient, engines: dict[str, Engine], verb: str) -> None:
+    name, inputs, options = ASKED[verb]
+    found = client.post(f"/api/{verb}", json={"model": name, "inputs": inputs, "options": options})
+    assert found.status_code == 200, found.text
+    records = json.loads(json.dumps(ask_each(engines[name].served, verb, inputs, options)))
+    wanted = records if verb in ("fill", "generate") else [own[0] for own in records]
+    assert found.json() == {"model": name, "answers": like(wanted)}
+    one = client.post(f"/api/{verb}", json={"model": name, "text": inputs[0], "options": options})
+    assert one.json() == {"model": name, "answers": like(wanted[:1])}
+
+
+def test_an_option_that_is_a_text_may_stand_beside(client: TestClient) -> None:
+    beside = client.post("/api/answer", json={"text": "ba?", "context": "ba is de."})
+    assert beside.status_code == 200, beside.text
+    inside = client.post("/api/answer", json={"text": "ba?", "options": {"context": "ba is de."}})
+    assert beside.json() == inside.json()
+
+
+@pytest.mark.parametrize("verb", ["detect", "match"])
+def test_pictures_come_as_files(client: TestClient, engines, picture: bytes, tmp_path, verb: str) -> None:
+    options = {"match": {"texts": ["a", "b"]}, "detect": {"threshold": 0.0}}.get(verb, {})
+    sent = [("file", ("one.png", picture, "image/png")), ("file", ("../two.png", picture, "image/png"))]
+    found = client.post(f"/api/{verb}", files=sent, data={"json": json.dumps({"model": verb, "options": options})})
+    assert found.status_code == 200, found.text
+    (tmp_path / "p").write_bytes(picture)
+    ((wanted,),) = ask_each(engines[verb].served, verb, [str(tmp_path / "p")], options)
+    wanted = json.loads(json.dumps(wanted))
+    for answer, name in zip(found.json()["answers"], ["one.png", "two.png"], strict=True):
+        assert answer["input"].endswith(name)
+        assert {**answer, "input": ""} == like({**wanted, "input": ""})
+
+
+def test_what_is_no_picture_or_too_large_a_one(client: TestClient) -> None:
+    for content, status, said in (
+        (b"not a picture", 400, "x.png"),
+        (b"", 400, "x.png"),
+        (large_picture(5000, 4000), 413, "20,000,000|5,000 x 4,000 pixels"),
+    ):
+        found = client.post("/api/detect", files={"file": ("x.png", content)})
+        assert found.status_code == status, found.text
+        message = found.json()["error"]["message"]
+        assert any(part in message for part in said.split("|"))
+        assert "/tmp" not in found.text
+    by_name = client.post("/api/detect", json={"model": "detect", "inputs": ["/etc/passwd"]})
+    assert (by_name.status_code, by_name.json()["error"]["type"]) == (415, "input")
+    both = client.post("/api/detect", files={"file": b"x"}, data={"json": '{"inputs": "/etc/passwd"}'})
+    assert both.status_code == 422
+
+
+def large_picture(width: int, height: int) -> bytes:
+    """A few bytes that are many pixels."""
+    made = io.BytesIO()
+    Image.new("1", (width, height)).save(made, "PNG")
+    assert len(made.getvalue()) < 10_000
+    return made.getvalue()
+
+
+def test_a_text_is_streamed_as_it_is_made(client: TestClient, engines: dict[str, Engine]) -> None:
+    how = {"tokens": 12, "stop": ["zz"], "sampling": {"temperature": 0.0}}
+    with client.stream("POST", "/api/generate", json={"text": "ba", "options": how, "stream": True}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
+    assert lines[-1] == "[DONE]"
+    events = [json.loads(line) for line in lines[:-1]]
+    ((alone,),) = engines["writer"].served.generate(["ba"], tokens=12, stop=["zz"], temperature=0.0)
+    assert "".join(event["text"] for event in events) == alone.text
+    assert [event["token"] for event in events if event["token"] is not None] == alone.tokens
+    assert [event.get("finish") for event in events] == [None] * (len(events) - 1) + ["length"]
+    for asked in ({"inputs": ["a", "b"], "stream": True}, {"text": "a", "stream": True, "options": {"samples": 2}}):
+        assert client.post("/api/generate", json=asked).status_code == 400
+    assert client.post("/api/tag", json={"text": "a", "stream": True}).status_code == 400
+
+
+def test_vectors(client: TestClient, engines: dict[str, Engine]) -> None:
+    found = client.post("/api/embed", json={"model": "fill", "inputs": ["ba de", "gi"]}).json()
+    wanted, _ = engines["fill"].row.embedder().load(engines["fill"].run).vectors_of(["ba de", "gi"])
+    assert found == {"model": "fill", "vectors": like(wanted.tolist())}
+    assert client.post("/api/embed", json={"model": "fill", "text": " "}).status_code == 400
+
+
+def test_models_are_chosen_by_name_or_by_the_verb(client: TestClient) -> None:
+    assert client.post("/api/tag", json={"text": "ba"}).json()["model"] == "tag"
+    for asked, status, kind, said in (
+        ({"text": "ba"}, 400, "input", "models translate"),
+        ({"text": "ba", "model": "../rnn"}, 404, "not_found", "no model is called"),
+        ({"text": "ba", "model": "tag"}, 400, "input", "tag does not translate"),
+    ):
+        found = client.post("/api/translate", json=asked)
+        assert (found.status_code, found.json()["error"]["type"]) == (status, kind)
+        assert said in found.json()["error"]["message"]
+        assert found.json()["error"]["fix"]
+
+
+def test_what_the_server_says_of_itself(client: TestClient) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+    assert "writer" in client.get("/ready").json()["models"]
+    page = client.get("/metrics").text
+    for name in ("heed_queue_length", "heed_batch_size_bucket", "heed_tokens_total", "heed_answer_seconds_bucket"):
+        assert name in page
+    schema = client.get("/openapi.json").json()
+    assert {"/api/translate", "/api/generate", "/api/embed", "/health"} <= {*schema["paths"]}
+    assert "http" not in json.dumps(schema["paths"])
+
+
+def test_a_busy_model_and_a_late_answer(runs: dict[str, Any]) -> None:
+    engine = open_engine(runs["tag"], engine="own", limits=Limits(waiting=0))
+    slow = open_engine(runs["fill"], engine="own", limits=Limits(seconds=0.05))
+    held = threading.Event()
+    client = TestClient(make_app({"tag": engine, "fill": slow}), base_url="http://localhost")
+    busy = client.post("/api/tag", json={"text": "ba"})
+    assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
+    assert busy.json()["error"]["type"] == "busy"
+    records = slow._records
+    slow._records = lambda question, inputs: held.wait(5) and records(question, inputs)  # type: ignore[method-assign]
+    late = client.post("/api/fill", json={"text": "<mask>"})
+    assert late.status_code == 504, late.text
+    held.set()
+    for one in (engine, slow):
+        one.close()
+
+
+VALUES = ("-1", "1e9", "true", "null", '"1"', "{}", "[1]", "99999999999999999999")
+KEYS = ("top", "tokens", "beam", "decoding")
+HOSTILE = [
+    *("", "null", "[]", "{}", "0", '"', "{", '{"text": NaN}', '{"text": "a", "x": 1e999}', '{"text": 1}'),
+    *('{"text": null}', '{"text": ["a"]}', '{"inputs": []}', '{"inputs": [null]}', '{"text": "\\ud800"}'),
+    *('{"inputs": "a", "text": "a"}', '{"text": "a", "model": 3}', '{"text": "a", "text": 3}'),
+    *('{"text": "a", "stream": "yes"}', '{"text": "a", "options": []}', '{"text": "a", "options": {"__class__": 1}}'),
+    *('{"text": "a", "options": {"images": "/etc"}}', "[" * 100_000, '{"a":' * 5000, '{"text": ' + "9" * 6000 + "}"),
+    *('{"text": "' + "a" * 30_000 + '"}', '{"inputs": [' + '"a",' * 200 + '"a"]}', "{" + " " * (1 << 20) + "}"),
+    *(f'{{"text": "a", "options": {{"{key}": {value}}}}}' for key in KEYS for value in VALUES),
+]
+ODD = ["", " ", "\x00", "\u202e", "é" * 300, "😀" * 100, "<mask>" * 50, "\\" * 50, "\r\n\r\n", "﷽" * 50]
+
+
+def test_requests_that_are_wrong_by_hand(client: TestClient, tally: Callable[[str, int], None]) -> None:
+    """Never a fault of the server, and never more than one line."""
+    count = 0
+    verbs = sorted({*ASKED, "embed", "detect"})
+    bodies = [b"\xff\xfe", *(text.encode() for text in HOSTILE), *(json.dumps({"text": text}).encode() for text in ODD)]
+    for number, body in enumerate(bodies):
+        for verb in [*verbs[number % 3 :: 3], "tag"]:
+            found = client.post(f"/api/{verb}", content=body, headers={"content-type": "application/json"})
+            assert found.status_code < 500, (verb, body[:80], found.text)
+            if found.status_code != 200:
+                assert set(found.json()["error"]) == {"message", "fix", "type"}
+                assert "\n" not in found.json()["error"]["message"]
+                assert len(found.text) < 2000
+            count += 1
+    for kind in ("text/plain", "multipart/form-data", "multipart/form-data; boundary=x", "application/xml"):
+        assert client.post("/api/tag", content=b"--x", headers={"content-type": kind}).status_code in (400, 415, 422)
+        count += 1
+    assert count >= 200
+    tally("malformed requests", count)
+
+
+def test_requests_that_are_made_from_the_schema(
+    engines: dict[str, Engine], full: bool, tally: Callable[[str, int], None]
+) -> None:
+    app = make_app({name: engines[name] for name in ("transformer", "writer", "answer", "fill", "detect")})
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
+    operations = [found.ok() for found in schema.get_all_operations()]
+    modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+    counts = dict.fromkeys([operation.label for operation in operations], 0)
+    most = -(-5000 // (2 * len(operations))) if full else 2
+    for operation in operations:
+        for mode in modes:
+            with suppress(Unsatisfiable):  # nothing about it could be wrong
+                _ask_often(operation, mode, most, counts)
+    assert all(counts.values())
+    tally("malformed requests", sum(counts.values()))
+
+
+def _ask_often(operation: Any, mode: Any, most: int, counts: dict[str, int]) -> None:
+    @settings(max_examples=most, deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck])
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def asked(case: Any) -> None:
+        found = case.call(headers={"Host": "localhost"})
+        assert found.status_code < 500, (case.as_curl_command(), found.text)
+        counts[operation.label] += 1
+
+    asked()

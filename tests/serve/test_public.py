@@ -1,0 +1,38 @@
+"""What the three public protocols share."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from heedful.serve import deepl, libretranslate, openai
+from heedful.serve.openai_requests import Chat, Completion, Embedding
+from heedful.serve.public import Asked
+from serving import hosted, translator
+
+BODIES = (Chat, Completion, Embedding, libretranslate.Translation, deepl.Translation)
+
+
+def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
+    models = hosted(translator(tmp_path / "en-de", "en", "de"))
+    app = FastAPI()
+    for protocol in (openai, libretranslate, deepl):
+        app.include_router(protocol.routes(models))
+    page = json.loads(json.dumps(app.openapi()))
+    expected = "/v1/models /v1/models/{name} /v1/completions /v1/chat/completions /v1/embeddings /translate /languages"
+    expected += " /detect /frontend/settings /v2/translate /v2/languages /v2/usage"
+    assert set(page["paths"]) == {*expected.split()}
+    for path in ("/translate", "/v2/translate"):
+        shown = page["paths"][path]["post"]["requestBody"]["content"]
+        assert {"application/json", "application/x-www-form-urlencoded"} == set(shown)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_page_of_documentation_has_every_key(body: type[Asked], root: Path) -> None:
+    text = (root / "docs/serve.md").read_text()
+    keys = [*body.IGNORED, *body.ONLY, *body.model_fields]
+    assert len(keys) > 5
+    assert [key for key in keys if f"`{key}`" not in text] == []
+    assert not set(body.IGNORED) & set(body.ONLY)
+    assert not {*body.IGNORED, *body.ONLY} & set(body.model_fields)
