@@ -149,7 +149,8 @@ def keys_within(value: Any) -> Any:
     return keys_within(value[0]) if isinstance(value, list) and value and isinstance(value[0], dict) else None
 
 
-ASKED = [verb for verb in VERBS if verb not in ("eval", "export")]  # these need data, or another library's like
+# These need data, another library's like, or a folder that is broken.
+ASKED = [verb for verb in VERBS if verb not in ("eval", "export", "restore")]
 PAIRS = [(verb, name) for verb in ASKED for name in CASES if fits(verb, name)]
 OTHERS = [(verb, name) for verb in ASKED for name in CASES if not fits(verb, name)]
 

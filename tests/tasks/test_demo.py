@@ -8,7 +8,7 @@ from heedful.tasks.translate.demo import _first_right, demo_recipe, train_demo
 
 def test_it_trains_on_the_phrasebook_and_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("heedful.tasks.translate.demo.PAIRS", 3000)
-    settings = ["train.steps=2", "train.eval_every=1", "train.eval_sentences=8", "model.d_model=32", "model.d_ff=64"]
+    settings = ["train.steps=2", "train.eval_every=1", "train.eval_sentences=8", "model.d_model=48", "model.d_ff=64"]
     recipe = demo_recipe(settings)
     assert demo_recipe().train.minutes == recipe.train.minutes == 4
     events = list(train_demo(tmp_path / "run", recipe, "cpu"))
