@@ -169,6 +169,7 @@ class Task:
     name: str  # after `heed train`, and in task.json
     data: str  # what it learns from, in a few words
     does: str = ""  # what its models do: "this run ..."
+    example: str = ""  # a text that they may be asked, where the run knows none of its own
     served: "Lazy[type[Any]]"  # has `load(run, device=...)`, and gives a Served
     facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` tells of a run
     laws: Lazy[Callable[[Any, Sequence[str]], Iterator[Law]]]  # of a Served, and texts to check it on

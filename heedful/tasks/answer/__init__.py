@@ -6,6 +6,7 @@ ANSWER = Task(
     name="answer",
     data="questions on texts (SQuAD's JSON, .jsonl)",
     does="answers questions",
+    example="Who wrote the letter?",
     counted="questions",
     headline=("exact_match", "f1"),
     recipe=Lazy("heedful.tasks.answer.recipe:AnswerRecipe"),

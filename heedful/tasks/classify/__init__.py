@@ -6,6 +6,7 @@ CLASSIFY = Task(
     name="classify",
     data="texts, pairs or choices with labels or scores",
     does="classifies texts",
+    example="What is the capital of France?",
     counted="examples",
     headline=("accuracy", "spearman", "micro_f1"),
     recipe=Lazy("heedful.tasks.classify.recipe:ClassifyRecipe"),

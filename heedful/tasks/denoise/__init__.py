@@ -11,6 +11,7 @@ DENOISE = replace(
     name="denoise",
     data="running text (.txt, .jsonl, a folder)",
     does="is a denoiser, which restores marked texts",
+    example="My sister <mask> a book.",
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.denoise.recipe:DenoiseRecipe"),
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),

@@ -6,6 +6,7 @@ ENCODE = Task(
     name="encode",
     data="",
     does="reads texts, for others to start from",
+    example="The cat sat on the mat.",
     served=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     facts=Lazy("heedful.tasks.encode.use:encoder_facts"),
     laws=Lazy("heedful.tasks.encode.laws:encoder_laws"),

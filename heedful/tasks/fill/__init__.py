@@ -6,6 +6,7 @@ FILL = Task(
     name="fill",
     data="running text (.txt, .jsonl, a folder)",
     does="fills masks",
+    example="The cat sat on the <mask>.",
     headline=("perplexity", "accuracy"),
     recipe=Lazy("heedful.tasks.fill.recipe:FillRecipe"),
     job=Lazy("heedful.tasks.fill.train:FillJob"),

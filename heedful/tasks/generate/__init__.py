@@ -6,6 +6,7 @@ GENERATE = Task(
     name="generate",
     data="running text (.txt, .jsonl, a folder)",
     does="generates text",
+    example="Once upon a time",
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.generate.recipe:GenerateRecipe"),
     job=Lazy("heedful.tasks.generate.train:GenerateJob"),

@@ -6,6 +6,7 @@ PARSE = Task(
     name="parse",
     data="trees in brackets",
     does="parses sentences",
+    example="The cat sleeps on the mat .",
     headline=("f1",),
     recipe=Lazy("heedful.tasks.parse.recipe:ParseRecipe"),
     job=Lazy("heedful.tasks.parse.train:ParseJob"),

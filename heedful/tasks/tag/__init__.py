@@ -6,6 +6,7 @@ TAG = Task(
     name="tag",
     data="words with tags (CoNLL-U, TSV)",
     does="tags words",
+    example="The cat sleeps in Paris .",
     counted="words",
     headline=("span_f1", "accuracy"),
     recipe=Lazy("heedful.tasks.tag.recipe:TagRecipe"),

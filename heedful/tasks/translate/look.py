@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.look.record import record
@@ -10,7 +12,7 @@ from heedful.models import DecoderOnlyTranslator
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weights, readable_pieces
 from heedful.tasks.translate.cli import TranslationLook
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.use import Ids, Translator
 
 
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
@@ -42,20 +44,30 @@ def look_at_translation(
         said, about = list(found.tokens), f"{about}, score {found.score:.3f}"
     else:
         said = [*translator.begin, *translator.target.encode([target])[0]]
-    device = translator.model.head.weight.device
-    source, segments = (part.to(device) for part in translator.padded([ids]))
     begin, end = translator.target.bos, translator.target.eos
-    read = torch.tensor([[begin, *said]], device=device)
-    alone = isinstance(translator.model, DecoderOnlyTranslator)
-    queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
-    with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
-        translator.model(source, read, segments, torch.ones_like(read))
+    source, _, weights = watched(translator, ids, said, layers)
     return TextLook(
         translator.target.decode(said),
-        readable_pieces(translator.source, source[0].tolist()),
+        readable_pieces(translator.source, source),
         readable_pieces(translator.target, [begin, *said]),
         readable_pieces(translator.target, [*said, end]),
-        {name: recording.weights(name)[0] for name in recording.names},
+        weights,
         origin=text,
         about=about,
     )
+
+
+def watched(
+    translator: Translator, ids: Ids, said: Ids, layers: str | Sequence[str] = "*"
+) -> tuple[Ids, Float[Tensor, "T V"], dict[str, Float[Tensor, "H T S"]]]:
+    """One pass over a source and what is said of it: the source as it is read, of each token that is said, and of the
+    end, the logits, and the weights by the names of the layers. V is the target's vocabulary."""
+    device = translator.model.head.weight.device
+    source, segments = (part.to(device) for part in translator.padded([ids]))
+    read = torch.tensor([[translator.target.bos, *said]], device=device)
+    alone = isinstance(translator.model, DecoderOnlyTranslator)
+    queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
+    with torch.inference_mode(), record(translator.model, layers, queries=queries) as recording:
+        logits = translator.model(source, read, segments, torch.ones_like(read))
+    weights = {name: recording.weights(name)[0] for name in recording.names}
+    return source[0].tolist(), logits[0].float().cpu(), weights

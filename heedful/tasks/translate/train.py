@@ -145,6 +145,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             "source": self.corpus.source,
             "target": self.corpus.target,
             "trained_on": len(self.pairs),
+            "example": self.valid.source[0] if len(self.valid) else "",
             "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": joint},
         }
 

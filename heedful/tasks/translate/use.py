@@ -115,7 +115,7 @@ class Translator(Opened):
         of more tokens than the model can read."""
         decoding = self.decoding(**settings)
         ids, beyond = self.encode(texts)
-        self._refuse_too_long(texts, ids)
+        self.refuse_too_long(texts, ids)
         forced = None if prefix is None else self.target.encode(prefix)
         found = self.hypotheses(ids, decoding, forced, first=first)
         made = []
@@ -127,7 +127,8 @@ class Translator(Opened):
             made.append(Translation(text, *listed[0], listed, cut, warning))
         return made
 
-    def _refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
+    def refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
+        """Raises TextError for a text, of these tokens, of more of them than the model can read."""
         positions = most_positions(self.model.config)
         room = None if positions is None else positions - sum(map(len, self.around))
         for text, own in zip(texts, ids, strict=True):

@@ -1,0 +1,45 @@
+"""What is served, in a few facts of each model."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+
+from heedful.serve.hosted import Hosted
+from heedful.verbs.info import headlines
+
+
+def routes(models: Mapping[str, Hosted]) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/api/models")
+    def listed() -> dict[str, Any]:
+        return {"models": [described(model) for model in models.values()]}
+
+    return router
+
+
+def described(model: Hosted) -> dict[str, Any]:
+    """A model's name, what it does, what can be asked of it, and how good it is."""
+    row, about = model.row, model.served.about
+    asks = {verb: part() for verb, part in row.asks.items()}
+    languages = None if row.languages is None else row.languages()(about)
+    return {
+        "name": model.name,
+        "task": row.name,
+        "does": row.does,
+        "engine": model.engine,
+        "parameters": sum(weight.numel() for weight in model.served.model.parameters()),
+        "verbs": {
+            verb: {"reads": ask.reads, "options": [field.name for field in dataclasses.fields(ask.options)]}
+            for verb, ask in asks.items()
+            if not ask.local
+        },
+        "streams": row.streams or None,
+        "languages": None if languages is None else [*languages],
+        "looks": row.look is not None,
+        "embeds": row.embedder is not None,
+        "example": about.get("example", row.example),
+        "scores": headlines(model.run),
+    }

@@ -1,0 +1,70 @@
+// A card for each model: what it does, its scores, and an example that runs with one click.
+import { ask, button, byId, latest, linkTo, make, models, percent, trouble } from "./common.js";
+
+// What an answer comes to in a line or two, by its verb.
+const TOLD = {
+  translate: ({ text }) => text,
+  summarise: ({ text }) => text,
+  generate: ({ prompt, text }) => prompt + text,
+  classify: (found) => ("score" in found ? `score ${found.score.toFixed(3)}` : ranked(found)),
+  fill: ({ blanks }) => (blanks ?? []).map((blank) => blank.map(({ text, probability }) => `${text} ${percent(probability)}`).join(", ")).join("\n"),
+};
+
+function ranked(found) {
+  const chances = Object.entries(found.probabilities ?? found.labels ?? {}).sort((a, b) => b[1] - a[1]);
+  return chances.length ? chances.slice(0, 3).map(([label, chance]) => `${label} ${percent(chance)}`).join(", ") : found.label;
+}
+
+const told = (verb, found) => TOLD[verb]?.(found) || JSON.stringify(found, null, 1).slice(0, 2000);
+
+const VIEWS = {
+  translate: (model) => "align" in model.verbs && model.languages,
+  write: (model) => model.streams,
+  pictures: (model) => Object.values(model.verbs).some(({ reads }) => reads === "pictures"),
+  look: (model) => model.looks,
+};
+const NAMES = { translate: "Translate", write: "Write", pictures: "Pictures", look: "Look inside" };
+
+function score(name, value) {
+  const shown = Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3);
+  return make("div", {}, make("dt", { textContent: name.replaceAll("_", " ") }), make("dd", { textContent: shown }));
+}
+
+function card(model) {
+  const { name, task, parameters, engine } = model;
+  const what = model.languages ? `translates ${model.languages.join(" to ")}` : model.does;
+  const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : parameters.toLocaleString("en");
+  const node = make("article", { className: "card" },
+    make("h2", { textContent: name }),
+    make("p", { textContent: `This model ${what}.` }),
+    make("p", { className: "quiet", textContent: `${task}, ${size} parameters, engine ${engine}` }));
+  const scores = Object.entries(model.scores);
+  if (scores.length) node.append(make("dl", { className: "scores" }, ...scores.map(([key, value]) => score(key, value))));
+  const verb = Object.keys(model.verbs).find((each) => model.verbs[each].reads === "texts" && !model.verbs[each].options.includes("contexts"));
+  if (verb && model.example) node.append(trial(model, verb));
+  const views = Object.keys(VIEWS).filter((view) => VIEWS[view](model) && document.querySelector(`nav a[href="/${view}"]`));
+  node.append(make("p", { className: "links" }, ...views.map((view) =>
+    make("a", { href: linkTo(view, { model: name }), textContent: NAMES[view] }))));
+  return node;
+}
+
+function trial(model, verb) {
+  const input = make("input", { type: "text", value: model.example, ariaLabel: `A text for ${model.name}` });
+  const answer = make("output", { dir: "auto" });
+  const run = latest(
+    (signal) => {
+      answer.textContent = "…";
+      const options = model.verbs[verb].options.includes("tokens") ? { options: { tokens: 60 } } : {};
+      return ask(verb, { model: model.name, text: input.value, ...options }, signal);
+    },
+    ({ answers: [first] }) => { answer.textContent = told(verb, Array.isArray(first) ? first[0] : first); },
+  );
+  input.addEventListener("keydown", (event) => event.key === "Enter" && run());
+  return make("div", {}, make("div", { className: "try" }, input, button("Run", run, { className: "button primary" })), answer);
+}
+
+try {
+  byId("cards").append(...Object.values(await models()).map(card));
+} catch (error) {
+  trouble(error);
+}

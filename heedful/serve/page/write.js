@@ -1,0 +1,93 @@
+// A text that is continued as one watches; any of its tokens shows the ten that were likeliest there.
+import { ask, byId, chosenModel, latest, make, models, percent, remember, state, stream, trouble, twin } from "./common.js";
+
+const SETTINGS = ["tokens", "temperature", "top_k", "top_p", "seed"];
+const known = await models();
+const select = chosenModel(() => {});
+const prompt = byId("prompt"), written = byId("written");
+let pieces = []; // {text, token, logprob} as they came
+let begun = ""; // what they continue
+let running = null;
+
+for (const name of SETTINGS) {
+  byId(name).value = state()[name] ?? byId(name).value;
+  byId(name).addEventListener("change", () => remember({ [name]: byId(name).value }));
+}
+
+function options() {
+  const { tokens, ...sampling } = Object.fromEntries(SETTINGS.map((name) => [name, Number(byId(name).value)]));
+  return { tokens, sampling };
+}
+
+async function write() {
+  running?.abort();
+  const own = (running = new AbortController());
+  [pieces, begun] = [[], prompt.value];
+  remember({ model: select.value, text: prompt.value.slice(0, 2000) });
+  written.replaceChildren(make("span", { className: "given", textContent: begun }));
+  byId("chances").replaceChildren();
+  byId("stop").disabled = false;
+  const started = performance.now();
+  trouble(null);
+  try {
+    for await (const piece of stream(streams(), { model: select.value, text: begun, options: options() }, own.signal)) {
+      if (piece.token !== null || piece.text) show(piece);
+      const seconds = (performance.now() - started) / 1000;
+      byId("count").textContent = `${pieces.length} tokens, ${(pieces.length / seconds).toFixed(0)} a second`;
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") trouble(error);
+  }
+  if (own === running) byId("stop").disabled = true;
+}
+
+const streams = () => known[select.value].streams;
+
+function show(piece) {
+  const place = pieces.push(piece) - 1;
+  const node = make("span", { className: "piece", textContent: piece.text, tabIndex: place ? -1 : 0, role: "button" });
+  node.title = `${percent(Math.exp(piece.logprob))} likely`;
+  node.addEventListener("click", () => chances(place));
+  node.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") chances(place);
+    else if (step) written.querySelectorAll(".piece")[place + step]?.focus();
+    else return;
+    event.preventDefault();
+  });
+  written.append(node);
+}
+
+const chances = latest(
+  (signal, place) => {
+    for (const [i, node] of written.querySelectorAll(".piece").entries()) node.classList.toggle("chosen", i === place);
+    const before = begun + pieces.slice(0, place).map(({ text }) => text).join("");
+    return ask("steps", { model: select.value, text: before, most: 1, settings: options().sampling }, signal);
+  },
+  ({ steps: [step] }, place) => {
+    const rows = () => [["token", "probability", "after the settings"],
+      ...step.top.map(({ piece, before, after }) => [piece, before.toFixed(4), after ? after.toFixed(4) : "cut"])];
+    const lines = step.top.map(({ piece, text, before, after }) => {
+      const bar = make("i");
+      bar.style.width = `${100 * before}%`;
+      const go = make("button", { type: "button", className: "said", textContent: piece, title: "Go on from this one instead" });
+      go.addEventListener("click", () => {
+        prompt.value = begun + pieces.slice(0, place).map((each) => each.text).join("") + text;
+        write();
+      });
+      const line = make("tr", {}, make("td", {}, go), make("td", {}, bar), make("td", { textContent: percent(before) }));
+      line.className = after ? "" : "quiet";
+      return line;
+    });
+    byId("chances").replaceChildren(
+      make("h2", { textContent: "The likeliest here" }),
+      make("p", { className: "quiet", textContent: `Choose one to go on from it instead. Entropy ${step.entropy.toFixed(2)} bits; grey: cut by the settings.` }),
+      make("table", { className: "bars" }, make("tbody", {}, ...lines)),
+      twin("The likeliest tokens at this place", rows));
+  },
+);
+
+byId("go").addEventListener("click", write);
+byId("stop").addEventListener("click", () => { running?.abort(); byId("stop").disabled = true; });
+prompt.addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && write());
+prompt.value = state().text ?? known[select.value].example;

@@ -1,0 +1,76 @@
+"""What a browser opens: a document for each view, and their scripts and styles. A document knows which models are
+served; all else it asks of the other routes, as any client could."""
+
+import mimetypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from heedful.look import page as look_page
+from heedful.serve.hosted import Hosted
+from heedful.serve.refusals import Refused
+
+Models = Mapping[str, Hosted]
+HERE = Path(__file__).parent / "page"
+BESIDE = Path(look_page.__file__).parent  # the scripts and styles of the page that is one file
+PARTS = (".js", ".css")
+
+
+@dataclass(frozen=True)
+class View:
+    """A document. `fits`: a model that it can show something of."""
+
+    name: str
+    title: str
+    fits: Callable[[Hosted], bool] | None = None
+
+
+def _asked(verb: str) -> Callable[[Hosted], bool]:
+    return lambda model: verb in model.row.asks
+
+
+def _reads_pictures(model: Hosted) -> bool:
+    return any(part().reads == "pictures" for part in model.row.asks.values())
+
+
+VIEWS = (
+    View("start", "Models"),
+    View("translate", "Translate", _asked("align")),
+    View("write", "Write", lambda model: bool(model.row.streams)),
+    View("pictures", "Pictures", _reads_pictures),
+    View("look", "Look inside", lambda model: model.row.look is not None),
+    View("runs", "Runs"),
+)
+
+
+def routes(models: Models) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+    documents = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+    shown = [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
+    parts = {path.name: path for folder in (BESIDE, HERE) for path in folder.iterdir() if path.suffix in PARTS}
+
+    def document(view: View) -> Callable[[], HTMLResponse]:
+        names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
+
+        def answer() -> HTMLResponse:
+            written = documents.get_template(f"{view.name}.html").render(view=view, views=shown, models=names)
+            return HTMLResponse(written)
+
+        return answer
+
+    for view in shown:
+        path = "/" if view is VIEWS[0] else f"/{view.name}"
+        router.add_api_route(path, document(view), methods=["GET"], response_class=HTMLResponse, name=view.title)
+
+    @router.get("/page/{name}")
+    async def part(name: str) -> Response:
+        if name not in parts:
+            raise Refused(404, "there is no such part of the page")
+        kind = mimetypes.types_map[parts[name].suffix]
+        return Response(parts[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    return router

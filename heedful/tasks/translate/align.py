@@ -1,0 +1,156 @@
+"""A translation word by word: how sure the model is of each, which source words it looked at to say it, and what it
+would have said in place of one.
+
+What was looked at is the mean over the heads and layers of the cross-attention, summed over the tokens of a word of
+the source and averaged over those of the target's (as Koehn and Knowles 2017, section 3.5); marks that begin and end
+texts are left out, so that the shares may sum up to less than 1.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
+from heedful.run.task import Ask
+from heedful.tasks.translate.look import watched
+from heedful.tasks.translate.use import Ids, Translator
+
+SPACE = "▁"
+MOST = 16  # words in place of one
+
+
+class AlignedWord(TypedDict):
+    """A word that was said: its probability after the words before it, and the share of each source word."""
+
+    text: str
+    probability: float
+    source: list[float]
+
+
+class OtherWord(TypedDict):
+    """A word in place of another, its first token's probability, and the whole translation that goes on from it."""
+
+    text: str
+    probability: float
+    translation: str
+
+
+class Aligned(TypedDict):
+    source: list[str]
+    text: str
+    words: list[AlignedWord]
+    others: NotRequired[list[OtherWord]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignOptions:
+    """`target` is a translation to go through in place of the model's own; `word` the number, from 0, of one that
+    others are wanted for, and `top` how many."""
+
+    target: str | None = None
+    word: int | None = None
+    top: int = 6
+    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+
+
+def align_texts(translator: Translator, texts: Sequence[str], options: AlignOptions) -> Iterator[Aligned]:
+    for text in texts:
+        yield align(translator, text, options)
+
+
+def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
+    """Raises InputError for an empty text, one that is too long, a word that is not there, and a model that another
+    library holds."""
+    if translator.engine is not None:
+        raise InputError("another library does not tell what was looked at", fix="leave out the engine")
+    ((ids,), _) = translator.encode([text])
+    if not ids:
+        raise InputError("there is no text to translate", fix="give one")
+    translator.refuse_too_long([text], [ids])
+    if options.target is None:
+        said = [*translator.hypotheses([ids], translator.decoding(**options.decoding))[0][0].tokens]
+    else:
+        said = [*translator.begin, *translator.target.encode([options.target])[0]]
+    source, logits, weights = watched(translator, ids, said)
+    begins = len(translator.around[0])
+    shares = crossing(weights, len(source))[:, begins : begins + len(ids)]
+    chances = logits.softmax(-1)
+    heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
+    words: list[AlignedWord] = []
+    for place in spoken:
+        told = chances[range(place.start, place.stop), said[place.start : place.stop]]
+        own = shares[place.start : place.stop].mean(0)
+        looked = [float(own[each.start : each.stop].sum()) for each in heard]
+        shown = translator.target.decode(said[place.start : place.stop])
+        words.append({"text": shown, "probability": float(told.prod()), "source": looked})
+    made: Aligned = {
+        "source": [translator.source.decode(ids[each.start : each.stop]) for each in heard],
+        "text": translator.target.decode(said),
+        "words": words,
+    }
+    if options.word is not None:
+        if not 0 <= options.word < len(spoken):
+            raise InputError(f"{len(spoken)} words, no word {options.word}", fix="they are counted from 0")
+        made["others"] = others(translator, ids, said, spoken[options.word], chances, options)
+    return made
+
+
+def others(
+    translator: Translator, ids: Ids, said: Ids, place: range, chances: Float[Tensor, "T V"], options: AlignOptions
+) -> list[OtherWord]:
+    """The likeliest words at this place, the best first, and how the model goes on from each. What leads to the same
+    word is told once."""
+    if not 1 <= options.top <= MOST:
+        raise InputError(f"{options.top} words in place of one", fix=f"ask for 1 to {MOST}")
+    row = chances[place.start].clone()
+    row[[*translator.forbidden, translator.target.eos]] = 0
+    found = row.topk(min(options.top, len(row)))
+    before = said[: place.start]
+    begun = [[*before[len(translator.begin) :], token] for token in found.indices.tolist()]
+    decoding = translator.decoding(**options.decoding)
+    made: dict[str, OtherWord] = {}
+    for probability, (best, *_) in zip(
+        found.values.tolist(), translator.hypotheses([ids] * len(begun), decoding, begun), strict=True
+    ):
+        tokens = [*best.tokens]
+        own = next((each for each in words_of(translator.target, tokens) if each.start == place.start), None)
+        if own is not None:  # a word of its own, and no longer one before it
+            text, whole = translator.target.decode(tokens[own.start : own.stop]), translator.target.decode(tokens)
+            made.setdefault(text, {"text": text, "probability": probability, "translation": whole})
+    return [*made.values()]
+
+
+def crossing(weights: dict[str, Float[Tensor, "H _ _"]], source: int) -> Float[Tensor, "T S"]:
+    """What each step looked at in the source, the mean over heads and layers; of a decoder alone, which looks at the
+    source and at itself, the source's part."""
+    layers = [each for name, each in weights.items() if not name.startswith("encoder")]
+    across = [each for name, each in weights.items() if name.rpartition(".")[2] in ("cross_attention", "attention")]
+    return torch.cat([each[..., :source] for each in across or layers]).mean(0)
+
+
+def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
+    """The places of the tokens of each word: one begins where there is a space before it, and with each character of a
+    script that has no spaces. Marks are in none."""
+    found: list[range] = []
+    apart = True
+    for place, (token, piece) in enumerate(zip(ids, tokenizer.pieces(ids), strict=True)):
+        if token in tokenizer.controls:
+            apart = True
+            continue
+        begins = apart or piece.startswith(SPACE) or (piece[:1] and unicodedata.east_asian_width(piece[0]) == "W")
+        if begins or not found:
+            found.append(range(place, place + 1))
+        else:
+            found[-1] = range(found[-1].start, place + 1)
+        apart = False
+    return found
+
+
+ASK = Ask(align_texts, AlignOptions, gathers=lambda options: options.word is None)

@@ -1,0 +1,80 @@
+"""A browser, and a server of tiny models for it. A page that logs an error, or asks another machine, fails its test.
+
+Where there is no Chromium the tests of this folder are not run, and the end of the report says so.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from cases import CASES, learnt
+from heedful.serve.app import make_app
+from serving import hosted, language_model, running, translator
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NAMES = ("rnn", "fill", "label", "labels", "detect", "match")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if CHROMIUM is None:
+        here = Path(__file__).parent
+        for item in items:
+            if here in Path(item.path).parents:
+                item.add_marker(pytest.mark.skip(reason="no Chromium on this machine: apt-get install chromium"))
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of tiny models: "en-fr" and "writer" say anything, the others have learnt nearly
+    nothing."""
+    folder = tmp_path_factory.mktemp("page") / "runs"
+    runs = [translator(folder / "en-fr", "en", "fr"), language_model(folder / "writer", context=48)]
+    for name in NAMES:
+        learnt(CASES[name], folder / name)
+        runs.append(folder / name)
+    with running(make_app(hosted(*runs), runs=folder)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    environment: dict[str, Any] = {**os.environ, "HOME": "/nonexistent"}
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=environment)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    made = context.new_page()
+    wrong: list[str] = []
+    made.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("request", lambda asked: wrong.append(asked.url) if _leaves(asked.url) else None)
+    yield made
+    context.close()
+    assert wrong == []
+
+
+def _leaves(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and parts.hostname not in ("127.0.0.1", "localhost")

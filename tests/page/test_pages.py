@@ -1,0 +1,134 @@
+"""Start, Translate and Write, as a person in a browser finds them."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+VIEWS = ["", "translate", "write", "pictures", "look", "runs"]
+
+
+def settled(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_opens_and_names_itself(page: Page, served: str, view: str) -> None:
+    settled(page, f"{served}/{view}")
+    expect(page.locator("nav a[aria-current]")).to_have_count(1)
+    expect(page.locator("h1").first).not_to_be_empty()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_serious_fault_for_people_who_see_or_move_otherwise(
+    browser: Browser, served: str, view: str, scheme: str
+) -> None:
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is a script of its own
+    page = context.new_page()
+    settled(page, f"{served}/{view}")
+    found = Axe().run(page).response["violations"]
+    context.close()
+    serious = [
+        (fault["id"], fault["nodes"][0]["html"]) for fault in found if fault["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+@pytest.mark.parametrize("width", [320, 380, 3840])
+@pytest.mark.parametrize("view", VIEWS)
+def test_it_fits_any_width(page: Page, served: str, view: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    settled(page, f"{served}/{view}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> None:
+    page.goto(served)
+    cards = page.locator(".card")
+    expect(cards).to_have_count(8)
+    card = cards.filter(has=page.get_by_role("heading", name="en-fr", exact=True))
+    card.get_by_role("button", name="Run").click()
+    expect(card.locator("output")).not_to_have_text(re.compile("^…?$"))
+
+
+def test_it_translates_as_one_types_and_gives_up_the_older_question(page: Page, served: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if "/api/align" in request.url else None)
+    settled(page, f"{served}/translate")
+    page.locator("#source").fill("")
+    page.locator("#source").press_sequentially("ko la ba de fi", delay=10)
+    expect(page.locator("#target .said").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert "ko la ba de fi" in asked[-1]
+    assert len(asked) < 10  # and not one for each letter
+
+
+def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate#text=ko+la+ba")
+    words = page.locator("#target .said")
+    expect(words.first).to_be_visible()
+    before = page.locator("#target").inner_text()
+    words.first.hover()
+    expect(page.locator("#heard .said")).to_have_count(3)
+    expect(page.locator("#aside")).to_contain_text("looked at")
+    words.first.click()
+    others = page.locator(".others button")
+    expect(others.first).to_be_visible()
+    others.last.click()
+    expect(page.get_by_role("button", name="Back to the model's own translation")).to_be_visible()
+    assert "target=" in page.url
+    changed = page.locator("#target").inner_text()
+    page.reload()  # the address keeps it
+    expect(page.locator("#target")).to_have_text(changed)
+    page.get_by_role("button", name="Back to the model's own translation").click()
+    expect(page.locator("#target")).to_have_text(before)
+
+
+def test_the_best_translations_with_their_scores(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate#text=ko+la+ba&best=3")
+    expect(page.locator("#more ol li")).to_have_count(3)
+    page.locator("#more summary").click()
+    expect(page.locator("#more table tbody tr")).to_have_count(3)
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "שלום עולם", "猫が好きです", "‮ko‬ \u0000x", "a\n\nb"])
+def test_whatever_is_typed_is_text(page: Page, served: str, text: str) -> None:
+    settled(page, f"{served}/translate")
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.locator("#source").fill(text)
+    page.wait_for_timeout(400)
+    page.wait_for_load_state("networkidle")
+    assert page.locator("#target script, #heard script").count() == 0
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
+def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served: str) -> None:
+    settled(page, f"{served}/write#text=ko&tokens=40")
+    page.get_by_role("button", name="Write").click()
+    expect(page.locator("#written .piece")).to_have_count(40)
+    expect(page.locator("#count")).to_contain_text("40 tokens")
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    page.locator("#tokens").fill("2000")
+    page.get_by_role("button", name="Write").click()
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_timeout(100)
+    count = page.locator("#written .piece").count()
+    page.wait_for_timeout(100)
+    assert page.locator("#written .piece").count() == count < 2000
+
+
+def test_a_token_shows_the_likeliest_there_and_another_can_be_chosen(page: Page, served: str) -> None:
+    settled(page, f"{served}/write#text=ko&tokens=12")
+    page.get_by_role("button", name="Write").click()
+    pieces = page.locator("#written .piece")
+    expect(pieces).to_have_count(12)
+    pieces.first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chances .said")).to_have_count(10)
+    page.locator("#chances .said").nth(5).click()
+    expect(pieces).to_have_count(12)
+    assert page.locator("#prompt").input_value() != "ko"
