@@ -72,6 +72,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for kind, count in sorted(counts.items()):
             terminalreporter.write_line(f"{kind}: faults={count} survived={count}")
         terminalreporter.write_line(f"all: faults={counts.total()} survived={counts.total()}")
+    skipped: dict[str, Counter[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        skipped.setdefault(why.removeprefix("Skipped: "), Counter())[report.nodeid.partition("[")[0]] += 1
+    if skipped:
+        terminalreporter.section("not run on this machine")
+    for why, names in sorted(skipped.items()):
+        terminalreporter.write_line(f"{why}:")
+        for name, count in sorted(names.items()):
+            terminalreporter.write_line(f"  {name}{f' ({count} cases)' if count > 1 else ''}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,9 +12,11 @@ const select = chosenModel(() => { forced = null; languages(); translate(); });
 
 function languages() {
   const [from, to] = known[select.value].languages ?? ["Source", "Translation"];
-  byId("from").textContent = from;
-  byId("to").textContent = to;
-  for (const [node, language] of [[source, from], [target, to]]) if (/^[a-z]{2,3}(-|_|$)/i.test(language)) node.lang = language.replace("_", "-");
+  for (const [title, node, language] of [["from", source, from], ["to", target, to]]) {
+    const code = /^[a-z]{2,3}([-_]\w+)*$/i.test(language) ? language.replaceAll("_", "-") : "";
+    node.lang = code;
+    byId(title).textContent = code ? new Intl.DisplayNames(["en"], { type: "language" }).of(code) : language;
+  }
 }
 
 const lines = () => source.value.split("\n");

@@ -127,7 +127,7 @@ def others(
     return [*made.values()]
 
 
-def crossing(weights: dict[str, Float[Tensor, "H _ _"]], source: int) -> Float[Tensor, "T S"]:
+def crossing(weights: dict[str, Float[Tensor, "_ _ _"]], source: int) -> Float[Tensor, "T S"]:
     """What each step looked at in the source, the mean over heads and layers; of a decoder alone, which looks at the
     source and at itself, the source's part."""
     layers = [each for name, each in weights.items() if not name.startswith("encoder")]

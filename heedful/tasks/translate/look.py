@@ -59,7 +59,7 @@ def look_at_translation(
 
 def watched(
     translator: Translator, ids: Ids, said: Ids, layers: str | Sequence[str] = "*"
-) -> tuple[Ids, Float[Tensor, "T V"], dict[str, Float[Tensor, "H T S"]]]:
+) -> tuple[Ids, Float[Tensor, "T V"], dict[str, Float[Tensor, "_ _ _"]]]:
     """One pass over a source and what is said of it: the source as it is read, of each token that is said, and of the
     end, the logits, and the weights by the names of the layers. V is the target's vocabulary."""
     device = translator.model.head.weight.device
