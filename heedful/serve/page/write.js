@@ -61,10 +61,11 @@ function show(piece) {
 const chances = latest(
   (signal, place) => {
     for (const [i, node] of written.querySelectorAll(".piece").entries()) node.classList.toggle("chosen", i === place);
-    const before = begun + pieces.slice(0, place).map(({ text }) => text).join("");
-    return ask("steps", { model: select.value, text: before, most: 1, settings: options().sampling }, signal);
+    const chosen = pieces.slice(0, place).map(({ token }) => token).filter((token) => token !== null);
+    const asked = { chosen, first: chosen.length, most: 1, sampling: options().sampling };
+    return ask("steps", { model: select.value, text: begun, options: asked }, signal);
   },
-  ({ steps: [step] }, place) => {
+  ({ answers: [{ steps: [step] }] }, place) => {
     const rows = () => [["token", "probability", "after the settings"],
       ...step.top.map(({ piece, before, after }) => [piece, before.toFixed(4), after ? after.toFixed(4) : "cut"])];
     const lines = step.top.map(({ piece, text, before, after }) => {

@@ -15,6 +15,7 @@ GENERATE = Task(
     asks={
         "generate": Lazy("heedful.tasks.generate.use:ASK_GENERATE"),
         "score": Lazy("heedful.tasks.generate.use:ASK_SCORE"),
+        "steps": Lazy("heedful.tasks.generate.steps:ASK"),
     },
     streams="generate",
     facts=Lazy("heedful.tasks.generate.use:language_model_facts"),

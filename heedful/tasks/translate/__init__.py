@@ -14,6 +14,7 @@ TRANSLATE = Task(
     asks={
         "translate": Lazy("heedful.tasks.translate.use:ASK"),
         "align": Lazy("heedful.tasks.translate.align:ASK"),
+        "steps": Lazy("heedful.tasks.translate.steps:ASK"),
     },
     facts=Lazy("heedful.tasks.translate.use:translator_facts"),
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),

@@ -1,0 +1,44 @@
+"""How a language model continues a text, step by step."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from heedful.decode.settings import Sampling
+from heedful.errors import InputError
+from heedful.run.task import Ask
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
+
+GREEDY = Sampling(temperature=0.0)
+
+
+def steps_writing(model: LanguageModel, texts: Sequence[str], options: StepsOptions) -> Iterator[Stepped]:
+    """Raises InputError for a text that the model cannot read at once."""
+    options.check(model.tokenizer)
+    for text in texts:
+        yield _steps(model, text, options)
+
+
+def _steps(model: LanguageModel, text: str, options: StepsOptions) -> Stepped:
+    begun, said = model.begun(text), [*options.chosen]
+    room = model.context - len(begun) - len(said)
+    if room < 1:
+        what = f"{len(begun) + len(said):,} tokens, but the model reads at most {model.context - 1:,} to say the next"
+        raise InputError(what, where=f"{text[:40]}...", fix="give less text")
+    if (new := min(room, options.first + options.most - len(said))) > 0:
+        writer = model.writer(rows=1)
+        writer.add([*begun, *said], GREEDY, tokens=new)
+        while len(writer):
+            for piece in writer.step():
+                said += [model.end] if piece.finish == "stop" else [] if piece.token is None else [piece.token]
+    with torch.inference_mode():
+        logits = model.model(torch.tensor([[*begun, *said]], device=model.device))[0, len(begun) - 1 : -1].cpu()
+    steps = steps_of(logits, said, model.tokenizer, options, before=begun, forbidden=model.forbidden)
+    return {
+        "text": model.tokenizer.decode_after(begun, [token for token in said if token != model.end]),
+        "steps": steps,
+    }
+
+
+ASK = Ask(steps_writing, StepsOptions)

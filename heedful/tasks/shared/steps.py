@@ -1,0 +1,124 @@
+"""A text step by step: the likeliest tokens at each, what sampling makes of them, and what was said.
+
+T steps, V tokens in the vocabulary.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.rules import Forbid
+from heedful.decode.search import sampling_filters
+from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.errors import InputError
+from heedful.tasks.shared.look import readable_pieces
+
+MOST_STEPS, MOST_TOKENS = 64, 2000
+
+
+class Candidate(TypedDict):
+    """A token that may come: as a piece to read, as the text that it adds, and its probability, as the model has it and
+    `after` the settings, where 0 is cut."""
+
+    token: int
+    piece: str
+    text: str
+    before: float
+    after: float
+
+
+class Step(TypedDict):
+    """The likeliest tokens, the one that was said, the entropy of all (bits), and the log-probability (nats) of all
+    that was said up to and with this one."""
+
+    top: list[Candidate]
+    said: Candidate
+    entropy: float
+    total: float
+
+
+class Stepped(TypedDict):
+    text: str
+    steps: list[Step]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsOptions:
+    """`chosen` are the tokens that are said first, whatever the model would say; it goes on greedily. Told are the
+    steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
+
+    chosen: tuple[int, ...] = ()
+    first: int = 0
+    most: int = 32
+    top: int = 10
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+    def check(self, tokenizer: Tokenizer) -> None:
+        """Raises InputError."""
+        if not all(0 <= token < tokenizer.size for token in self.chosen):
+            raise InputError("tokens that the model does not have", fix=f"they are 0 to {tokenizer.size - 1:,}")
+        if not 1 <= self.most <= MOST_STEPS or not 1 <= self.top <= 100:
+            raise InputError(
+                f"{self.most} steps with {self.top} tokens", fix=f"ask for 1 to {MOST_STEPS}, and 1 to 100"
+            )
+        if not 0 <= self.first <= len(self.chosen) <= MOST_TOKENS:
+            raise InputError(
+                f"step {self.first} after {len(self.chosen)} tokens", fix="ask for one of them, or the next"
+            )
+
+
+def steps_of(
+    logits: Float[Tensor, "T V"],
+    said: Sequence[int],
+    tokenizer: Tokenizer,
+    options: StepsOptions,
+    *,
+    before: Sequence[int] = (),
+    forbidden: tuple[int, ...] = (),
+) -> list[Step]:
+    """What is told of a text whose token `said[t]` was said with `logits[t]`, after the tokens `before`."""
+    chances = logits.float().log_softmax(-1)
+    shaped = _shaped(logits.float(), Sampling(**options.sampling), forbidden)
+    spoken = chances[range(len(said)), list(said)].cumsum(0).tolist()
+    entropies = -(chances.exp() * chances.clamp(min=-1e4)).sum(-1) / math.log(2)
+    made = []
+    for t in range(options.first, min(len(said), options.first + options.most)):
+        past = [*before, *said[:t]]
+
+        def candidate(token: int, t: int = t, past: list[int] = past) -> Candidate:
+            return {
+                "token": token,
+                "piece": readable_pieces(tokenizer, [*past[-1:], token])[-1],
+                "text": tokenizer.decode_after(past, [token]),
+                "before": float(chances[t, token].exp()),
+                "after": float(shaped[t, token]),
+            }
+
+        likeliest = chances[t].topk(min(options.top, chances.shape[1])).indices.tolist()
+        made.append(
+            Step(
+                top=[candidate(token) for token in likeliest],
+                said=candidate(said[t]),
+                entropy=float(entropies[t]),
+                total=spoken[t],
+            )
+        )
+    return made
+
+
+def _shaped(logits: Float[Tensor, "T V"], sampling: Sampling, forbidden: tuple[int, ...]) -> Float[Tensor, "T V"]:
+    """The probabilities that tokens are drawn by."""
+    nothing = torch.empty(len(logits), 0, dtype=torch.long)
+    scores = Forbid(forbidden)(nothing, logits.clone())
+    filters = sampling_filters(sampling)
+    if filters is None:
+        return torch.zeros_like(scores).scatter_(1, scores.argmax(-1, keepdim=True), 1.0)
+    for rule in filters:
+        scores = rule(nothing, scores)
+    return scores.softmax(-1)
