@@ -22,7 +22,7 @@ def look(
     run: Run,
     text: Annotated[str, typer.Argument(help="The sentence to translate, or to read, or the file of a picture.")],
     options: dict[str, Any],
-    out: Annotated[Path, typer.Option(help="A .png, .svg or .html file.")] = Path("look.html"),
+    out: Annotated[Path, typer.Option(help="A .png, .svg, .html or .json file.")] = Path("look.html"),
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -42,7 +42,7 @@ def look(
     kind = out.suffix.removeprefix(".")
     if kind not in KINDS:
         raise InputError(
-            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg or x.html"
+            f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg, x.html or x.json"
         )
     if not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")

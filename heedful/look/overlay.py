@@ -10,6 +10,7 @@ import html
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 import matplotlib
 import numpy
@@ -34,6 +35,68 @@ class Maps:
     layers: Mapping[str, Float[Tensor, "H R C"]]
     together: Float[Tensor, "R C"]
     first: int = 0  # the number of the first head
+
+
+class MapView(TypedDict):
+    """A map as the page draws it: R x C weights, row by row, as base64 of little-endian float16; `box` is what it is
+    about, from left and top to right and bottom, in pixels."""
+
+    group: str
+    name: str
+    rows: int
+    columns: int
+    weights: str
+    box: NotRequired[list[float]]
+
+
+class PictureView(TypedDict):
+    """What the page shows of a picture: the picture itself as a data URL, its maps, and what the model said of it, with
+    chances. `patches`: whether any of them can be asked what it looked at."""
+
+    title: str
+    picture: str
+    height: int
+    width: int
+    maps: list[MapView]
+    said: list[tuple[str, float]]
+    patches: bool
+
+
+def map_view(group: str, name: str, weights: Float[Tensor, "R C"], box: Sequence[float] | None = None) -> MapView:
+    half = weights.to("cpu", torch.float16).contiguous().numpy().astype("<f2").tobytes()
+    rows, columns = weights.shape
+    made = MapView(group=group, name=name, rows=rows, columns=columns, weights=base64.b64encode(half).decode())
+    return made if box is None else made | {"box": [float(edge) for edge in box]}
+
+
+def picture_view(
+    picture: UInt8[Tensor, "N h w"],
+    maps: Sequence[MapView],
+    *,
+    title: str,
+    said: Sequence[tuple[str, float]],
+    patches: bool = False,
+) -> PictureView:
+    _, height, width = picture.shape
+    shown = [(token_label(name, limit=80), chance) for name, chance in said]
+    return PictureView(
+        title=token_label(title, limit=200),
+        picture=_data_url(picture.expand(3, -1, -1)),
+        height=height,
+        width=width,
+        maps=[*maps],
+        said=shown,
+        patches=patches,
+    )
+
+
+def maps_view(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> PictureView:
+    """All maps, each layer's mean over heads before its heads."""
+    listed = [map_view("", "rollout over all layers", maps.together)]
+    for name, heads in maps.layers.items():
+        listed.append(map_view(name, "mean over heads", heads.mean(0)))
+        listed += [map_view(name, f"head {maps.first + number}", head) for number, head in enumerate(heads)]
+    return picture_view(maps.picture, listed, title=title, said=said, patches=True)
 
 
 def rollout(weights: Sequence[Float[Tensor, "_ T T"]]) -> Float[Tensor, "T T"]:
@@ -153,8 +216,11 @@ def _page(title: str, told: str, parts: Sequence[str]) -> str:
 
 
 def _figure(pixels: UInt8[Tensor, "3 a b"], caption: str) -> str:
+    text = html.escape(caption)
+    return f'<figure><img src="{_data_url(pixels)}" alt="{text}"><figcaption>{text}</figcaption></figure>'
+
+
+def _data_url(pixels: UInt8[Tensor, "3 a b"]) -> str:
     data = io.BytesIO()
     Image.fromarray(numpy.ascontiguousarray(pixels.permute(1, 2, 0).numpy())).save(data, "png")
-    source = base64.b64encode(data.getvalue()).decode()
-    text = html.escape(caption)
-    return f'<figure><img src="data:image/png;base64,{source}" alt="{text}"><figcaption>{text}</figcaption></figure>'
+    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, deepl, libretranslate, openai, own, pages
+from heedful.serve import catalogue, deepl, inside, libretranslate, openai, own, pages
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Rules
 from heedful.serve.hosted import Hosted
@@ -41,6 +41,7 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: openai.routes(serving.models),
     lambda serving: libretranslate.routes(serving.models, keyed=serving.keyed),
     lambda serving: deepl.routes(serving.models),
+    lambda serving: inside.routes(serving.models),
     lambda serving: catalogue.routes(serving.models),
     lambda serving: pages.routes(serving.models),
 )

@@ -3,11 +3,12 @@
 import dataclasses
 import json
 import math
+import re
 import tempfile
 import types
 import typing
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,6 +40,7 @@ MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
+UNSAFE = re.compile(r"[^\w.-]")  # in the name of a file
 # The least and the most of options, by their names.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "batch": (1, 256),
@@ -66,7 +68,7 @@ def routes(models: Models, meters: Meters) -> APIRouter:
     for verb, asks in verbs_of(models).items():
         _add(router, verb, asks, models)
     if any(model.row.embedder is not None for model in models.values()):
-        router.add_api_route(f"/api/{EMBED}", _embedding(models), methods=["POST"], openapi_extra=_body_of(Embedding))
+        router.add_api_route(f"/api/{EMBED}", _embedding(models), methods=["POST"], openapi_extra=body_of(Embedding))
 
     @router.get("/health")
     async def health() -> JSONResponse:
@@ -159,12 +161,12 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
     async def answer(request: Request) -> Response:
         if request.headers.get("content-type", "").startswith("multipart/form-data"):
             return await _answer_pictures(request, shape, verb, pictures, models)
-        given = await _given(request, shape)
+        given = await given_json(request, shape)
         model = model_for(models, verb, able, given["model"])
         question = asks[model.name]
         if question.reads == "pictures":
             raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
-        inputs, settings = _inputs(given), _settings(given)
+        inputs, settings = _inputs(given), settings_of(given)
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
@@ -179,11 +181,11 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         answer,
         methods=["POST"],
         name=verb,
-        openapi_extra=_body_of(shape, texts=len(pictures) < len(able), pictures=bool(pictures)),
+        openapi_extra=body_of(shape, texts=len(pictures) < len(able), pictures=bool(pictures)),
     )
 
 
-async def _given(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
+async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
     """The fields of a body of JSON; of its options those that were given. Raises Refused."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
@@ -211,7 +213,7 @@ def _inputs(given: Mapping[str, Any]) -> list[str]:
     return [inputs] if isinstance(inputs, str) else inputs
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with those that stand beside the inputs."""
     beside = {
         key: value
@@ -291,9 +293,21 @@ def _event(piece: Piece) -> str:
 async def _answer_pictures(
     request: Request, shape: type[BaseModel], verb: str, able: Sequence[str], models: Models
 ) -> Response:
-    """Pictures in the field `file`, and the rest in `json`. They are kept in a folder of their own until the answer."""
     if not able:
         raise Refused(415, f"no model {verb}s pictures", "send JSON")
+    given, sent = await sent_pictures(request, shape)
+    model = model_for(models, verb, able, given["model"])
+    with kept_pictures(sent) as names:
+        found = await model.ask(verb, [*names], settings_of(given))
+    told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
+    return _answers(model, told, several=False)
+
+
+Sent = list[tuple[str, bytes]]  # files by their names
+
+
+async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
+    """Pictures in the field `file`, and the rest in `json`. Raises Refused."""
     try:
         async with request.form(max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
             uploads = form.getlist("file")
@@ -308,26 +322,25 @@ async def _answer_pictures(
         raise Refused(400, error.message) from None
     if given["inputs"] is not None or given["text"] is not None:
         raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
-    model = model_for(models, verb, able, given["model"])
+    return given, sent
+
+
+@contextmanager
+def kept_pictures(sent: Sent) -> Iterator[dict[str, str]]:
+    """Pictures in a folder of their own for as long as the block lasts: the names that they were sent with, by their
+    files. What goes wrong with one is told by its name. Raises Refused."""
     with tempfile.TemporaryDirectory(prefix="heed-") as folder:
-        names = _kept(Path(folder), sent)
+        names = {}
+        for number, (name, content) in enumerate(sent):
+            place = Path(folder) / str(number) / (UNSAFE.sub("_", name)[-80:].lstrip(".") or "picture")
+            files.make_folder(place.parent)
+            files.write_bytes(place, content)
+            names[str(place)] = name[:200]
         try:
             _refuse_large(names)
-            found = await model.ask(verb, [*names], _settings(given))
+            yield names
         except HeedError as error:
             raise _renamed(refused(error), names) from None
-    told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
-    return _answers(model, told, several=False)
-
-
-def _kept(folder: Path, sent: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-    """Pictures as files, by the names that they were sent with."""
-    names = {}
-    for number, (name, content) in enumerate(sent):
-        place = folder / str(number)
-        files.write_bytes(place, content)
-        names[str(place)] = name[:200]
-    return names
 
 
 def _refuse_large(names: Mapping[str, str]) -> None:
@@ -349,7 +362,7 @@ def _embedding(models: Models) -> Any:
     able = [name for name, model in models.items() if model.row.embedder is not None]
 
     async def embed(request: Request) -> Response:
-        given = await _given(request, Embedding)
+        given = await given_json(request, Embedding)
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         if not isinstance(model, Engine):
             raise Refused(400, f"{model.name} does not {EMBED}")
@@ -362,7 +375,7 @@ def _embedding(models: Models) -> Any:
     return embed
 
 
-def _body_of(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
+def body_of(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
     """The body of a route for the OpenAPI page."""
     schema = _inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}

@@ -8,7 +8,7 @@ from heedful.run.task import Looked, NamedWeights, Served, Task
 from heedful.tasks import TASKS
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
-KINDS = ("png", "svg", "html")
+KINDS = ("png", "svg", "html", "json")
 
 
 def refuse_blind(run: Path) -> None:

@@ -1,5 +1,6 @@
 """Looking inside a classifier of pictures: what it looked at to say what a picture shows."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,12 +10,12 @@ import torch
 from heedful.data.images.files import read_image
 from heedful.errors import InputError
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import Maps, picture_page, rollout, sheet
+from heedful.look.overlay import Maps, maps_view, picture_page, rollout, sheet
 from heedful.look.record import record
 from heedful.models.windows import WINDOWS
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.classify_images.use import ImageClassifier
-from heedful.tasks.shared.cli import LayerOptions
+from heedful.tasks.shared.cli import PatchOptions
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,12 @@ class PictureLook:
     maps: Maps
 
 
-def look_at_picture(classifier: ImageClassifier, file: str | Path, *, layers: str | Sequence[str] = "*") -> PictureLook:
+def look_at_picture(
+    classifier: ImageClassifier, file: str | Path, *, layers: str | Sequence[str] = "*", patch: int | None = None
+) -> PictureLook:
     """`layers` chooses by name, such as "stack.blocks.3.*". The maps are of what is read at the end: the first token,
-    or, of a model that has none, all patches alike. The rollout is over all layers, whichever are chosen. Raises
-    InputError for a model of windows."""
+    or, of a model that has none, all patches alike; or of one `patch`. The rollout is over all layers, whichever are
+    chosen. Raises InputError for a model of windows, and a patch that is not there."""
     prepared, model = classifier.spec.preparation, classifier.model
     if any(layer.kind in WINDOWS for layer in model.config.stack.layers):
         what = "patches that look at their own window alone have no map of the whole picture"
@@ -41,7 +44,11 @@ def look_at_picture(classifier: ImageClassifier, file: str | Path, *, layers: st
         logits = model(pixels.to(model.head.weight.device))
     rows, columns = picture.shape[1] // model.patches.patch, picture.shape[2] // model.patches.patch
     every = {name: recording.weights(name)[0] for name in recording.names}
+    if patch is not None and not 0 <= patch < rows * columns:
+        raise InputError(f"{rows} x {columns} patches, no patch {patch}", fix="they are counted from 0, row by row")
     asks = slice(None) if model.cls is None else slice(1)  # what the head reads
+    if patch is not None:
+        asks = slice(patch - rows * columns, patch - rows * columns + 1 or None)  # the last tokens are the patches
 
     def over(weights: torch.Tensor) -> torch.Tensor:
         return weights[..., asks, -rows * columns :].mean(-2).unflatten(-1, (rows, columns))
@@ -53,7 +60,8 @@ def look_at_picture(classifier: ImageClassifier, file: str | Path, *, layers: st
 
 
 def draw_picture(looked: PictureLook, kind: str, *, head: int | None = None) -> bytes:
-    """A .png, .svg or .html file, of one `head` of each layer or of all. Raises InputError for a head that is none."""
+    """A .png, .svg or .html file, or the json that a page draws it from, of one `head` of each layer or of all. Raises
+    InputError for a head that is none."""
     maps = looked.maps
     if head is not None:
         most = min(len(heads) for heads in maps.layers.values())
@@ -61,20 +69,24 @@ def draw_picture(looked: PictureLook, kind: str, *, head: int | None = None) -> 
             raise InputError(f"{most} heads, no head {head}", fix="--head counts from 0")
         one = {name: heads[head : head + 1] for name, heads in maps.layers.items()}
         maps = replace(maps, layers=one, first=head)
+    if kind == "json":
+        return json.dumps(maps_view(maps, title=Path(looked.file).name, said=looked.labels[:5])).encode()
     if kind == "html":
-        return picture_page(maps, title=looked.file, said=looked.labels[:5]).encode()
+        return picture_page(maps, title=Path(looked.file).name, said=looked.labels[:5]).encode()
     label, chance = looked.labels[0]
-    return to_bytes(sheet(maps, title=f"{looked.file}: {label} {chance:.3f}"), "png" if kind == "png" else "svg")
+    return to_bytes(
+        sheet(maps, title=f"{Path(looked.file).name}: {label} {chance:.3f}"), "png" if kind == "png" else "svg"
+    )
 
 
-def look_picture(classifier: ImageClassifier, file: str, kind: str, options: LayerOptions) -> Looked:
-    seen = look_at_picture(classifier, file, layers=options.layer or "*")
+def look_picture(classifier: ImageClassifier, file: str, kind: str, options: PatchOptions) -> Looked:
+    seen = look_at_picture(classifier, file, layers=options.layer or "*", patch=options.patch)
     label, chance = seen.labels[0]
     facts = {"input": file, "label": label, "layers": list(seen.maps.layers)}
     return Looked(draw_picture(seen, kind, head=options.head), f"{file}\n  -> {label} {chance:.3f}", facts)
 
 
-def attention_on_picture(classifier: ImageClassifier, file: str, options: LayerOptions) -> dict[str, NamedWeights]:
+def attention_on_picture(classifier: ImageClassifier, file: str, options: PatchOptions) -> dict[str, NamedWeights]:
     """What `look_picture` draws."""
-    layers = look_at_picture(classifier, file, layers=options.layer or "*").maps.layers
+    layers = look_at_picture(classifier, file, layers=options.layer or "*", patch=options.patch).maps.layers
     return {name: NamedWeights(weights, ("head", "row", "column"), {}) for name, weights in layers.items()}

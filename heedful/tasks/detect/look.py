@@ -1,5 +1,6 @@
 """Looking inside a detector: where the query of each thing that was found looked (Carion et al. 2020, figure 6)."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from heedful.data.images.files import read_image
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import each_page, enlarged, over_each, raised
+from heedful.look.overlay import each_page, enlarged, map_view, over_each, picture_view, raised
 from heedful.look.record import record
 from heedful.metrics.boxes import ScoredBox
 from heedful.run.task import Looked, NamedWeights, NoOptions
@@ -47,7 +48,13 @@ def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0
 
 
 def draw_things(looked: ThingsLook, kind: str) -> bytes:
-    """The picture, and over it the map and the box of each thing, as a .png, .svg or .html file."""
+    """The picture, and over it the map and the box of each thing, as a .png, .svg or .html file, or the json that a
+    page draws it from."""
+    if kind == "json":
+        pairs = enumerate(zip(looked.found, looked.maps, strict=True), 1)
+        views = [map_view("what its query looked at", f"{i}: {one.label}", own, one.box) for i, (one, own) in pairs]
+        said = [(one.label, one.score) for one in looked.found]
+        return json.dumps(picture_view(looked.picture, views, title=Path(looked.file).name, said=said)).encode()
     names = [f"{i}: {one.label} {one.score:.2f}" for i, one in enumerate(looked.found, 1)]
     named, times = dict(zip(names, looked.maps, strict=True)), enlarged(looked.picture)
     boxes = [[times * edge for edge in one.box] for one in looked.found]
@@ -55,8 +62,10 @@ def draw_things(looked: ThingsLook, kind: str) -> bytes:
         drawn = {name: raised(looked.picture, weights) for name, weights in named.items()}
         for pixels, (left, top, right, bottom) in zip(drawn.values(), boxes, strict=True):
             _frame(pixels, round(left), round(top), round(right) - 1, round(bottom) - 1)
-        return each_page(looked.picture, drawn, title=looked.file, told="where the query of each thing looked").encode()
-    figure = over_each(looked.picture, named, title=looked.file)
+        return each_page(
+            looked.picture, drawn, title=Path(looked.file).name, told="where the query of each thing looked"
+        ).encode()
+    figure = over_each(looked.picture, named, title=Path(looked.file).name)
     for axes, (left, top, right, bottom) in zip(figure.axes[1:], boxes, strict=True):
         corner, size = (left - 0.5, top - 0.5), (right - left, bottom - top)
         axes.add_patch(Rectangle(corner, *size, fill=False, color="cyan", linewidth=1))

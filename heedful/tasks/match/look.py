@@ -1,5 +1,6 @@
 """Looking inside a model of pictures and texts: where in a picture a text is near."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch import Tensor
 from heedful.data.images.files import read_image
 from heedful.errors import InputError
 from heedful.look.draw import to_bytes
-from heedful.look.overlay import each_page, over_each, raised
+from heedful.look.overlay import each_page, map_view, over_each, picture_view, raised
 from heedful.run.task import Looked
 from heedful.tasks.match.cli import MatchLook
 from heedful.tasks.match.use import Matcher
@@ -43,13 +44,19 @@ def look_at_texts(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> C
 
 
 def draw_texts(looked: CaptionLook, kind: str) -> bytes:
-    """The picture, and over it each text, as a .png, .svg or .html file: from its lowest cosine, left grey, to its
-    highest."""
+    """The picture, and over it each text, from its lowest cosine, left grey, to its highest, as a .png, .svg or .html
+    file, or the json that a page draws it from."""
+    if kind == "json":
+        views = [map_view("how near it is to", text, cosines) for text, cosines in looked.cosines.items()]
+        said = [(text, float(cosines.max())) for text, cosines in looked.cosines.items()]
+        return json.dumps(picture_view(looked.picture, views, title=Path(looked.file).name, said=said)).encode()
     maps = {f"{text}\n{cosines.min():.2f} to {cosines.max():.2f}": cosines for text, cosines in looked.cosines.items()}
     if kind == "html":
         drawn = {name: raised(looked.picture, cosines) for name, cosines in maps.items()}
-        return each_page(looked.picture, drawn, title=looked.file, told="how near each patch is to a text").encode()
-    return to_bytes(over_each(looked.picture, maps, title=looked.file), "png" if kind == "png" else "svg")
+        return each_page(
+            looked.picture, drawn, title=Path(looked.file).name, told="how near each patch is to a text"
+        ).encode()
+    return to_bytes(over_each(looked.picture, maps, title=Path(looked.file).name), "png" if kind == "png" else "svg")
 
 
 def look_for_texts(matcher: Matcher, file: str, kind: str, options: MatchLook) -> Looked:

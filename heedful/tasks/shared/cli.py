@@ -70,6 +70,16 @@ class LayerOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PatchOptions(LayerOptions):
+    """The same for models that read pictures in patches."""
+
+    patch: Annotated[
+        int | None,
+        typer.Option(min=0, help="What this patch looked at, from 0, row by row, in place of what the answer is from."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairOptions(LayerOptions):
     """The same for models that read texts in twos."""
 

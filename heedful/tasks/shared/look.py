@@ -1,5 +1,6 @@
 """Looking inside a text that is read: which tokens looked at which, in every layer and head."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -129,16 +130,17 @@ def readable_pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 
 
 def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
-    """The picture as the content of a .png, .svg or .html file.
+    """The picture as the content of a .png, .svg or .html file, or, of kind "json", what a page draws it from.
 
-    The html has every layer. A png or svg shows one map with its words: of the cross-attention, where there is any, the
-    mean over all its layers and heads, else the last layer's mean over heads; or one `head` large. Of layers that were
-    `chosen` it shows all heads, small. Raises InputError for a head that is not there.
+    The html and the json have every layer. A png or svg shows one map with its words: of the cross-attention, where
+    there is any, the mean over all its layers and heads, else the last layer's mean over heads; or one `head` large. Of
+    layers that were `chosen` it shows all heads, small. Raises InputError for a head that is not there.
     """
-    if kind == "html":
+    if kind in ("html", "json"):
         title, said = (looked.origin, looked.text) if looked.origin else (looked.text, "")
-        view = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=title)
-        return page(view | {"said": said, "about": looked.about}).encode()
+        shown = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=title)
+        view = shown | {"said": said, "about": looked.about}
+        return page(view).encode() if kind == "html" else json.dumps(view).encode()
     layers = looked.weights
     if not chosen:
         crossing = {name: each for name, each in layers.items() if not name.endswith("self_attention")}

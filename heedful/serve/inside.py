@@ -1,0 +1,125 @@
+"""Looking inside the models that are served: their attention weights, and what a page or a picture shows of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, create_model
+
+from heedful.core.config import from_json
+from heedful.errors import HeedError
+from heedful.run.task import Looked, NamedWeights, NoOptions
+from heedful.serve.hosted import Hosted
+from heedful.serve.own import (
+    Sent,
+    body_of,
+    given_json,
+    kept_pictures,
+    model_for,
+    plain,
+    request_model,
+    sent_pictures,
+    settings_of,
+)
+from heedful.serve.refusals import Refused, refused
+from heedful.verbs.look import look_into, weights_of
+
+LOOK = "look"
+Models = Mapping[str, Hosted]
+MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
+MOST_WEIGHTS = 1 << 22  # in one answer of JSON
+
+
+def routes(models: Models) -> APIRouter:
+    router = APIRouter()
+    kinds = [_options(model) for model in models.values() if model.row.look is not None]
+    asked = request_model(LOOK, kinds)
+    fields: dict[str, Any] = {"kind": (Literal["json", "html", "svg", "png"], "json")}
+    viewed = create_model("view_request", __base__=asked, **fields)
+
+    async def look(request: Request) -> Response:
+        """The attention weights, and the tokens of both sides."""
+        able = [name for name, model in models.items() if model.row.attention is not None]
+        model, found = await _asked(request, asked, models, able, _weights)
+        return JSONResponse({"model": model.name, **found})
+
+    async def view(request: Request) -> Response:
+        """What a page draws of them, as JSON; that page as one file; or a picture."""
+        able = [name for name, model in models.items() if model.row.look is not None]
+        _, (kind, looked) = await _asked(request, viewed, models, able, _picture)
+        return Response(looked.picture, media_type=MEDIA[kind])
+
+    for path, answer, shape in (("look", look, asked), ("view", view, viewed)):
+        body = body_of(shape, pictures=True)
+        router.add_api_route(f"/api/{path}", answer, methods=["POST"], name=path, openapi_extra=body)
+    return router
+
+
+def _options(model: Hosted) -> type[Any]:
+    return NoOptions if model.row.look_options is None else model.row.look_options()
+
+
+async def _asked(
+    request: Request,
+    shape: type[BaseModel],
+    models: Models,
+    able: list[str],
+    work: Callable[[Hosted, str, Mapping[str, Any], Any], Any],
+) -> tuple[Hosted, Any]:
+    """The model that is asked, and what `work` makes of it, what was given, and options, in its own thread."""
+    sent: Sent = []
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        given, sent = await sent_pictures(request, shape)
+    else:
+        given = await given_json(request, shape)
+    model = model_for(models, "look", able, given["model"])
+    pictures = any(part().reads == "pictures" for part in model.row.asks.values())
+    if pictures != bool(sent):
+        raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
+    try:
+        options = from_json(_options(model), _chosen(given), where=LOOK, largest=None)
+        if not sent:
+            return model, await model.alone(lambda: work(model, _text(given), given, options))
+        if len(sent) > 1:
+            raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
+        with kept_pictures(sent) as names:
+            (file,) = names
+            return model, await model.alone(lambda: work(model, file, given, options))
+    except HeedError as error:
+        raise refused(error) from None
+
+
+def _text(given: Mapping[str, Any]) -> str:
+    text = given["text"] if given["inputs"] is None else given["inputs"]
+    if not isinstance(text, str):
+        raise Refused(422, "one text is needed", 'give "text"')
+    return text
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings_of(given).items() if key != "kind"}
+
+
+def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> dict[str, Any]:
+    found = weights_of(model.served, what, options)
+    count = sum(each.weights.numel() for each in found.values())
+    if count > MOST_WEIGHTS:
+        raise Refused(413, f"{count:,} weights, at most {MOST_WEIGHTS:,} are sent", 'choose a "layer", or less text')
+    layers = {name: plain(each.weights.tolist()) for name, each in found.items()}
+    return {"tokens": _tokens(found), "layers": layers, "dims": {name: [*own.dims] for name, own in found.items()}}
+
+
+def _tokens(found: Mapping[str, NamedWeights]) -> dict[str, list[str]]:
+    """Of the keys that most queries look at, and of the queries: "source" and "target"."""
+    labels = [own.labels for own in found.values() if own.labels]
+    if not labels:
+        return {}
+    crossing = [own for own in labels if own["query"] != own["key"]]
+    own = (crossing or labels)[0]
+    return {"source": [*own["key"]], "target": [*own["query"]]}
+
+
+def _picture(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> tuple[str, Looked]:
+    kind = given["kind"] or "json"
+    return kind, look_into(model.served, what, kind, options)
