@@ -14,6 +14,7 @@ function bars(entries, chosen) {
 }
 
 function numbers() {
+  if (state.view === "steps") return stepNumbers();
   const { q, k } = active(), { rows, columns } = texts(), S = columns.length;
   const map = mapOf(state.layer, state.head), chosen = layers(), parts = [];
   parts.push(make("h2", { textContent: nameOf(state.layer, state.head) }));
@@ -45,6 +46,7 @@ function numbers() {
 
 // Rows of strings, the first one the heading: what the table shows and the CSV holds.
 function tabular(digits) {
+  if (state.view === "steps") return stepTable(digits);
   if (state.view === "heads") {
     const head = (layer, i) => [
       String(layer), String(i), layers()[layer].labels[i].name, layers()[layer].labels[i].score.toFixed(3),
@@ -59,13 +61,16 @@ function tabular(digits) {
   return [["", ...columns], ...rows.map((row, q) => [row, ...range(S).map((k) => cell(q, k))])];
 }
 
+const captionOf = () => ({ heads: "All heads", steps: "All steps" })[state.view]
+  ?? `${nameOf(state.layer, state.head)}: queries down, keys across`;
+
 function table() {
   byId("table").replaceChildren();
   if (!byId("twin").open) return;
   const [heading, ...body] = tabular(3);
   const th = (text, scope) => (text ? make("th", { textContent: text, scope, dir: "auto" }) : make("td"));
   byId("table").append(make("table", {},
-    make("caption", { className: "quiet", textContent: state.view === "heads" ? "All heads" : `${nameOf(state.layer, state.head)}: queries down, keys across` }),
+    make("caption", { className: "quiet", textContent: captionOf() }),
     make("thead", {}, make("tr", {}, ...heading.map((text) => th(text, "col")))),
     make("tbody", {}, ...body.map(([first, ...rest]) =>
       make("tr", {}, th(first, "row"), ...rest.map((text) => make("td", { textContent: text })))))));
@@ -81,7 +86,8 @@ function csv() {
   // A spreadsheet would run a token that begins like a formula.
   const safe = (text) => (/^[=+\-@].*\D/.test(text) ? `'${text}` : text);
   const lines = tabular(5).map((line) => line.map((text) => `"${safe(text).replaceAll('"', '""')}"`).join(","));
-  download(`${state.kind}-${nameOf(state.layer, state.head)}.csv`.replace(/[ ,]+/g, "-").toLowerCase(),
+  const name = state.view === "steps" ? "steps" : `${state.kind}-${nameOf(state.layer, state.head)}`;
+  download(`${name}.csv`.replace(/[ ,]+/g, "-").toLowerCase(),
     `${lines.join("\r\n")}\r\n`, "text/csv");
 }
 
@@ -141,6 +147,7 @@ function optionBar() {
       check("Hide special tokens", "hide")],
     heads: () => [make("label", {}, "Sort ", sort), check("Stretch colours to the largest weight", "stretch")],
     matrix: () => [check("Stretch colours to the largest weight", "stretch")],
+    steps: stepOptions,
   }[state.view]();
   byId("options").replaceChildren(...bar);
 }
@@ -149,7 +156,7 @@ function picture() {
   byId("picture").replaceChildren();
   byId("large").replaceChildren();
   byId("note").textContent = "";
-  ({ flow, heads, matrix })[state.view](byId("picture"));
+  ({ flow, heads, matrix, steps })[state.view](byId("picture"));
   repaint();
   numbers();
   table();

@@ -23,7 +23,7 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
 LONGEST = 256  # tokens a side
-SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page.js")  # one program, in this order
+SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # one program, in this order
 
 
 class Label(TypedDict):
@@ -51,6 +51,7 @@ class PageView(TypedDict):
     texts: dict[str, list[str]]
     special: list[str]
     layers: list[Layer]
+    steps: NotRequired[Sequence[Mapping[str, object]]]  # as the answers of `steps` have them
 
 
 def attention_view(
@@ -144,6 +145,7 @@ def page(view: PageView) -> str:
         "title": " → ".join(texts),
         "heading": " → ".join(f"<bdi>{text}</bdi>" for text in texts),
         "about": html.escape(view.get("about", "")),
+        "body": here.joinpath("page_body.html").read_text(encoding="utf-8"),
         "style": style,
         "style_hash": _hash(style),
         "script": script,

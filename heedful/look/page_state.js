@@ -6,7 +6,9 @@ const view = JSON.parse(document.getElementById("view").textContent);
 const MEAN = -1; // in place of a layer or a head
 const MOST_LINES = 400;
 const ROW = 30; // pixels; page.css gives list items the same height
-const VIEWS = { flow: "Flow", heads: "Heads", matrix: "Matrix" };
+const VIEWS = {
+  flow: "Flow", heads: "Heads", matrix: "Matrix", ...(view.steps ? { steps: "Steps" } : {}), ...(view.walks ? { walk: "Walk" } : {}),
+};
 const KINDS = { cross: "Cross", encoder: "Encoder self", decoder: "Decoder self", self: "Self" };
 const TEXTS = { source: "Source", target: "Target", produced: "Output", both: "Source, then target" };
 
@@ -23,7 +25,7 @@ const number = (value) => value.toFixed(value >= 0.0995 || value === 0 ? 2 : 3);
 
 const kinds = Object.keys(KINDS).filter((kind) => view.layers.some((layer) => layer.kind === kind));
 const special = new Set(view.special);
-const state = { view: "flow", kind: kinds[0], layer: 0, head: MEAN, q: null, k: null };
+const state = { view: "flow", kind: kinds[0], layer: 0, head: MEAN, q: null, k: null, step: null };
 const options = { threshold: 0.05, top: 3, hide: false, stretch: false, sort: "place" };
 let hover = null; // {q, k}: a preview that hides the pinned selection for as long as it lasts
 let compared = null; // {layer, head}: a second head beside the chosen one
@@ -122,6 +124,7 @@ function recall() {
   state.layer = place("layer") ?? layers().length - 1;
   state.head = place("head") ?? MEAN;
   state.q = place("q");
+  state.step = place("step");
   state.k = place("k");
 }
 

@@ -49,7 +49,7 @@ VIEWS = (
 
 def routes(models: Models) -> APIRouter:
     router = APIRouter(include_in_schema=False)
-    documents = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+    documents = Environment(loader=FileSystemLoader([HERE, BESIDE]), autoescape=True, undefined=StrictUndefined)
     shown = [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
     parts = {path.name: path for folder in (BESIDE, HERE) for path in folder.iterdir() if path.suffix in PARTS}
 

@@ -11,7 +11,8 @@ from heedful.look.draw import drawable
 from heedful.look.page import attention_view
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
-from heedful.tasks.shared.look import draw_text, font_note, readable_pieces
+from heedful.tasks.shared.look import draw_text, font_note
+from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.translate.look import look_at_translation
 from heedful.tasks.translate.use import Translator
 

@@ -1,1 +1,106 @@
-export {};
+// Asks what a model looked at, and hands it to the scripts of the page that is one file (page_*.js), or, of a picture,
+// to image.js. The address has the question before its "#", and what is chosen of the answer after it.
+import { ask, button, byId, download, make, models, trouble } from "./common.js";
+import { drawImage } from "./image.js";
+
+const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js"];
+const FIELDS = ["text", "target", "pair"];
+const known = await models();
+const select = byId("model");
+
+const moved = new URLSearchParams(location.hash.slice(1)); // another view's link has the question after the "#"
+if (moved.has("model")) location.replace(`/look?${moved}`);
+
+const asked = new URLSearchParams(location.search);
+const reads = () => Object.values(known[select.value].verbs).some((verb) => verb.reads === "pictures") ? "pictures" : "texts";
+
+function fields() {
+  const { looks_with: options } = known[select.value], pictures = reads() === "pictures";
+  byId("field-text").hidden = pictures;
+  byId("field-file").hidden = !pictures;
+  for (const name of ["target", "pair"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
+  byId("field-texts").hidden = !options.includes("shown");
+}
+
+function load(source) {
+  return new Promise((resolve, reject) => {
+    const script = make("script", { src: `/page/${source}` });
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", reject);
+    document.body.append(script);
+  });
+}
+
+async function show(question) {
+  const view = await ask("view", question);
+  const { model, text, target, pair } = question;
+  const steps = "steps" in known[model].verbs ? "/api/steps" : null;
+  view.live = steps ? { model, text, task: steps } : null;
+  byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
+  byId("about").textContent = `${view.about ?? ""} Attention shows where information could flow, not why.`;
+  document.title = `${view.title} · heedful`;
+  byId("inside").hidden = false;
+  document.body.append(make("script", { type: "application/json", id: "view", textContent: JSON.stringify(view) }));
+  for (const source of SCRIPTS) await load(source);
+  const save = async (kind, type) => {
+    const response = await fetch("/api/view", {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...question, kind }),
+    });
+    if (response.ok) download(`attention.${kind}`, await response.blob(), type);
+    else trouble(new Error((await response.json()).error.message));
+  };
+  byId("inside").append(make("p", {}, "Save: ",
+    button("this page as one file", () => save("html", "text/html")),
+    button("SVG", () => save("svg", "image/svg+xml")),
+    button("PNG", () => save("png", "image/png"))));
+}
+
+async function showImage() {
+  const [file] = byId("file").files;
+  if (!file) throw new Error("Choose a picture first.");
+  const view = async (more = {}) => {
+    const form = new FormData();
+    form.append("file", file);
+    form.append("json", JSON.stringify({ model: select.value, options: { ...more, ...texts() } }));
+    const response = await fetch("/api/view", { method: "POST", body: form });
+    const found = await response.json();
+    if (!response.ok) throw new Error(found.error.fix ? `${found.error.message}: ${found.error.fix}` : found.error.message);
+    return found;
+  };
+  drawImage(byId("image"), await view(), view);
+}
+
+function texts() {
+  if (byId("field-texts").hidden) return {};
+  return { shown: byId("shown").value.split("\n").filter((line) => line.trim()) };
+}
+
+if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");
+for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
+if (!asked.has("text")) byId("text").value = known[select.value].example;
+fields();
+select.addEventListener("change", () => {
+  byId("text").value ||= known[select.value].example;
+  fields();
+});
+byId("question").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (reads() === "pictures") {
+    trouble(null);
+    showImage().catch(trouble);
+    return;
+  }
+  const words = new URLSearchParams({ model: select.value });
+  for (const name of FIELDS) if (!byId(`field-${name}`).hidden && byId(name).value) words.set(name, byId(name).value);
+  location.href = `/look?${words}`;
+});
+
+if (asked.has("text") && reads() === "texts") {
+  const question = { model: select.value };
+  for (const name of FIELDS) if (asked.get(name)) question[name] = asked.get(name);
+  try {
+    await show(question);
+  } catch (error) {
+    trouble(error);
+  }
+}

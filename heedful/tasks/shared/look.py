@@ -1,7 +1,6 @@
 """Looking inside a text that is read: which tokens looked at which, in every layer and head."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor
 
 from heedful.data.frame import rectangle
-from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import drawable, heatmap, overview, to_bytes, without_font
 from heedful.look.labels import summary
@@ -18,9 +16,9 @@ from heedful.look.record import record
 from heedful.models import LM
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.shared.cli import LayerOptions, PairOptions
+from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.served import TextReader
-
-BYTES, UNREADABLE = re.compile("(<0x[0-9A-F]{2}>)+"), "\N{REPLACEMENT CHARACTER}"
+from heedful.tasks.shared.steps import StepsOptions, steps_of
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class TextLook:
 
     `read` is what the decoder had read at each position, `said` what it said there; a row of cross-attention is what
     it looked at to say `said`, and so is a row of a decoder alone, which looks at the source and at what it has read.
-    Of a text that is only read all three are its tokens. `origin` is the text that it was made of, if of any, and
-    `about` says which model looked, and how sure it was.
+    Of a text that is only read all three are its tokens. `origin` is the text that it was made of, if of any,
+    `about` says which model looked, and how sure it was, and `steps` what was likely at each step.
     """
 
     text: str
@@ -40,6 +38,7 @@ class TextLook:
     weights: dict[str, Tensor]
     origin: str = ""
     about: str = ""
+    steps: Sequence[Mapping[str, object]] = ()
 
 
 def look_within(
@@ -66,11 +65,16 @@ def look_within(
         what = f"{len(framed.tokens)} tokens, but the model reads at most {body.config.embed.context_length}"
         raise InputError(what, where=f"{text[:40]}...", fix="give less text")
     tokens, _, types = (part.to(body.embed.tokens.weight.device) for part in rectangle([framed]))
+    steps: Sequence[Mapping[str, object]] = ()
     with torch.inference_mode(), record(body, layers) as recording:
-        body.hidden(tokens) if isinstance(body, LM) else body.hidden(tokens, None, types)
+        if isinstance(body, LM):
+            begin, said = framed.tokens[:1], framed.tokens[1:]
+            steps = steps_of(body(tokens)[0, :-1].cpu(), said, tokenizer, StepsOptions(most=64), before=begin)
+        else:
+            body.hidden(tokens, None, types)
     shown = readable_pieces(tokenizer, framed.tokens)
     weights = {name: recording.weights(name)[0] for name in recording.names}
-    return TextLook(text, shown, shown, shown, weights, about=type(body).__name__)
+    return TextLook(text, shown, shown, shown, weights, about=type(body).__name__, steps=steps)
 
 
 def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions) -> Looked:
@@ -116,19 +120,6 @@ def looked_at(looked: TextLook, at: int) -> list[tuple[str, float]]:
     return list(zip(looked.read, last.mean(0)[at].tolist(), strict=True))
 
 
-def readable_pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    """Pieces as people read them: where a word begins is marked by what is before it, so the mark of a space goes
-    and what continues a word shows it. The bytes that begin a character show it too, with "…"."""
-    shown = tokenizer.pieces(ids)
-    for i in range(len(shown) - 2, -1, -1):
-        if BYTES.fullmatch(shown[i]) and shown[i + 1] and shown[i + 1] != UNREADABLE:
-            shown[i] = f"{shown[i + 1][0]}…"
-    return [
-        piece.removeprefix("▁") if piece.startswith(("▁", "<")) or i == 0 else f"·{piece}"
-        for i, piece in enumerate(shown)
-    ]
-
-
 def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
     """The picture as the content of a .png, .svg or .html file, or, of kind "json", what a page draws it from.
 
@@ -140,6 +131,8 @@ def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: b
         title, said = (looked.origin, looked.text) if looked.origin else (looked.text, "")
         shown = attention_view(looked.source, looked.read, looked.weights, produced=looked.said, title=title)
         view = shown | {"said": said, "about": looked.about}
+        if looked.steps:
+            view["steps"] = looked.steps
         return page(view).encode() if kind == "html" else json.dumps(view).encode()
     layers = looked.weights
     if not chosen:

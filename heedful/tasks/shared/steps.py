@@ -17,7 +17,7 @@ from heedful.decode.rules import Forbid
 from heedful.decode.search import sampling_filters
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
-from heedful.tasks.shared.look import readable_pieces
+from heedful.tasks.shared.pieces import readable_pieces
 
 MOST_STEPS, MOST_TOKENS = 64, 2000
 

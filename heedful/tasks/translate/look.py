@@ -10,7 +10,9 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator
 from heedful.run.task import Looked, NamedWeights
-from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weights, readable_pieces
+from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weights
+from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.cli import TranslationLook
 from heedful.tasks.translate.use import Ids, Translator
 
@@ -45,7 +47,8 @@ def look_at_translation(
     else:
         said = [*translator.begin, *translator.target.encode([target])[0]]
     begin, end = translator.target.bos, translator.target.eos
-    source, _, weights = watched(translator, ids, said, layers)
+    source, logits, weights = watched(translator, ids, said, layers)
+    steps = steps_of(logits, [*said, end], translator.target, StepsOptions(most=64), forbidden=translator.forbidden)
     return TextLook(
         translator.target.decode(said),
         readable_pieces(translator.source, source),
@@ -54,6 +57,7 @@ def look_at_translation(
         weights,
         origin=text,
         about=about,
+        steps=steps,
     )
 
 

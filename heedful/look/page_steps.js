@@ -1,0 +1,97 @@
+// A text step by step: the likeliest tokens at each, what the settings cut, and, where a server answers, "what if".
+
+const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
+const SETTINGS = { temperature: ["Temperature", 1, 0, 3, 0.1], top_k: ["Top k", 0, 0, 1000, 1], top_p: ["Top p", 1, 0, 1, 0.05] };
+const told = { steps: view.steps ?? [], chosen: [], sampling: {}, trouble: "" };
+
+function steps(picture) {
+  state.step = Math.min(Math.max(state.step ?? 0, 0), told.steps.length - 1);
+  const buttons = told.steps.map(({ said }, i) => {
+    const bar = make("i");
+    bar.style.height = `${Math.max(2, 100 * said.before)}%`;
+    const button = make("button", { type: "button", className: "step", title: `${said.piece} (${i}): ${percent(said.before)}` },
+      make("span", { className: "tower" }, bar), make("bdi", { textContent: said.piece }));
+    button.ariaPressed = String(i === state.step);
+    button.addEventListener("click", () => {
+      state.step = i;
+      remember();
+      for (const [j, other] of buttons.entries()) other.ariaPressed = String(i === j);
+      numbers();
+      table();
+    });
+    if (i < told.chosen.length) button.classList.add("forced");
+    return button;
+  });
+  picture.append(make("div", { className: "steps" }, ...buttons));
+  roving(picture, buttons);
+  const parts = ["The higher the bar, the likelier was what was said."];
+  if (told.chosen.length) parts.push(`The first ${told.chosen.length} were forced.`);
+  if (told.trouble) parts.push(told.trouble);
+  picture.append(make("p", { className: "quiet", textContent: parts.join(" ") }));
+  repaint = () => {};
+}
+
+function stepNumbers() {
+  const step = told.steps[state.step], most = Math.max(...step.top.map(({ before, after }) => Math.max(before, after)), 1e-9);
+  const shaped = step.top.some(({ before, after }) => Math.abs(before - after) > 1e-4);
+  const lines = step.top.map(({ token, piece, before, after }) => {
+    const bars = [["before", before], ...(shaped ? [["after", after]] : [])].map(([className, share]) => {
+      const bar = make("i", { className });
+      bar.style.width = `${(100 * share) / most}%`;
+      return bar;
+    });
+    const word = make("bdi", { textContent: piece });
+    const cell = make("td", {}, view.live ? whatIf(word, token) : word);
+    const className = [token === step.said.token ? "chosen" : "", after ? "" : "quiet"].join(" ");
+    const shares = shaped ? `${percent(before)} → ${after ? percent(after) : "cut"}` : percent(before);
+    return make("tr", { className }, cell, make("td", {}, ...bars), make("td", { textContent: shares }));
+  });
+  const fact = (name, value) => [make("dt", { textContent: name }), make("dd", { textContent: value })];
+  byId("numbers").replaceChildren(
+    make("h2", {}, `Step ${state.step}: `, quoted(step.said.piece)),
+    make("dl", {}, ...fact("entropy", `${step.entropy.toFixed(2)} bits`), ...fact("so far", `${step.total.toFixed(3)} nats`)),
+    make("h3", { textContent: shaped ? "The likeliest, before and after the settings" : "The likeliest here" }),
+    make("table", { className: shaped ? "bars wide" : "bars" }, make("tbody", {}, ...lines)),
+    ...(view.live ? [make("p", { className: "quiet", textContent: "Choose another to go on from it." })] : []));
+}
+
+function whatIf(word, token) {
+  const button = make("button", { type: "button", className: "token", title: "Go on from this one instead" }, word);
+  button.addEventListener("click", () => {
+    told.chosen = [...told.steps.slice(0, state.step).map(({ said }) => said.token), token];
+    tellSteps();
+  });
+  return button;
+}
+
+async function tellSteps() {
+  const { model, text, task } = view.live;
+  const body = { model, text, options: { chosen: told.chosen, most: 64, sampling: told.sampling } };
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch(task, { method: "POST", headers, body: JSON.stringify(body) });
+  const found = await response.json();
+  told.trouble = response.ok ? "" : found.error.message;
+  if (response.ok) told.steps = found.answers[0].steps;
+  build();
+}
+
+function stepOptions() {
+  if (!view.live) return [];
+  const fields = Object.entries(SETTINGS).map(([name, [label, value, min, max, step]]) => {
+    const input = make("input", { type: "number", min, max, step, value: told.sampling[name] ?? value });
+    input.addEventListener("change", () => { told.sampling[name] = Number(input.value); tellSteps(); });
+    return make("label", {}, label, input);
+  });
+  if (!told.chosen.length) return fields;
+  const back = make("button", { type: "button", className: "button", textContent: "Back to what the model said" });
+  back.addEventListener("click", () => { told.chosen = []; tellSteps(); });
+  return [...fields, back];
+}
+
+function stepTable(digits) {
+  const line = ({ said, entropy, total, top }, i) => [
+    String(i), said.piece, said.before.toFixed(digits), entropy.toFixed(digits), total.toFixed(digits),
+    top.map(({ piece, before }) => `${piece} ${before.toFixed(digits)}`).join("  "),
+  ];
+  return [["step", "said", "probability", "entropy (bits)", "so far (nats)", "the likeliest"], ...told.steps.map(line)];
+}
