@@ -7,7 +7,6 @@ h x w pixels.
 import base64
 import hashlib
 import html
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
@@ -22,6 +21,7 @@ from PIL import Image
 from torch import Tensor
 
 from heedful.look.labels import token_label
+from heedful.look.sheet import data_url
 
 HEAT, STRENGTH = "inferno", 0.65  # colours from little to much, and how much of the picture the most of it hides
 EDGE = 160  # pixels that a small picture is enlarged to
@@ -81,7 +81,7 @@ def picture_view(
     shown = [(token_label(name, limit=80), chance) for name, chance in said]
     return PictureView(
         title=token_label(title, limit=200),
-        picture=_data_url(picture.expand(3, -1, -1)),
+        picture=_image(picture.expand(3, -1, -1)),
         height=height,
         width=width,
         maps=[*maps],
@@ -217,10 +217,8 @@ def _page(title: str, told: str, parts: Sequence[str]) -> str:
 
 def _figure(pixels: UInt8[Tensor, "3 a b"], caption: str) -> str:
     text = html.escape(caption)
-    return f'<figure><img src="{_data_url(pixels)}" alt="{text}"><figcaption>{text}</figcaption></figure>'
+    return f'<figure><img src="{_image(pixels)}" alt="{text}"><figcaption>{text}</figcaption></figure>'
 
 
-def _data_url(pixels: UInt8[Tensor, "3 a b"]) -> str:
-    data = io.BytesIO()
-    Image.fromarray(numpy.ascontiguousarray(pixels.permute(1, 2, 0).numpy())).save(data, "png")
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
+def _image(pixels: UInt8[Tensor, "3 a b"]) -> str:
+    return data_url(Image.fromarray(numpy.ascontiguousarray(pixels.permute(1, 2, 0).numpy())))

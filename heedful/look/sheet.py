@@ -1,5 +1,6 @@
 """Pictures side by side in one."""
 
+import base64
 import io
 
 import torch
@@ -21,6 +22,11 @@ def contact_sheet(pictures: UInt8[Tensor, "B N H W"], *, columns: int) -> Image.
     tiles = torch.cat([tiles, tiles.new_full((-B % columns, *tiles.shape[1:]), 255)])
     sheet = tiles.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)
     return Image.fromarray((sheet if N == 3 else sheet[..., 0]).numpy())
+
+
+def data_url(image: Image.Image) -> str:
+    """A picture as a page or a record holds it."""
+    return f"data:image/png;base64,{base64.b64encode(png(image)).decode()}"
 
 
 def png(image: Image.Image) -> bytes:

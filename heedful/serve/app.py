@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, deepl, inside, libretranslate, openai, own, pages
+from heedful.serve import catalogue, deepl, inside, libretranslate, openai, own, pages, runs
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Rules
 from heedful.serve.hosted import Hosted
@@ -43,6 +43,7 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: deepl.routes(serving.models),
     lambda serving: inside.routes(serving.models),
     lambda serving: catalogue.routes(serving.models),
+    lambda serving: runs.routes(serving.runs),
     lambda serving: pages.routes(serving.models),
 )
 

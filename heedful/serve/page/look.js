@@ -37,7 +37,7 @@ async function show(question) {
   const steps = "steps" in known[model].verbs ? "/api/steps" : null;
   view.live = steps ? { model, text, task: steps } : null;
   byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
-  byId("about").textContent = `${view.about ?? ""} Attention shows where information could flow, not why.`;
+  byId("about").textContent = `${view.about ? `${view.about}. ` : ""}Attention shows where information could flow, not why.`;
   document.title = `${view.title} · heedful`;
   byId("inside").hidden = false;
   document.body.append(make("script", { type: "application/json", id: "view", textContent: JSON.stringify(view) }));

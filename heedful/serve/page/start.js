@@ -1,21 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
-import { ask, button, byId, latest, linkTo, make, models, percent, trouble } from "./common.js";
-
-// What an answer comes to in a line or two, by its verb.
-const TOLD = {
-  translate: ({ text }) => text,
-  summarise: ({ text }) => text,
-  generate: ({ prompt, text }) => prompt + text,
-  classify: (found) => ("score" in found ? `score ${found.score.toFixed(3)}` : ranked(found)),
-  fill: ({ blanks }) => (blanks ?? []).map((blank) => blank.map(({ text, probability }) => `${text} ${percent(probability)}`).join(", ")).join("\n"),
-};
-
-function ranked(found) {
-  const chances = Object.entries(found.probabilities ?? found.labels ?? {}).sort((a, b) => b[1] - a[1]);
-  return chances.length ? chances.slice(0, 3).map(([label, chance]) => `${label} ${percent(chance)}`).join(", ") : found.label;
-}
-
-const told = (verb, found) => TOLD[verb]?.(found) || JSON.stringify(found, null, 1).slice(0, 2000);
+import { told } from "./answers.js";
+import { ask, button, byId, latest, linkTo, make, models, trouble } from "./common.js";
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
@@ -57,7 +42,7 @@ function trial(model, verb) {
       const options = model.verbs[verb].options.includes("tokens") ? { options: { tokens: 60 } } : {};
       return ask(verb, { model: model.name, text: input.value, ...options }, signal);
     },
-    ({ answers: [first] }) => { answer.textContent = told(verb, Array.isArray(first) ? first[0] : first); },
+    ({ answers: [first] }) => { answer.textContent = told(verb, first); },
   );
   input.addEventListener("keydown", (event) => event.key === "Enter" && run());
   return make("div", {}, make("div", { className: "try" }, input, button("Run", run, { className: "button primary" })), answer);

@@ -11,6 +11,7 @@ PAINT = Task(
     recipe=Lazy("heedful.tasks.paint.recipe:PaintRecipe"),
     job=Lazy("heedful.tasks.paint.train:PaintJob"),
     served=Lazy("heedful.tasks.paint.use:Painter"),
+    asks={"paint": Lazy("heedful.tasks.paint.use:ASK")},
     facts=Lazy("heedful.tasks.paint.use:painter_facts"),
     laws=Lazy("heedful.tasks.paint.laws:painter_laws"),
     evaluate=Lazy("heedful.tasks.paint.use:score_painter"),

@@ -7,9 +7,9 @@ of N channels, k pixels that are given, n drawings of each.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -18,14 +18,15 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import TextBatch
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, to_image
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.decode.search import sample
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
+from heedful.look.sheet import data_url
 from heedful.models.lm import LM
-from heedful.run.task import Saved, Scored
+from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import SCORED
 from heedful.tasks.shared.cli import DataOptions
@@ -122,6 +123,34 @@ class Painter(PictureModel[LM]):
         if not math.isfinite(loss):
             raise NonFiniteError("the model's answers are not finite", fix="train it with a lower train.lr")
         return {"loss": loss, "bits_per_pixel": loss / math.log(2)}
+
+
+class PaintedPicture(TypedDict):
+    """What was made of a picture, PNGs as data URLs."""
+
+    input: str
+    pictures: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaintOptions:
+    """`keep` is the share of a picture's rows that stay: with 0 new ones are made."""
+
+    keep: float = 0.5
+    samples: int = 1
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+
+def paint_pictures(painter: Painter, files: Sequence[str], options: PaintOptions) -> Iterator[PaintedPicture]:
+    """Raises InputError."""
+    if not files:
+        return
+    made = painter.paint(painter.begin(files, keep=options.keep), samples=options.samples, **options.sampling)
+    for file, own in zip(files, made, strict=True):
+        yield {"input": file, "pictures": [data_url(to_image(pixels)) for pixels in own]}
+
+
+ASK = Ask(paint_pictures, PaintOptions, gathers=lambda options: False, reads="pictures")
 
 
 def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:

@@ -6,19 +6,20 @@ B pictures of N channels and H x W pixels, h x w positions of the model's map, K
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, to_image
 from heedful.data.images.masks import IGNORE, Classes, MaskedPart, read_test_masks
 from heedful.errors import InputError
+from heedful.look.sheet import data_url
 from heedful.metrics.names import in_words
 from heedful.models.pyramid import Pyramid
-from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
@@ -125,15 +126,29 @@ def shares(segmenter: Segmenter, found: UInt8[Tensor, "H W"]) -> list[dict[str, 
     return [{"label": label, "value": value, "share": round(share, 4)} for label, value, share in listed if share]
 
 
-def segment_pictures(
-    segmenter: Segmenter, files: Sequence[str], options: NoOptions = NOTHING
-) -> Iterator[dict[str, Any]]:
-    """{"input", "labels"} for each picture: the shares of its classes."""
+class SegmentedPicture(TypedDict):
+    """The shares of a picture's classes; and its mask, a PNG of their values as a data URL, where it is wanted."""
+
+    input: str
+    labels: list[dict[str, Any]]
+    mask: NotRequired[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentOptions:
+    mask: bool = False  # whether the record has it
+
+
+def segment_pictures(segmenter: Segmenter, files: Sequence[str], options: SegmentOptions) -> Iterator[SegmentedPicture]:
+    values = torch.tensor(segmenter.spec.classes.values, dtype=torch.uint8)
     for file, found in zip(files, segmenter.segment(files), strict=True):
-        yield {"input": file, "labels": shares(segmenter, found)}
+        made: SegmentedPicture = {"input": file, "labels": shares(segmenter, found)}
+        if options.mask:
+            made["mask"] = data_url(to_image(values[found.long()][None]))
+        yield made
 
 
-ASK = Ask(segment_pictures, NoOptions, reads="pictures")
+ASK = Ask(segment_pictures, SegmentOptions, reads="pictures")
 
 
 def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scored]:

@@ -1,0 +1,30 @@
+"""The runs beside those that are served: what each came to, and how it went."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from heedful.errors import MissingError
+from heedful.serve.own import plain
+from heedful.serve.refusals import Refused
+from heedful.verbs.runs import list_runs, read_one
+
+
+def routes(folder: Path) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/api/runs")
+    def listed() -> JSONResponse:
+        return JSONResponse({"runs": plain(list_runs(folder))})
+
+    @router.get("/api/runs/{name}")
+    def one(name: str) -> JSONResponse:
+        try:
+            found: Any = read_one(folder, name)
+        except MissingError as error:
+            raise Refused(404, str(error), error.fix or None) from None
+        return JSONResponse(plain(found))
+
+    return router
