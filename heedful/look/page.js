@@ -15,6 +15,7 @@ function bars(entries, chosen) {
 
 function numbers() {
   if (state.view === "steps") return stepNumbers();
+  if (state.view === "walk") return walkNumbers();
   const { q, k } = active(), { rows, columns } = texts(), S = columns.length;
   const map = mapOf(state.layer, state.head), chosen = layers(), parts = [];
   parts.push(make("h2", { textContent: nameOf(state.layer, state.head) }));
@@ -47,6 +48,7 @@ function numbers() {
 // Rows of strings, the first one the heading: what the table shows and the CSV holds.
 function tabular(digits) {
   if (state.view === "steps") return stepTable(digits);
+  if (state.view === "walk") return walkTable(digits);
   if (state.view === "heads") {
     const head = (layer, i) => [
       String(layer), String(i), layers()[layer].labels[i].name, layers()[layer].labels[i].score.toFixed(3),
@@ -61,7 +63,7 @@ function tabular(digits) {
   return [["", ...columns], ...rows.map((row, q) => [row, ...range(S).map((k) => cell(q, k))])];
 }
 
-const captionOf = () => ({ heads: "All heads", steps: "All steps" })[state.view]
+const captionOf = () => ({ heads: "All heads", steps: "All steps", walk: "Every number of this head and query" })[state.view]
   ?? `${nameOf(state.layer, state.head)}: queries down, keys across`;
 
 function table() {
@@ -86,7 +88,7 @@ function csv() {
   // A spreadsheet would run a token that begins like a formula.
   const safe = (text) => (/^[=+\-@].*\D/.test(text) ? `'${text}` : text);
   const lines = tabular(5).map((line) => line.map((text) => `"${safe(text).replaceAll('"', '""')}"`).join(","));
-  const name = state.view === "steps" ? "steps" : `${state.kind}-${nameOf(state.layer, state.head)}`;
+  const name = ["steps", "walk"].includes(state.view) ? state.view : `${state.kind}-${nameOf(state.layer, state.head)}`;
   download(`${name}.csv`.replace(/[ ,]+/g, "-").toLowerCase(),
     `${lines.join("\r\n")}\r\n`, "text/csv");
 }
@@ -148,6 +150,7 @@ function optionBar() {
     heads: () => [make("label", {}, "Sort ", sort), check("Stretch colours to the largest weight", "stretch")],
     matrix: () => [check("Stretch colours to the largest weight", "stretch")],
     steps: stepOptions,
+    walk: () => [],
   }[state.view]();
   byId("options").replaceChildren(...bar);
 }
@@ -156,7 +159,7 @@ function picture() {
   byId("picture").replaceChildren();
   byId("large").replaceChildren();
   byId("note").textContent = "";
-  ({ flow, heads, matrix, steps })[state.view](byId("picture"));
+  ({ flow, heads, matrix, steps, walk })[state.view](byId("picture"));
   repaint();
   numbers();
   table();

@@ -23,7 +23,14 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
 LONGEST = 256  # tokens a side
-SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # one program, in this order
+SCRIPTS = (
+    "page_state.js",
+    "page_maps.js",
+    "page_views.js",
+    "page_steps.js",
+    "page_walk.js",
+    "page.js",
+)  # one program, in this order
 
 
 class Label(TypedDict):

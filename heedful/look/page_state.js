@@ -7,7 +7,7 @@ const MEAN = -1; // in place of a layer or a head
 const MOST_LINES = 400;
 const ROW = 30; // pixels; page.css gives list items the same height
 const VIEWS = {
-  flow: "Flow", heads: "Heads", matrix: "Matrix", ...(view.steps ? { steps: "Steps" } : {}), ...(view.walks ? { walk: "Walk" } : {}),
+  flow: "Flow", heads: "Heads", matrix: "Matrix", ...(view.steps ? { steps: "Steps" } : {}), ...(view.live ? { walk: "Walk" } : {}),
 };
 const KINDS = { cross: "Cross", encoder: "Encoder self", decoder: "Decoder self", self: "Self" };
 const TEXTS = { source: "Source", target: "Target", produced: "Output", both: "Source, then target" };

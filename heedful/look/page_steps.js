@@ -41,7 +41,7 @@ function stepNumbers() {
       return bar;
     });
     const word = make("bdi", { textContent: piece });
-    const cell = make("td", {}, view.live ? whatIf(word, token) : word);
+    const cell = make("td", {}, view.live?.steps ? whatIf(word, token) : word);
     const className = [token === step.said.token ? "chosen" : "", after ? "" : "quiet"].join(" ");
     const shares = shaped ? `${percent(before)} → ${after ? percent(after) : "cut"}` : percent(before);
     return make("tr", { className }, cell, make("td", {}, ...bars), make("td", { textContent: shares }));
@@ -52,7 +52,7 @@ function stepNumbers() {
     make("dl", {}, ...fact("entropy", `${step.entropy.toFixed(2)} bits`), ...fact("so far", `${step.total.toFixed(3)} nats`)),
     make("h3", { textContent: shaped ? "The likeliest, before and after the settings" : "The likeliest here" }),
     make("table", { className: shaped ? "bars wide" : "bars" }, make("tbody", {}, ...lines)),
-    ...(view.live ? [make("p", { className: "quiet", textContent: "Choose another to go on from it." })] : []));
+    ...(view.live?.steps ? [make("p", { className: "quiet", textContent: "Choose another to go on from it." })] : []));
 }
 
 function whatIf(word, token) {
@@ -65,10 +65,10 @@ function whatIf(word, token) {
 }
 
 async function tellSteps() {
-  const { model, text, task } = view.live;
+  const { model, text, steps } = view.live;
   const body = { model, text, options: { chosen: told.chosen, most: 64, sampling: told.sampling } };
   const headers = { "Content-Type": "application/json" };
-  const response = await fetch(task, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await fetch(steps, { method: "POST", headers, body: JSON.stringify(body) });
   const found = await response.json();
   told.trouble = response.ok ? "" : found.error.message;
   if (response.ok) told.steps = found.answers[0].steps;
@@ -76,7 +76,7 @@ async function tellSteps() {
 }
 
 function stepOptions() {
-  if (!view.live) return [];
+  if (!view.live?.steps) return [];
   const fields = Object.entries(SETTINGS).map(([name, [label, value, min, max, step]]) => {
     const input = make("input", { type: "number", min, max, step, value: told.sampling[name] ?? value });
     input.addEventListener("change", () => { told.sampling[name] = Number(input.value); tellSteps(); });

@@ -1,17 +1,18 @@
 """Looking inside the models that are served: their attention weights, and what a page or a picture shows of them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
 from heedful.errors import HeedError
 from heedful.run.task import Looked, NamedWeights, NoOptions
 from heedful.serve.hosted import Hosted
 from heedful.serve.own import (
+    Name,
     Sent,
     body_of,
     given_json,
@@ -23,11 +24,12 @@ from heedful.serve.own import (
     settings_of,
 )
 from heedful.serve.refusals import Refused, refused
-from heedful.verbs.look import look_into, weights_of
+from heedful.verbs.look import look_into, walk_through, weights_of
 
 LOOK = "look"
 Models = Mapping[str, Hosted]
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
+OWN = ("kind", "query")  # of a request, beside the options of looking
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
 
 
@@ -37,6 +39,9 @@ def routes(models: Models) -> APIRouter:
     asked = request_model(LOOK, kinds)
     fields: dict[str, Any] = {"kind": (Literal["json", "html", "svg", "png"], "json")}
     viewed = create_model("view_request", __base__=asked, **fields)
+    number = Annotated[int, Field(ge=0, le=4096)]
+    fields = {"layer": (Name, ...), "head": (number, 0), "query": (number, 0)}
+    walked = create_model("walk_request", __base__=asked, **fields)
 
     async def look(request: Request) -> Response:
         """The attention weights, and the tokens of both sides."""
@@ -50,7 +55,13 @@ def routes(models: Models) -> APIRouter:
         _, (kind, looked) = await _asked(request, viewed, models, able, _picture)
         return Response(looked.picture, media_type=MEDIA[kind])
 
-    for path, answer, shape in (("look", look, asked), ("view", view, viewed)):
+    async def walk(request: Request) -> Response:
+        """One head and one query, with every number between what comes in and what goes out."""
+        able = [name for name, model in models.items() if model.row.attention is not None]
+        model, found = await _asked(request, walked, models, able, _walk)
+        return JSONResponse({"model": model.name, **plain(found)})
+
+    for path, answer, shape in (("look", look, asked), ("view", view, viewed), ("walk", walk, walked)):
         body = body_of(shape, pictures=True)
         router.add_api_route(f"/api/{path}", answer, methods=["POST"], name=path, openapi_extra=body)
     return router
@@ -98,7 +109,7 @@ def _text(given: Mapping[str, Any]) -> str:
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings_of(given).items() if key != "kind"}
+    return {key: value for key, value in settings_of(given).items() if key not in OWN}
 
 
 def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> dict[str, Any]:
@@ -118,6 +129,11 @@ def _tokens(found: Mapping[str, NamedWeights]) -> dict[str, list[str]]:
     crossing = [own for own in labels if own["query"] != own["key"]]
     own = (crossing or labels)[0]
     return {"source": [*own["key"]], "target": [*own["query"]]}
+
+
+def _walk(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> dict[str, Any]:
+    head, query = given["head"] or 0, given["query"] or 0
+    return walk_through(model.served, what, options, layer=given["layer"], head=head, query=query)
 
 
 def _picture(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> tuple[str, Looked]:

@@ -35,6 +35,7 @@ EMBED = "embed"
 MOST_INPUTS = 128
 MOST_LETTERS = 20_000  # of a text
 MOST_ANSWERS = 256  # of a request
+MOST_TOKENS = 2048  # in a list of them
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -45,26 +46,27 @@ UNSAFE = re.compile(r"[^\w.-]")  # in the name of a file
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "batch": (1, 256),
     "beam": (1, 64),
-    "keep": (0, 1),
-    "longest": (1, 4096),
+    "chosen": (0, 1 << 31),
     "first": (0, 1 << 20),
     "head": (0, 1024),
+    "keep": (0, 1),
+    "longest": (1, 4096),
     "min_p": (0, 1),
     "most": (1, 64),
     "n_best": (1, 64),
     "no_repeat": (0, 256),
+    "patch": (0, 1 << 20),
     "repetition_penalty": (0.01, 100),
     "samples": (0, 64),
     "seed": (0, 2**53),
     "shortest": (0, 4096),
     "temperature": (0, 100),
-    "patch": (0, 1 << 20),
     "threshold": (0, 1),
     "tokens": (1, 4096),
-    "word": (0, 4096),
     "top": (1, 100),
     "top_k": (0, 1 << 20),
     "top_p": (0, 1),
+    "word": (0, 4096),
 }
 OTHERWISE = (-1000, 1000)
 
@@ -143,7 +145,7 @@ def _bounded(key: str, hint: Any) -> Any:
         return kinds[0] | None
     if origin is tuple:
         listed: Any = list.__class_getitem__(_bounded(key, arguments[0]))
-        return Annotated[listed, Field(max_length=MOST_ANSWERS)]
+        return Annotated[listed, Field(max_length=MOST_TOKENS if arguments[0] is int else MOST_ANSWERS)]
     if typing.is_typeddict(hint):
         fields: dict[str, Any] = {
             name: (_bounded(name, own), None) for name, own in typing.get_type_hints(hint).items()

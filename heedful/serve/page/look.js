@@ -3,7 +3,7 @@
 import { ask, button, byId, download, make, models, trouble } from "./common.js";
 import { drawImage } from "./image.js";
 
-const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js"];
+const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
 const FIELDS = ["text", "target", "pair"];
 const known = await models();
 const select = byId("model");
@@ -35,7 +35,7 @@ async function show(question) {
   const view = await ask("view", question);
   const { model, text, target, pair } = question;
   const steps = "steps" in known[model].verbs ? "/api/steps" : null;
-  view.live = steps ? { model, text, task: steps } : null;
+  view.live = { model, text, target, pair, steps };
   byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
   byId("about").textContent = `${view.about ? `${view.about}. ` : ""}Attention shows where information could flow, not why.`;
   document.title = `${view.title} · heedful`;

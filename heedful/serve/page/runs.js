@@ -14,7 +14,7 @@ const chosen = () => (state().runs ?? "").split(",").filter((name) => runs.some(
 
 // ------------------------------------------------------------------------------------------------- list
 
-const number = (value) => (value === null || value === undefined ? "" : Math.abs(value) >= 100 ? value.toLocaleString("en", { maximumFractionDigits: 0 }) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3));
+const number = (value) => (value === null || value === undefined ? "" : Number.isInteger(value) ? value.toLocaleString("en") : Math.abs(value) >= 100 ? value.toLocaleString("en", { maximumFractionDigits: 0 }) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3));
 
 function columns() {
   const scores = [...new Set(runs.flatMap((run) => Object.keys(run.scores)))];

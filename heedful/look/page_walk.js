@@ -1,0 +1,123 @@
+// One attention with real numbers, card by card: how a query of one head becomes what it adds. Where a server answers.
+
+const walked = { key: "", found: null, trouble: "" };
+const FIRST = 4; // numbers of a vector that are written out
+const signed = (value) => (value < 0 ? `\u2212${Math.abs(value).toFixed(3)}` : value.toFixed(3));
+
+function walk(picture) {
+  if (state.layer === MEAN) state.layer = layers().length - 1;
+  if (state.head === MEAN) state.head = 0;
+  state.q = state.q ?? texts().rows.length - 1;
+  remember();
+  controls();
+  const { model, text, target, pair } = view.live;
+  const asked = { model, text, ...(target ? { target } : {}), ...(pair ? { pair } : {}) };
+  const body = { ...asked, layer: layers()[state.layer].name, head: state.head, query: state.q };
+  const key = JSON.stringify(body);
+  if (walked.key !== key) {
+    walked.key = key;
+    fetch("/api/walk", { method: "POST", headers: { "Content-Type": "application/json" }, body: key })
+      .then(async (response) => [response.ok, await response.json()])
+      .then(([ok, found]) => {
+        if (walked.key !== key) return;
+        [walked.found, walked.trouble] = ok ? [found, ""] : [null, found.error.message];
+        if (state.view === "walk") build();
+      });
+    return;
+  }
+  repaint = () => {};
+  if (!walked.found) {
+    picture.append(make("p", { textContent: walked.trouble || "…" }));
+    return;
+  }
+  picture.append(chosenQuery(), ...cards(walked.found));
+}
+
+function chosenQuery() {
+  const { rows } = texts();
+  const buttons = rows.map((token, i) => {
+    const button = make("button", { type: "button", className: "token", textContent: token, dir: "auto", ariaPressed: String(i === state.q) });
+    button.addEventListener("click", () => { state.q = i; build(); });
+    return button;
+  });
+  const list = make("p", { className: "queries-of-walk" }, "Query: ", ...buttons);
+  roving(list, buttons);
+  return list;
+}
+
+// A vector as a strip of colours: blue above zero, orange below; pointing at a number tells it.
+function strip(values, most) {
+  const wide = Math.max(2, Math.min(9, Math.floor(560 / values.length))), canvas = make("canvas", { className: "strip" });
+  const pen = sharp(canvas, wide * values.length, 16);
+  values.forEach((value, i) => {
+    const share = Math.min(1, Math.abs(value) / most);
+    pen.fillStyle = value < 0 ? `rgb(217 114 43 / ${share})` : `rgb(33 113 181 / ${share})`;
+    pen.fillRect(i * wide, 0, wide - (wide > 3 ? 1 : 0), 16);
+  });
+  canvas.title = "";
+  canvas.addEventListener("pointermove", (event) => {
+    const i = Math.floor((event.offsetX / canvas.clientWidth) * values.length);
+    canvas.title = `${i}: ${signed(values[Math.min(i, values.length - 1)])}`;
+  });
+  const few = values.slice(0, FIRST).map(signed).join(", ");
+  return make("span", { className: "vector" }, canvas, make("span", { className: "quiet", textContent: `${few}${values.length > FIRST ? `, … (${values.length})` : ""}` }));
+}
+
+const mostOf = (...vectors) => Math.max(1e-9, ...vectors.flat().map(Math.abs));
+
+// The softmax over what is allowed, in float64, as the model should have it.
+function softmaxAgain({ products, scale, bias, allowed }) {
+  const scores = products.map((product, i) => (allowed[i] ? product * scale + (bias ? bias[i] : 0) : -Infinity));
+  const top = Math.max(...scores), parts = scores.map((score) => (top === -Infinity ? 0 : Math.exp(score - top)));
+  const total = parts.reduce((a, b) => a + b, 0);
+  return parts.map((part) => (total ? part / total : 0));
+}
+
+function cards(found) {
+  const { columns } = texts(), keys = found.keys.length ? found.keys : columns, d = found.q.length;
+  const query = quoted(found.queries[found.query] ?? texts().rows[state.q]);
+  const row = (i, ...cells) => make("tr", {}, make("th", { scope: "row" }, make("bdi", { textContent: keys[i] })), ...cells.map((cell) => make("td", {}, cell)));
+  const each = (draw) => make("table", { className: "walk-table" }, make("tbody", {}, ...keys.map((_, i) => row(i, ...draw(i)))));
+  const again = softmaxAgain(found), off = Math.max(...again.map((weight, i) => Math.abs(weight - found.weights[i])));
+  const card = (title, text, ...parts) => make("li", { className: "walk-card" }, make("h3", { textContent: title }), make("p", { className: "quiet" }, ...text), ...parts);
+  const scaled = (i) => found.products[i] * found.scale;
+  const root = Math.abs(found.scale * Math.sqrt(d) - 1) < 1e-6 ? `the square root of ${d}` : `1 / ${found.scale.toPrecision(4)}`;
+  const bar = (share) => { const node = make("i"); node.style.width = `${100 * share}%`; return make("span", { className: "walk-bar" }, node); };
+  return [make("ol", { className: "walk" },
+    card("x", ["What stands at ", query, ` before this layer: ${found.x.length} numbers.`], strip(found.x, mostOf(found.x))),
+    card("q, k, v", [`Head ${found.head} of ${found.heads} makes a query of it, and of each key's input a key and a value, with its own matrices. Positions, where the model turns q and k by them, are in these.`],
+      make("p", {}, "q ", strip(found.q, mostOf(found.q))),
+      each((i) => [strip(found.k[i], mostOf(found.k)), strip(found.v[i], mostOf(found.v))])),
+    card("q · k", ["How well the query fits each key: the sum of the products of their numbers."], each((i) => [signed(found.products[i])])),
+    card("÷ √d", [`Divided by ${root}, so that wide heads are no surer than narrow ones.`, found.bias ? " Then what positions add." : ""],
+      each((i) => [signed(scaled(i)), ...(found.bias ? [`+ ${signed(found.bias[i])}`] : [])])),
+    card("mask", [found.allowed.every(Boolean) ? "Every key may be seen." : "What may not be seen is minus infinity."],
+      each((i) => [found.allowed[i] ? signed(found.scores[i]) : "not allowed"])),
+    card("softmax", [`Shares that sum up to 1. Computed again here from the numbers above: they differ by at most ${off.toExponential(1)} from the model's.`],
+      each((i) => [bar(found.weights[i]), found.weights[i].toFixed(4)])),
+    card("Σ, W_O", ["The values, weighted and summed; then the output matrix, which mixes the heads."],
+      make("p", {}, "sum ", strip(found.found, mostOf(found.found))),
+      ...(found.gate ? [make("p", {}, "times its gate ", strip(found.gate, 1))] : []),
+      make("p", {}, "this head's part ", strip(found.share, mostOf(found.share, found.out))),
+      make("p", {}, "all heads ", strip(found.out, mostOf(found.share, found.out)))))];
+}
+
+function walkNumbers() {
+  const found = walked.found;
+  if (!found) return byId("numbers").replaceChildren();
+  const best = found.weights.map((weight, i) => ({ name: (found.keys.length ? found.keys : texts().columns)[i], weight, index: i }));
+  return byId("numbers").replaceChildren(
+    make("h2", { textContent: nameOf(state.layer, state.head) }), make("code", { textContent: found.layer }),
+    make("h3", {}, quoted(found.queries[found.query] ?? ""), " looks at"), bars(best, null),
+    make("p", { className: "quiet", textContent: `In float64 on the server: a difference of ${found.difference.toExponential(1)}.` }));
+}
+
+function walkTable(digits) {
+  const found = walked.found;
+  if (!found) return [["key"]];
+  const keys = found.keys.length ? found.keys : texts().columns;
+  return [["key", "q · k", "scaled", "bias", "allowed", "weight"], ...keys.map((key, i) => [
+    key, found.products[i].toFixed(digits), (found.products[i] * found.scale).toFixed(digits),
+    found.bias ? found.bias[i].toFixed(digits) : "", found.allowed[i] ? "yes" : "no", found.weights[i].toFixed(digits),
+  ])];
+}

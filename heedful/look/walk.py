@@ -1,0 +1,140 @@
+"""One attention with real numbers: what a query becomes, step by step, in one head.
+
+    with tapped(attention) as tap:
+        model(source, target)
+    walk(attention, tap, head=0, query=3)
+
+T queries, S keys, H heads, D head width, E width of values, C model width.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor
+
+from heedful.core.attention import KV, Attention
+from heedful.core.mask import Mask
+from heedful.errors import InputError
+
+
+class Walk(TypedDict):
+    """`x` (C) is what the query is made of, `q` (D) the query and `k` (S, D) the keys, positions included, `v` (S, E)
+    the values; `products` (S) of them, `bias` (S) that positions or pairs add, `allowed` (S) by the mask, `scores` (S)
+    after scale, bias and mask (None: not allowed), `weights` (S), `found` (E) their sum of values, `share` (C) what W_O
+    makes of this head, and `out` (C) of all heads and its own bias. `difference`: of the weights, computed again in
+    float64 from q, k, bias and mask, from the model's own."""
+
+    x: list[float]
+    q: list[float]
+    k: list[list[float]]
+    v: list[list[float]]
+    products: list[float]
+    scale: float
+    bias: list[float] | None
+    allowed: list[bool]
+    scores: list[float | None]
+    weights: list[float]
+    found: list[float]
+    gate: list[float] | None
+    share: list[float]
+    out: list[float]
+    difference: float
+    heads: int
+
+
+@dataclass
+class Tap:
+    """The last call of an attention: what came in, what its heads were given, and what came out."""
+
+    x: Tensor | None = None
+    heads: tuple[Tensor, KV, Mask, Tensor | None] | None = None
+    gate: Tensor | None = None
+    out: Tensor | None = None
+
+
+@contextmanager
+def tapped(attention: Attention) -> Iterator[Tap]:
+    """Keeps the last call for as long as the `with` block lasts; nothing is computed otherwise than without it."""
+    tap, queries = Tap(), attention.queries
+
+    def watched(x: Tensor, *rest: Any) -> Any:
+        tap.x = x.detach()
+        made = queries(x, *rest)
+        tap.gate = made.gate
+        return made
+
+    def keep_heads(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
+        tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
+
+    def keep_out(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
+        tap.out = output.detach()
+
+    handles = [attention.heads.register_forward_hook(keep_heads), attention.register_forward_hook(keep_out)]
+    attention.__dict__["queries"] = watched
+    try:
+        yield tap
+    finally:
+        del attention.__dict__["queries"]
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
+    """The numbers of one head and query of the first text of a batch; `query` may count from the end. Raises InputError
+    for one that is not there, and where the attention was not called."""
+    if tap.heads is None or tap.x is None or tap.out is None:
+        raise InputError("this attention was not called", fix="choose a layer that reads this text")
+    q, kv, mask, bias = tap.heads
+    H, T, S = q.shape[1], q.shape[2], kv.key.shape[2]
+    if not 0 <= head < H:
+        raise InputError(f"{H} heads, no head {head}", fix="they are counted from 0")
+    if not -T <= query < T:
+        raise InputError(f"{T} queries, no query {query}", fix="they are counted from 0")
+    query %= T
+    group = head // (H // kv.key.shape[1])  # query heads may share keys
+    asked, keys, values = q[:1, head, query], kv.key[0, group], kv.value[0, group]
+    dense = mask.dense(T, S, q.device)
+    allowed = torch.ones(S, dtype=torch.bool)
+    if dense is not None:
+        allowed = dense[0, head if dense.shape[1] > 1 else 0, query if dense.shape[2] > 1 else 0].cpu()
+    added = None if bias is None else bias[0, head if bias.shape[1] > 1 else 0, query].double().cpu()
+    scale = attention.heads.scale
+    weights = attention.heads.weights(q, kv, mask, bias, heads=[head], queries=[query])[0, 0, 0].cpu()
+    products = (keys.double() @ asked[0].double()).cpu()
+    scores = products * scale if added is None else products * scale + added
+    masked = scores.masked_fill(~allowed, -torch.inf)
+    exact = masked.softmax(-1) if bool(allowed.any()) else torch.zeros(S, dtype=torch.float64)
+    found = weights.to(values.device) @ values
+    gate = None
+    if tap.gate is not None:
+        gate = tap.gate[0, query].unflatten(-1, (H, -1))[head]
+    E = values.shape[-1]
+    alone = torch.zeros(H * E, device=values.device, dtype=values.dtype)
+    alone[head * E : (head + 1) * E] = found if gate is None else found * gate
+    share = attention.out(alone[None])[0] - attention.out(torch.zeros_like(alone)[None])[0]
+    return Walk(
+        x=_listed(tap.x[0, query]),
+        q=_listed(asked[0]),
+        k=keys.float().tolist(),
+        v=values.float().tolist(),
+        products=_listed(products),
+        scale=float(scale),
+        bias=None if added is None else _listed(added),
+        allowed=[bool(each) for each in allowed],
+        scores=[float(score) if ok else None for score, ok in zip(scores, allowed, strict=True)],
+        weights=_listed(weights),
+        found=_listed(found),
+        gate=None if gate is None else _listed(gate),
+        share=_listed(share),
+        out=_listed(tap.out[0, query]),
+        difference=float((exact - weights.double()).abs().max()),
+        heads=H,
+    )
+
+
+def _listed(values: Tensor) -> list[float]:
+    return [float(value) for value in values.double().cpu()]
