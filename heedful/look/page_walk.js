@@ -54,7 +54,6 @@ function strip(values, most) {
     pen.fillStyle = value < 0 ? `rgb(217 114 43 / ${share})` : `rgb(33 113 181 / ${share})`;
     pen.fillRect(i * wide, 0, wide - (wide > 3 ? 1 : 0), 16);
   });
-  canvas.title = "";
   canvas.addEventListener("pointermove", (event) => {
     const i = Math.floor((event.offsetX / canvas.clientWidth) * values.length);
     canvas.title = `${i}: ${signed(values[Math.min(i, values.length - 1)])}`;
@@ -63,7 +62,7 @@ function strip(values, most) {
   return make("span", { className: "vector" }, canvas, make("span", { className: "quiet", textContent: `${few}${values.length > FIRST ? `, … (${values.length})` : ""}` }));
 }
 
-const mostOf = (...vectors) => Math.max(1e-9, ...vectors.flat().map(Math.abs));
+const mostOf = (...vectors) => Math.max(1e-9, ...vectors.flat(Infinity).map(Math.abs));
 
 // The softmax over what is allowed, in float64, as the model should have it.
 function softmaxAgain({ products, scale, bias, allowed }) {

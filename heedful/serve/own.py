@@ -143,7 +143,7 @@ def _bounded(key: str, hint: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         kinds = [_bounded(key, each) for each in arguments if each is not type(None)]
         return kinds[0] | None
-    if origin is tuple:
+    if origin in (tuple, list):
         listed: Any = list.__class_getitem__(_bounded(key, arguments[0]))
         return Annotated[listed, Field(max_length=MOST_TOKENS if arguments[0] is int else MOST_ANSWERS)]
     if typing.is_typeddict(hint):

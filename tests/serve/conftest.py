@@ -1,10 +1,13 @@
 """Tiny models that are served."""
 
+import io
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from cases import CASES, learnt
 from heedful.data.tokenizer import train_tokenizer
@@ -47,3 +50,11 @@ def opened(runs: dict[str, Path]) -> Iterator[Callable[..., Engine]]:
     yield open_one
     for one in made:
         one.close()
+
+
+@pytest.fixture(scope="session")
+def picture() -> bytes:
+    image = Image.frombytes("RGB", (40, 30), random.Random(0).randbytes(40 * 30 * 3))
+    made = io.BytesIO()
+    image.save(made, "PNG")
+    return made.getvalue()

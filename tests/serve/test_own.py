@@ -2,7 +2,6 @@
 
 import io
 import json
-import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -35,14 +34,6 @@ def engines(runs: dict[str, Any]) -> Iterator[dict[str, Engine]]:
 @pytest.fixture(scope="module")
 def client(engines: dict[str, Engine]) -> TestClient:
     return TestClient(make_app(engines), base_url="http://localhost", raise_server_exceptions=False)
-
-
-@pytest.fixture(scope="module")
-def picture() -> bytes:
-    image = Image.frombytes("RGB", (40, 30), random.Random(0).randbytes(40 * 30 * 3))
-    made = io.BytesIO()
-    image.save(made, "PNG")
-    return made.getvalue()
 
 
 ASKED = {

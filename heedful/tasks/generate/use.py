@@ -116,7 +116,7 @@ class LanguageModel(TextModel[LM]):
     @property
     def reads(self) -> Reads:
         frame = Frame(self.before, [], [])
-        return Reads(self.model, frame, self.tokenizer.encode_whole, sums_up="last")
+        return Reads(self.model, frame, self.tokenizer.encode_whole, sums_up="last", says=True)
 
     @property
     def before(self) -> Ids:

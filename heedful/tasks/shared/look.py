@@ -67,9 +67,11 @@ def look_within(
     tokens, _, types = (part.to(body.embed.tokens.weight.device) for part in rectangle([framed]))
     steps: Sequence[Mapping[str, object]] = ()
     with torch.inference_mode(), record(body, layers) as recording:
-        if isinstance(body, LM):
+        if isinstance(body, LM) and reads.says:
             begin, said = framed.tokens[:1], framed.tokens[1:]
             steps = steps_of(body(tokens)[0, :-1].cpu(), said, tokenizer, StepsOptions(most=64), before=begin)
+        elif isinstance(body, LM):
+            body.hidden(tokens)
         else:
             body.hidden(tokens, None, types)
     shown = readable_pieces(tokenizer, framed.tokens)

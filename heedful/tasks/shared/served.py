@@ -36,6 +36,7 @@ class Reads:
     encode: Callable[[Sequence[str]], list[list[int]]]
     texts: Literal["one", "two", "either"] = "one"
     sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole
+    says: bool = False  # whether the body has learnt to say the next token
 
 
 @runtime_checkable

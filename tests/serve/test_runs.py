@@ -1,0 +1,87 @@
+"""All runs of a folder over HTTP, whole, broken, empty and live."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from heedful.serve.app import make_app
+from heedful.store.lock import is_held, run_lock
+from heedful.verbs.runs import MOST_POINTS, thinned
+
+
+@pytest.fixture
+def folder(runs: dict[str, Path], tmp_path: Path) -> Path:
+    for name in ("transformer", "label"):
+        shutil.copytree(runs[name], tmp_path / "runs" / name)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def client(folder: Path) -> TestClient:
+    return TestClient(make_app({}, runs=folder), base_url="http://localhost", raise_server_exceptions=False)
+
+
+def listed(client: TestClient) -> dict[str, dict]:
+    return {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+
+
+def test_runs_side_by_side(client: TestClient) -> None:
+    found = listed(client)
+    assert {name: one["task"] for name, one in found.items()} == {"label": "classify", "transformer": "translate"}
+    assert all(one["parameters"] > 0 and not one["training"] for one in found.values())
+    assert "bleu on test" in found["transformer"]["scores"]
+
+
+def test_one_as_a_whole(client: TestClient, folder: Path) -> None:
+    found = client.get("/api/runs/transformer").json()
+    rows = [json.loads(line) for line in (folder / "transformer" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in found["curve"]] == [row["step"] for row in rows]
+    assert found["card"].startswith("# ")
+    assert "task: translate" in found["recipe"]
+
+
+@pytest.mark.parametrize("name", ["nobody", "..", "%2e%2e", "..%2ftransformer", "transformer%00", "a" * 300])
+def test_no_other_folder_is_read(client: TestClient, name: str) -> None:
+    assert client.get(f"/api/runs/{name}").status_code in (404, 400)
+
+
+@pytest.mark.parametrize("file", ["task.json", "config.json", "metrics.jsonl", "scores.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"scores": 3}\n', b"7\n"])
+def test_a_broken_run_hides_no_other(client: TestClient, folder: Path, file: str, content: bytes) -> None:
+    (folder / "label" / file).write_bytes(content)
+    found = listed(client)
+    assert set(found) == {"label", "transformer"}
+    assert "trouble" not in found["transformer"]
+    assert client.get("/api/runs/label").status_code in (200, 500)
+
+
+def test_one_that_has_only_begun(client: TestClient, folder: Path) -> None:
+    (folder / "new").mkdir()
+    (folder / "new" / "metrics.jsonl").write_text('{"step": 3, "train_loss": 2.5}\n{"step": 4, "trai')
+    (folder / "no run").mkdir()
+    with run_lock(folder / "new"):
+        found = listed(client)["new"]
+    assert found["steps"] == 3
+    assert found["training"]
+    assert not listed(client)["new"]["training"]
+    assert "no run" not in listed(client)
+
+
+def test_looking_at_a_lock_takes_nothing(tmp_path: Path) -> None:
+    assert not is_held(tmp_path)
+    with run_lock(tmp_path):
+        assert is_held(tmp_path)
+    assert not is_held(tmp_path)
+
+
+def test_long_curves_are_thinned() -> None:
+    rows = [{"step": float(i), "train_loss": 1.0} for i in range(5000)]
+    rows[2500] = {"step": 2500.0, "valid_loss": 1.0}
+    kept = thinned(rows)
+    assert len(kept) <= MOST_POINTS + 1
+    assert kept[0]["step"] == 0
+    assert kept[-1]["step"] == 4999
+    assert {"step": 2500.0, "valid_loss": 1.0} in kept
