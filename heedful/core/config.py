@@ -66,10 +66,10 @@ def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
         if value not in arguments:
             raise InputError(f"{value!r} is not one of {', '.join(map(repr, arguments))}", where=where)
         return value
-    if origin is tuple:
+    if origin in (tuple, list):
         if not isinstance(value, list | tuple):
             raise InputError(f"expected a list, found {value!r}", where=where)
-        return tuple(_value(arguments[0], item, f"{where}[{i}]", largest) for i, item in enumerate(value))
+        return origin(_value(arguments[0], item, f"{where}[{i}]", largest) for i, item in enumerate(value))
     if typing.is_typeddict(kind):
         if not isinstance(value, dict):
             raise InputError(f"expected an object, found {value!r}", where=where)

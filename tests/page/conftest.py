@@ -41,15 +41,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of tiny models: "en-fr" and "writer" say anything, the others have learnt nearly
-    nothing."""
+def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models: "en-fr" and "writer" say anything, the others have learnt nearly nothing."""
     folder = tmp_path_factory.mktemp("page") / "runs"
-    runs = [translator(folder / "en-fr", "en", "fr"), language_model(folder / "writer", context=48)]
+    translator(folder / "en-fr", "en", "fr")
+    language_model(folder / "writer", context=48)
     for name in NAMES:
         learnt(CASES[name], folder / name)
-        runs.append(folder / name)
-    with running(make_app(hosted(*runs), runs=folder)) as address:
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(runs_folder: Path) -> Iterator[str]:
+    """The address of a server of them."""
+    with running(make_app(hosted(*sorted(runs_folder.iterdir())), runs=runs_folder)) as address:
         yield address
 
 
