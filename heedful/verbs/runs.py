@@ -1,11 +1,14 @@
 """All runs of a folder, side by side, and how each went."""
 
 import math
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import HeedError, MissingError
+from heedful.errors import HeedError, MissingError, StorageError
 from heedful.run.folder import read_saved
 from heedful.store import files
 from heedful.store.lock import is_held
@@ -14,44 +17,34 @@ from heedful.verbs.info import headlines
 
 MOST_POINTS = 1000  # of a curve
 MOST_TEXT = 1 << 20  # bytes of a file that is shown
-METRICS, RECIPE, CARD = "metrics.jsonl", "recipe.yaml", "README.md"
+METRICS, RECIPE, CARD, SCORES = "metrics.jsonl", "recipe.yaml", "README.md", "scores.json"
 MARKS = ("task.json", RECIPE, METRICS)  # any of which makes a folder a run
+WEIGHED = ("config.json", "task.json", "model.safetensors")  # what a run's task and size are read from
+NO_RUN = "its files are not those of a run"
 
 Row = dict[str, float | None]
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
     """A record of each run in a folder, by name. What cannot be read of one is told in its `trouble`."""
-    found = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [_record(run) for run in found if any((run / mark).is_file() for mark in MARKS)]
-
-
-def _record(run: Path) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": run.name, "task": None, "parameters": None, "training": is_held(run), "scores": {}}
-    try:
-        if (run / "task.json").is_file():
-            saved = read_saved(run)
-            row = row_saved_as(saved.about.get("task"), saved.about, where=run)
-            made |= {"task": row.name, "parameters": saved.parameters, "scores": headlines(run)}
-        last = curve_of(run)[-1:]
-        made |= {"steps": last[0]["step"] if last else None}
-        finished = files.read_json(run / "scores.json") if (run / "scores.json").is_file() else {}
-        made |= {"minutes": finished.get("minutes"), "finished": bool(finished)}
-    except (HeedError, KeyError, TypeError, AttributeError) as error:
-        made["trouble"] = str(error) if isinstance(error, HeedError) else "its files are not those of a run"
-    return made
+    return [_record(name, run) for name, run in _runs_in(folder).items()]
 
 
 def read_one(folder: Path, name: str) -> dict[str, Any]:
-    """A run as a whole: its record, curve, recipe, card and scores. Raises MissingError for a name that is no run's,
-    and StorageError."""
-    named = {record["name"]: record for record in list_runs(folder)}
-    if name not in named:
+    """A run as a whole: its record, curve, recipe, card and scores; what cannot be read of it is told in its `trouble`.
+    Raises MissingError for a name that is no run's."""
+    found = _runs_in(folder)
+    if name not in found:
         raise MissingError(f"no run is called {name[:100]!r}", where=f"{folder}/", fix="list the runs")
-    run = folder / name
-    texts = {"recipe": _text(run / RECIPE), "card": _text(run / CARD)}
-    scores = files.read_json(run / "scores.json").get("scores") if (run / "scores.json").is_file() else {}
-    return {**named[name], **texts, "all_scores": scores, "curve": thinned(curve_of(run))}
+    run = found[name]
+    made = _record(name, run)
+    rows = list[Row]()
+    try:
+        made |= {"recipe": _text(run / RECIPE), "card": _text(run / CARD)}
+        rows = thinned(timed(curve_of(run), made["minutes"]))
+    except HeedError as error:
+        made.setdefault("trouble", _sayable(str(error)))
+    return {"recipe": "", "card": "", **made, "all_scores": _scores(run), "curve": rows}
 
 
 def curve_of(run: Path) -> list[Row]:
@@ -59,21 +52,111 @@ def curve_of(run: Path) -> list[Row]:
     if not (run / METRICS).is_file():
         return []
     rows = [files.parse_json(line.encode(), where=run / METRICS) for line in files.read_whole_lines(run / METRICS)]
-    return [{key: _number(value) for key, value in row.items()} for row in rows if isinstance(row, Mapping)]
+    if not all(isinstance(row, Mapping) and _number(row.get("step")) is not None for row in rows):
+        raise StorageError("a measurement has no step", where=str(run / METRICS), fix="remove its line")
+    return [{key: _number(value) for key, value in row.items()} for row in rows]
+
+
+def timed(rows: Sequence[Row], minutes: float | None = None) -> list[Row]:
+    """Each row with its `minutes`. A row that does not tell its seconds stands between the two nearest that do, as its
+    step does; the beginning and, of a run that took so many `minutes`, the end are known as well. None: not known."""
+    known = [(0.0, 0.0)]
+    last = 0.0 if minutes is None or not rows else rows[-1]["step"] or 0.0
+    for row in [*rows, {"step": last, "seconds": None if minutes is None else 60 * minutes}]:
+        step, seconds = row["step"] or 0.0, row.get("seconds")
+        if seconds is not None and step > known[-1][0] and seconds >= known[-1][1]:
+            known.append((step, seconds))
+    return [{**row, "minutes": _minute(row, known)} for row in rows]
+
+
+def _minute(row: Row, known: Sequence[tuple[float, float]]) -> float | None:
+    """By the two of the known (step, seconds) around a row, or the last two."""
+    if (seconds := row.get("seconds")) is not None:
+        return seconds / 60
+    if len(known) < 2:
+        return None
+    step = row["step"] or 0.0
+    after = next((i for i in range(1, len(known)) if known[i][0] >= step), len(known) - 1)
+    (first, began), (second, ended) = known[after - 1], known[after]
+    return (began + (ended - began) * (step - first) / (second - first)) / 60
+
+
+def thinned(rows: Sequence[Row]) -> list[Row]:
+    """At most so many rows of training, and as many of measuring, evenly, each with its first and last."""
+    kept = set[int]()
+    for measured in (False, True):
+        own = [i for i, row in enumerate(rows) if ("valid_loss" in row) == measured]
+        most = min(len(own), MOST_POINTS)
+        kept |= {own[round(i * (len(own) - 1) / max(1, most - 1))] for i in range(most)}
+    return [rows[i] for i in sorted(kept)]
+
+
+def _runs_in(folder: Path) -> dict[str, Path]:
+    """The folders of runs, by names that can be said."""
+    with files.storage_errors(folder):
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {_sayable(run.name): run for run in found if any(os.path.isfile(run / mark) for mark in MARKS)}
+
+
+def _sayable(text: str) -> str:
+    """A text in which bytes of a path that are no UTF-8 are told as U+FFFD."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def _record(name: str, run: Path) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": name,
+        "task": None,
+        "parameters": None,
+        "steps": None,
+        "minutes": None,
+        "training": is_held(run),
+        "finished": False,
+        "scores": {},
+    }
+    try:
+        rows = timed(curve_of(run))
+        made |= {"steps": rows[-1]["step"], "minutes": rows[-1]["minutes"]} if rows else {}
+        if (run / "task.json").is_file():
+            task, parameters = _task_and_size(run, tuple(_stamp(run / file) for file in WEIGHED))
+            made |= {"task": task, "parameters": parameters, "scores": headlines(run)}
+        if (run / SCORES).is_file() and not made["training"]:
+            told = files.read_json(run / SCORES)
+            made |= {"steps": _number(told["steps"]), "minutes": _number(told["minutes"]), "finished": True}
+    except HeedError as error:
+        made["trouble"] = _sayable(str(error))
+    except (KeyError, TypeError, AttributeError):
+        made["trouble"] = NO_RUN
+    return made
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Another one for a file that was replaced."""
+    if not path.is_file():
+        return None
+    told = path.stat()
+    return told.st_ino, told.st_size, told.st_mtime_ns
+
+
+@lru_cache(maxsize=1024)
+def _task_and_size(run: Path, stamps: tuple[tuple[int, int, int] | None, ...]) -> tuple[str, int]:
+    """The task of a run's model and the number of its parameters, read once for as long as its files are the same: the
+    weights are read as a whole, and whoever looks at a list may do so every second."""
+    saved = read_saved(run)
+    return row_saved_as(saved.about.get("task"), saved.about, where=run).name, saved.parameters
+
+
+def _scores(run: Path) -> Any:
+    """Of all test sets; none where they cannot be read, which the record tells."""
+    try:
+        return files.read_json(run / SCORES)["scores"] if (run / SCORES).is_file() else {}
+    except (HeedError, KeyError, TypeError):
+        return {}
 
 
 def _number(value: object) -> float | None:
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known and isinstance(value, int | float) else None
-
-
-def thinned(rows: list[Row]) -> list[Row]:
-    """At most so many of the rows of training, evenly, with the first and the last; all that were measured."""
-    plain = [i for i, row in enumerate(rows) if "valid_loss" not in row]
-    if len(plain) <= MOST_POINTS:
-        return rows
-    kept = {plain[round(i * (len(plain) - 1) / (MOST_POINTS - 1))] for i in range(MOST_POINTS)}
-    return [row for i, row in enumerate(rows) if i in kept or "valid_loss" in row]
 
 
 def _text(path: Path) -> str:

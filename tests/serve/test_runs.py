@@ -1,15 +1,19 @@
 """All runs of a folder over HTTP, whole, broken, empty and live."""
 
 import json
+import os
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
 
+from heedful.run.folder import read_saved
 from heedful.serve.app import make_app
 from heedful.store.lock import is_held, run_lock
-from heedful.verbs.runs import MOST_POINTS, thinned
+from heedful.verbs import runs as runs_verb
+from heedful.verbs.runs import MOST_POINTS, thinned, timed
 
 
 @pytest.fixture
@@ -55,7 +59,11 @@ def test_a_broken_run_hides_no_other(client: TestClient, folder: Path, file: str
     found = listed(client)
     assert set(found) == {"label", "transformer"}
     assert "trouble" not in found["transformer"]
-    assert client.get("/api/runs/label").status_code in (200, 500)
+    one = client.get("/api/runs/label")
+    assert one.status_code == 200
+    assert one.json()["card"].startswith("# ")
+    assert one.json().get("trouble") == found["label"].get("trouble")
+    assert file == "metrics.jsonl" or one.json()["trouble"]
 
 
 def test_one_that_has_only_begun(client: TestClient, folder: Path) -> None:
@@ -68,6 +76,51 @@ def test_one_that_has_only_begun(client: TestClient, folder: Path) -> None:
     assert found["training"]
     assert not listed(client)["new"]["training"]
     assert "no run" not in listed(client)
+
+
+def test_a_name_that_is_no_text_hides_no_other(client: TestClient, folder: Path) -> None:
+    odd = os.fsencode(folder) + b"/odd\xff"
+    shutil.copytree(os.fsencode(folder / "label"), odd)
+    found = listed(client)
+    assert set(found) == {"label", "transformer", "odd\ufffd"}
+    assert client.get("/api/runs/odd%EF%BF%BD").json()["curve"]
+
+
+@pytest.mark.parametrize("name", ["a,b", "<b>", "100%", "q?x#y", "two words", "\u202ex"])
+def test_any_name_of_a_folder(client: TestClient, folder: Path, name: str) -> None:
+    (folder / "label").rename(folder / name)
+    assert client.get(f"/api/runs/{quote(name, safe='')}").json()["name"] == name
+
+
+def test_weights_are_read_again_only_when_they_are_others(
+    client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(runs_verb, "read_saved", lambda run: read.append(run.name) or read_saved(run))
+    before = listed(client)
+    assert listed(client) == before
+    assert sorted(read) == ["label", "transformer"]
+    shutil.copytree(folder / "transformer", folder / "label", dirs_exist_ok=True)
+    assert listed(client)["label"]["task"] == "translate"
+    assert sorted(read) == ["label", "label", "transformer"]
+
+
+def test_a_run_that_is_continued_tells_where_it_is(client: TestClient, folder: Path) -> None:
+    before = listed(client)["label"]
+    with (folder / "label" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 900000, "train_loss": 1.0, "seconds": 60000}\n')
+    assert listed(client)["label"]["steps"] == before["steps"]
+    with run_lock(folder / "label"):
+        now = listed(client)["label"]
+    assert (now["steps"], now["minutes"], now["finished"]) == (900000, 1000, False)
+
+
+def test_rows_without_seconds_stand_between_those_that_have_some() -> None:
+    rows = [{"step": 5.0}, {"step": 10.0, "seconds": 60.0}, {"step": 15.0}, {"step": 20.0, "seconds": 180.0}]
+    assert [row["minutes"] for row in timed([*rows, {"step": 25.0}])] == [0.5, 1, 2, 3, 4]
+    assert [row["minutes"] for row in timed([{"step": 2.0}, {"step": 8.0}], 4.0)] == [1, 4]
+    assert [row["minutes"] for row in timed([{"step": 2.0}])] == [None]
+    assert timed([]) == []
 
 
 def test_looking_at_a_lock_takes_nothing(tmp_path: Path) -> None:
@@ -85,3 +138,7 @@ def test_long_curves_are_thinned() -> None:
     assert kept[0]["step"] == 0
     assert kept[-1]["step"] == 4999
     assert {"step": 2500.0, "valid_loss": 1.0} in kept
+    measured = [{"step": float(i), "valid_loss": 1.0} for i in range(5000)]
+    assert len(thinned([*rows, *measured])) <= 2 * MOST_POINTS
+    assert thinned(measured)[-1] == measured[-1]
+    assert thinned(measured[:3]) == measured[:3]
