@@ -7,7 +7,7 @@ one element, so p is rounded to a multiple of 1/256 here; what is kept is scaled
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 import torch
@@ -50,6 +50,22 @@ def rows(seeds: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         _generators.reset(token)
+
+
+def drawn_again() -> AbstractContextManager[None]:
+    """A block in which rows draw what they are about to draw from here on, once more: for what is computed twice. It
+    changes nothing about what they draw outside of it."""
+    states = [generator.get_state() for generator in _generators.get()]
+
+    @contextmanager
+    def again() -> Iterator[None]:
+        token = _generators.set([torch.Generator().set_state(state) for state in states])
+        try:
+            yield
+        finally:
+            _generators.reset(token)
+
+    return again()
 
 
 def _random_bytes(shape: torch.Size) -> Tensor:

@@ -84,6 +84,9 @@ class TrainSection(Section):
     compile: bool = Field(
         False, description="compile the blocks by torch.compile: costs minutes at the start; for a GPU"
     )
+    checkpointing: bool = Field(
+        False, description="compute each block again for its gradients: less memory, about a third more time"
+    )
     eval_every: int | None = Field(
         None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
     )

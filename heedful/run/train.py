@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from heedful.apply.checkpointed import checkpoint_blocks
 from heedful.apply.compiled import compile_blocks
 from heedful.apply.inference import for_inference
 from heedful.data.parts import Parts
@@ -468,8 +469,12 @@ def _new_state(
     model = model.to(DTYPES[precision])
     optimizer = Optimizer(model, optim)
     optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
+    if plan.compile and plan.checkpointing:
+        raise InputError("train.compile and train.checkpointing", where="recipe", fix="choose one of them")
     if plan.compile:
         compile_blocks(model)
+    if plan.checkpointing:
+        checkpoint_blocks(model)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
 

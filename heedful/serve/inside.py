@@ -24,7 +24,8 @@ from heedful.serve.own import (
     settings_of,
 )
 from heedful.serve.refusals import Refused, refused
-from heedful.verbs.look import look_into, walk_through, weights_of
+from heedful.verbs.look import look_into, weights_of
+from heedful.verbs.walk import walk_through
 
 LOOK = "look"
 Models = Mapping[str, Hosted]

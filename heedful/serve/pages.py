@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from heedful.look import page as look_page
 from heedful.serve.hosted import Hosted
+from heedful.serve.public import TRANSLATE
 from heedful.serve.refusals import Refused
 
 Models = Mapping[str, Hosted]
@@ -39,7 +40,7 @@ def _reads_pictures(model: Hosted) -> bool:
 
 VIEWS = (
     View("start", "Models"),
-    View("translate", "Translate", _asked("align")),
+    View(TRANSLATE, "Translate", _asked("align")),
     View("write", "Write", lambda model: bool(model.row.streams)),
     View("pictures", "Pictures", _reads_pictures),
     View("look", "Look inside", lambda model: model.row.look is not None),

@@ -51,8 +51,8 @@ def run_lock(run: Path) -> Iterator[None]:
 
 
 def is_held(run: Path) -> bool:
-    """Whether a process holds the folder, as far as Linux tells (/proc/locks): nothing is taken, so no trainer is kept
-    out by being looked at."""
+    """Whether a process holds the folder, as far as Linux tells (/proc/locks): nothing is taken, so no trainer is
+    kept out by being looked at."""
     try:
         inode = (run / NAME).stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()

@@ -52,14 +52,16 @@ HOUSE = {
     "run": Room("errors core models data look store training apply"),
     "exchange": Room("errors core models data data.images store run"),
     # floor 5: the tasks, which know each other only where their rows say so
-    "tasks.shared": Room("errors core core.seeds models look data data.text data.images metrics store apply run"),
+    "tasks.shared": Room(
+        "errors core core.seeds models decode look data data.text data.images metrics store apply run"
+    ),
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
     "verbs": Room("errors core models data metrics store run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-    "serve": Room("errors core core.seeds decode data.images data.text run store tasks verbs"),
+    "serve": Room("errors core core.seeds look decode data.images data.text run store tasks verbs"),
     "cli": Room("errors data metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }

@@ -7,7 +7,7 @@ from heedful.core import Attention, Mask
 from heedful.core.attention import AttentionConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
-from heedful.look.walk import tapped, walk
+from heedful.verbs.walk import tapped, walk
 
 C, T = 24, 5
 CONFIGS = {

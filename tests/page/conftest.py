@@ -58,7 +58,7 @@ def served(runs_folder: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # it runs an event loop, and tests of other modules have their own
 def browser() -> Iterator[Browser]:
     environment: dict[str, Any] = {**os.environ, "HOME": "/nonexistent"}
     with sync_playwright() as playwright:

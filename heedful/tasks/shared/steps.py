@@ -50,8 +50,8 @@ class Stepped(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class StepsOptions:
-    """`chosen` are the tokens that are said first, whatever the model would say; it goes on greedily. Told are the
-    steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
+    """`chosen` are the tokens that are said first, whatever the model would say; they are continued greedily. Told are
+    the steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
 
     chosen: tuple[int, ...] = ()
     first: int = 0

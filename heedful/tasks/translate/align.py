@@ -35,7 +35,7 @@ class AlignedWord(TypedDict):
 
 
 class OtherWord(TypedDict):
-    """A word in place of another, its first token's probability, and the whole translation that goes on from it."""
+    """A word in place of another, its first token's probability, and the whole translation that it is continued to."""
 
     text: str
     probability: float
@@ -105,7 +105,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
 def others(
     translator: Translator, ids: Ids, said: Ids, place: range, chances: Float[Tensor, "T V"], options: AlignOptions
 ) -> list[OtherWord]:
-    """The likeliest words at this place, the best first, and how the model goes on from each. What leads to the same
+    """The likeliest words at this place, the best first, and how the model continues each. What leads to the same
     word is told once."""
     if not 1 <= options.top <= MOST:
         raise InputError(f"{options.top} words in place of one", fix=f"ask for 1 to {MOST}")
@@ -136,7 +136,7 @@ def crossing(weights: dict[str, Float[Tensor, "_ _ _"]], source: int) -> Float[T
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
-    """The places of the tokens of each word: one begins where there is a space before it, and with each character of a
+    """Which tokens are each word's: one begins where there is a space before it, and with each character of a
     script that has no spaces. Marks are in none."""
     found: list[range] = []
     apart = True

@@ -18,6 +18,9 @@ from torch import Tensor
 from heedful.core.attention import KV, Attention
 from heedful.core.mask import Mask
 from heedful.errors import InputError
+from heedful.run.task import Served
+from heedful.tasks.load import row_of_model
+from heedful.verbs.look import blind
 
 
 class Walk(TypedDict):
@@ -134,6 +137,28 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
         difference=float((exact - weights.double()).abs().max()),
         heads=H,
     )
+
+
+def walk_through(served: Served, given: str, options: object, *, layer: str, head: int, query: int) -> dict[str, Any]:
+    """The numbers of one head and query of a layer that `weights_of` names, with the tokens of
+    its queries and keys. Raises InputError for a layer that is no attention of queries, keys and values."""
+    row = row_of_model(served)
+    if row.attention is None:
+        raise blind(row, "task.json")
+    every = served.model.named_modules()
+    found = [own for name, own in every if name == layer or name.endswith(f".{layer}")]
+    if len(found) != 1 or not isinstance(found[0], Attention):
+        layers = ", ".join(name for name, own in served.model.named_modules() if isinstance(own, Attention)) or "none"
+        raise InputError(f"{layer!r} is no attention of queries, keys and values", fix=f"this model's are: {layers}")
+    attention = found[0]
+    with tapped(attention) as tap:
+        named = row.attention()(served, given, options)
+    labels = next((own.labels for name, own in named.items() if name == layer), {})
+    queries, keys = [*labels.get("query", ())], [*labels.get("key", ())]
+    if queries and not 0 <= query < len(queries):
+        raise InputError(f"{len(queries)} queries, no query {query}", fix="they are counted from 0")
+    made = walk(attention, tap, head=head, query=query - len(queries) if queries else query)
+    return {"layer": layer, "head": head, "query": query, "queries": queries, "keys": keys, **made}
 
 
 def _listed(values: Tensor) -> list[float]:
