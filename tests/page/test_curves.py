@@ -7,7 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route, expect
 
 from heedful.store.lock import run_lock
 
@@ -191,3 +192,43 @@ def test_no_pair_no_question(page: Page, served: str) -> None:
     page.goto(f"{served}/runs")
     expect(page.locator("#list tbody tr").first).to_be_visible()
     expect(page.get_by_role("heading", name="Ask two the same")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_where_curves_are_shown(
+    browser: Browser, served: str, runs_folder: Path, copied: list[Path], scheme: str
+) -> None:
+    run = begun(runs_folder, "broken", copied)
+    (run / "metrics.jsonl").write_text("{bad\n")
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is a script of its own
+    page = context.new_page()
+    with run_lock(run):
+        page.goto(f"{served}/runs#runs=broken,fill,label")
+        expect(page.locator("#list td.live")).to_have_text("training")
+        expect(page.locator("#told .wrong")).to_be_visible()
+        page.get_by_role("slider").press("End")
+        for summary in page.locator("#curves summary").all():
+            summary.click()
+        found = Axe().run(page).response["violations"]
+    context.close()
+    serious = [fault for fault in found if fault["impact"] in ("serious", "critical")]
+    assert [(fault["id"], fault["nodes"][0]["html"]) for fault in serious] == []
+
+
+@pytest.mark.parametrize("width", [320, 3840])
+def test_curves_fit_any_width_and_follow_it(
+    page: Page, served: str, runs_folder: Path, copied: list[Path], width: int
+) -> None:
+    name = "long" * 40
+    run = begun(runs_folder, name, copied)
+    for step in (1, 2):
+        measured(run, step=step, valid_loss=1e9 / step)
+    page.goto(f"{served}/runs#runs={name},fill")
+    expect(page.locator(".plot")).to_be_visible()
+    page.set_viewport_size({"width": width, "height": 800})
+    drawn = "() => document.querySelector('.plot').viewBox.baseVal.width"
+    page.wait_for_function(f"() => ({drawn})() === document.querySelector('#picture').clientWidth")
+    for summary in page.locator("#curves summary").all():
+        summary.click()
+    page.get_by_role("slider").press("End")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -209,11 +209,14 @@ def test_an_older_answer_is_given_up(page: Page, seeing: str) -> None:
         else:
             held.append(route)
 
+    given_up: list[str | None] = []
+    page.on("requestfailed", lambda request: given_up.append(request.failure))
     page.route("**/api/classify", first_waits)
     given(page, f"{seeing}/pictures#model=classify-images", file("old.png"))
     expect(page.locator("#busy")).to_have_text("Looking at the picture …")
     page.locator("#files").set_input_files([file("new.png"), file("newer.png")])
     expect(page.locator(".card h2")).to_have_text(["new.png", "newer.png"])
+    assert given_up == ["net::ERR_ABORTED"]
 
 
 def test_answers_of_another_model_do_not_stay(page: Page, seeing: str) -> None:
