@@ -365,7 +365,7 @@ def test_load(engines: dict[str, Engine], full: bool) -> None:
             right[0] += 1
 
     async def all_of_them() -> None:
-        limits = httpx.Limits(max_connections=64)
+        limits = httpx.Limits(max_connections=64, keepalive_expiry=2)  # before the server closes what is idle
         async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=60, limits=limits) as asking:
             until = time.monotonic() + (60 if full else 1.5)
             await asyncio.gather(*(client(asking, number, until) for number in range(64)))
