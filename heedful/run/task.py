@@ -92,6 +92,7 @@ class Ask(NamedTuple):
     # input, or an answer depends on the number of its input.
     gathers: Callable[[Any], bool] = may_be_gathered
     reads: str = "texts"  # what an input is: "texts", or "pictures", the names of their files
+    makes: bool = False  # whether an input may be "", no picture: a new one is made
     local: bool = False  # options name files or folders of the machine: nothing that others may ask
 
 

@@ -165,6 +165,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
     shape = request_model(verb, [question.options for question in asks.values()])
     able = list(asks)
     pictures = [name for name in able if asks[name].reads == "pictures"]
+    texts = [name for name in able if asks[name].reads == "texts" or asks[name].makes]
 
     async def answer(request: Request) -> Response:
         if request.headers.get("content-type", "").startswith("multipart/form-data"):
@@ -172,9 +173,9 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         given = await given_json(request, shape)
         model = model_for(models, verb, able, given["model"])
         question = asks[model.name]
-        if question.reads == "pictures":
-            raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
         inputs, settings = _inputs(given), settings_of(given)
+        if question.reads == "pictures" and not (question.makes and not any(inputs)):
+            raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
@@ -189,7 +190,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         answer,
         methods=["POST"],
         name=verb,
-        openapi_extra=body_of(shape, texts=len(pictures) < len(able), pictures=bool(pictures)),
+        openapi_extra=body_of(shape, texts=bool(texts), pictures=bool(pictures)),
     )
 
 
@@ -305,8 +306,10 @@ async def _answer_pictures(
         raise Refused(415, f"no model {verb}s pictures", "send JSON")
     given, sent = await sent_pictures(request, shape)
     model = model_for(models, verb, able, given["model"])
+    settings = settings_of(given)
+    _refuse_too_much(verb, [name for name, _ in sent], settings, model.row.asks[verb]())
     with kept_pictures(sent) as names:
-        found = await model.ask(verb, [*names], settings_of(given))
+        found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
     return _answers(model, told, several=False)
 

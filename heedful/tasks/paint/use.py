@@ -126,7 +126,7 @@ class Painter(PictureModel[LM]):
 
 
 class PaintedPicture(TypedDict):
-    """What was made of a picture, PNGs as data URLs."""
+    """What was made of a picture, or of nothing (its input is ""), PNGs as data URLs."""
 
     input: str
     pictures: list[str]
@@ -134,7 +134,7 @@ class PaintedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class PaintOptions:
-    """`keep` is the share of a picture's rows that stay: with 0 new ones are made."""
+    """`keep` is the share of a picture's rows that stay."""
 
     keep: float = 0.5
     samples: int = 1
@@ -142,15 +142,18 @@ class PaintOptions:
 
 
 def paint_pictures(painter: Painter, files: Sequence[str], options: PaintOptions) -> Iterator[PaintedPicture]:
-    """Raises InputError."""
+    """Pictures that continue those in the files; new ones where a file is "". Raises MissingError or InputError."""
     if not files:
         return
-    made = painter.paint(painter.begin(files, keep=options.keep), samples=options.samples, **options.sampling)
+    if any(files) and not all(files):
+        raise InputError("pictures to complete and new ones at once", fix="ask for each by itself")
+    begun = painter.begin(files, keep=options.keep) if all(files) else torch.zeros(len(files), 0, dtype=torch.long)
+    made = painter.paint(begun, samples=options.samples, **options.sampling)
     for file, own in zip(files, made, strict=True):
         yield {"input": file, "pictures": [data_url(to_image(pixels)) for pixels in own]}
 
 
-ASK = Ask(paint_pictures, PaintOptions, gathers=lambda options: False, reads="pictures")
+ASK = Ask(paint_pictures, PaintOptions, gathers=lambda options: False, reads="pictures", makes=True)
 
 
 def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
