@@ -169,7 +169,7 @@ export function download(name, content, type) {
 
 export function csv(rows) {
   // A spreadsheet would run a text that begins like a formula.
-  const safe = (text) => (/^[=+\-@].*\D/.test(text) ? `'${text}` : text);
+  const safe = (text) => (/^[=+\-@\t\r]/.test(text) && !Number.isFinite(Number(text)) ? `'${text}` : text);
   return rows.map((row) => row.map((each) => `"${safe(String(each)).replaceAll('"', '""')}"`).join(",")).join("\r\n") + "\r\n";
 }
 

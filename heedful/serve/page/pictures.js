@@ -1,177 +1,299 @@
 // What models say of pictures: labels, boxes, masks, matches or completions, drawn over them.
-import { Refusal, button, byId, chosenModel, csv, download, drawn, make, models, percent, remember, state, trouble, twin } from "./common.js";
+import { Refusal, ask, button, byId, chosenModel, csv, download, drawn, make, models, percent, remember, state, trouble, twin } from "./common.js";
 
 const MOST = 8; // pictures at a time
+const SAMPLES = 4; // of each that is painted
+const EDGE = 480; // pixels that the shorter edge of a saved picture has at least
 const COLOURS = ["#4292c6", "#f0a061", "#59b36d", "#cf6fe0", "#e0526f", "#c9b23c", "#7f8fe8", "#49b8b3", "#b98a62", "#9aa4ad"];
+const CONTROLS = ["threshold", "opacity", "keep"]; // whose values stand in the address
+const START = { threshold: 0.5, opacity: 0.55, keep: 0.5 };
 const known = await models();
-const select = chosenModel(() => { fields(); send(); });
-let files = [], running = null;
+let files = [], notice = null, running = null, seed = 0, colours = new Map();
 
-const verbOf = () => Object.entries(known[select.value].verbs).find(([, { reads }]) => reads === "pictures")[0];
+const verbOf = () => Object.entries(known[byId("model").value].verbs).find(([, { reads }]) => reads === "pictures")[0];
 const lines = () => byId("texts").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const valueOf = (id) => Number(byId(id).value);
+const stem = (name) => name.replace(/\.[^.]*$/, "") || "picture";
 
-// By verb: what is asked besides, and what is drawn of an answer.
+// The same colour for the same class in all pictures.
+function colourOf(label) {
+  if (!colours.has(label)) colours.set(label, COLOURS[colours.size % COLOURS.length]);
+  return colours.get(label);
+}
+
+// By verb: what is asked besides, what can be set, and what is drawn of an answer.
 const VERBS = {
-  classify: { draw: (found) => ranked("label", found.labels.map(({ label, score }) => [label, score])) },
-  detect: { options: () => ({ threshold: 0.05 }), controls: ["threshold"], draw: boxes },
-  segment: { options: () => ({ mask: true }), controls: ["opacity"], draw: mask },
-  match: { options: () => ({ texts: lines() }), controls: ["texts"], draw: (found) => ranked("text", found.texts.map(({ text, score }) => [text, score])) },
-  paint: { options: () => ({ keep: Number(byId("keep").value), samples: 4 }), controls: ["keep"], draw: painted },
+  classify: { draw: ({ labels }) => ranked("label", labels.map(({ label, score }) => [label, score])) },
+  detect: { options: () => ({ threshold: Number(byId("threshold").min) }), fields: ["threshold"], draw: boxes },
+  segment: { options: () => ({ mask: true }), fields: ["opacity"], draw: mask },
+  match: { options: () => ({ texts: lines() }), fields: ["texts"], draw: ({ texts }) => ranked("text", texts.map(({ text, score }) => [text, score])) },
+  paint: { options: () => ({ keep: valueOf("keep"), samples: SAMPLES, sampling: { seed } }), fields: ["keep", "new", "again"], draw: painted },
 };
 
 function fields() {
-  const shown = VERBS[verbOf()].controls ?? [];
-  for (const name of ["threshold", "opacity", "texts", "keep"]) byId(`field-${name}`).hidden = !shown.includes(name);
+  const shown = VERBS[verbOf()]?.fields ?? [];
+  for (const name of ["threshold", "opacity", "texts", "keep", "new", "again"]) byId(`field-${name}`).hidden = !shown.includes(name);
 }
 
-async function send() {
-  if (!files.length) return;
-  const verb = verbOf();
-  if (verb === "match" && !lines().length) {
-    trouble(new Error("Type the texts that the pictures may show, one a line."));
-    return;
-  }
+// ---------------------------------------------------------------------------------------------- questions
+
+// Shows what `question` gives, cards, unless it was given up for a newer one.
+async function show(question, count) {
   running?.abort();
   const own = (running = new AbortController());
-  const form = new FormData();
-  for (const file of files) form.append("file", file);
-  form.append("json", JSON.stringify({ model: select.value, options: VERBS[verb].options?.() ?? {} }));
+  byId("busy").textContent = count ? `Looking at ${count === 1 ? "the picture" : `${count} pictures`} …` : "Painting …";
+  byId("found").ariaBusy = "true";
   try {
-    const response = await fetch(`/api/${verb}`, { method: "POST", body: form, signal: own.signal });
-    const found = await response.json();
-    if (!response.ok) throw new Refusal(response.status, found.error);
-    trouble(null);
-    byId("found").replaceChildren(...found.answers.map((answer, i) => card(files[i], answer, VERBS[verb].draw)));
+    const made = await question(own.signal);
+    if (own !== running) return;
+    colours = new Map();
+    byId("found").replaceChildren(...made());
+    trouble(notice);
   } catch (error) {
-    if (error.name !== "AbortError") trouble(error);
+    if (error.name === "AbortError" || own !== running) return;
+    byId("found").replaceChildren(); // what is there would be of other pictures, or another model
+    trouble(error);
   }
+  byId("busy").textContent = "";
+  byId("found").ariaBusy = "false";
 }
 
-// `draw` gets an answer and the picture's frame, and gives {nodes, rows}: what stands below, and the same as a table.
+function send() {
+  byId("field-again").disabled = !files.length;
+  if (!files.length) return byId("found").replaceChildren();
+  const verb = verbOf(), sent = files, { options, draw } = VERBS[verb];
+  if (verb === "match" && !lines().length) {
+    running?.abort();
+    byId("found").replaceChildren();
+    byId("busy").textContent = "Type the texts that the pictures may show, one a line.";
+    byId("texts").focus();
+    return;
+  }
+  const form = new FormData();
+  for (const file of sent) form.append("file", file);
+  form.append("json", JSON.stringify({ model: byId("model").value, options: options?.() ?? {} }));
+  show(async (signal) => {
+    const response = await fetch(`/api/${verb}`, { method: "POST", body: form, signal });
+    const found = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Refusal(response.status, found.error);
+    return () => found.answers.map((answer, i) => card(sent[i], answer, draw));
+  }, sent.length);
+}
+
+function paintNew() {
+  files = [];
+  notice = null;
+  byId("files").value = "";
+  byId("field-again").disabled = true;
+  seed++;
+  show(async (signal) => {
+    const options = { samples: 2 * SAMPLES, sampling: { seed } };
+    const { answers } = await ask("paint", { model: byId("model").value, inputs: [""], options }, signal);
+    return () => answers.map((answer) => finished(make("article", { className: "card wide" }, make("h2", { textContent: "New pictures" })), "new", answer, painted(answer)));
+  }, 0);
+}
+
+// ------------------------------------------------------------------------------------------------- cards
+
+// `draw` gets an answer, the picture's frame and the picture, and gives {nodes, rows, over, said}: what stands below; the
+// same as a table; what a saved picture has over it, by (pen, times); and below it, a list of [name, share, colour].
 function card(file, answer, draw) {
-  const picture = make("img", { src: URL.createObjectURL(file), alt: file.name });
+  const picture = make("img", { alt: file.name }), source = URL.createObjectURL(file);
   const frame = make("div", { className: "frame" }, picture);
   const node = make("article", { className: "card" }, make("h2", {}, make("bdi", { textContent: file.name })), frame);
-  picture.addEventListener("load", () => {
-    const { nodes, rows } = draw(answer, frame, picture);
-    node.append(...nodes, ...(answer.warning ? [make("p", { className: "quiet", textContent: answer.warning })] : []),
-      twin(`What was found in ${file.name}`, rows),
-      make("p", {}, button("CSV", () => download("found.csv", csv(rows()), "text/csv")), " ", button("PNG", () => save(frame, picture))));
+  const told = (shown) => {
+    URL.revokeObjectURL(source);
+    finished(node, file.name, answer, draw(answer, frame, picture), shown ? picture : null);
+  };
+  picture.addEventListener("load", () => told(true), { once: true });
+  picture.addEventListener("error", () => {
+    picture.remove();
+    frame.append(make("p", { className: "quiet", textContent: "The browser cannot show this kind of file; the model has read it." }));
+    told(false);
   }, { once: true });
+  picture.src = source;
+  return node;
+}
+
+function finished(node, name, answer, { nodes, rows, over = () => {}, said = () => [], pictures = [] }, picture = null) {
+  const saves = [button("CSV", () => download(`${stem(name)}.csv`, csv(rows()), "text/csv"))];
+  if (pictures.length) saves.push(button("PNG", () => saveRow(pictures, stem(name))));
+  else if (picture) saves.push(button("PNG", () => save(picture, over, said(), stem(name))));
+  node.append(...nodes, ...(answer.warning ? [make("p", { className: "quiet", textContent: answer.warning })] : []),
+    twin(`What was found in ${name}`, rows), make("p", {}, ...saves));
   return node;
 }
 
 function ranked(title, pairs) {
   const [low, high] = [Math.min(0, ...pairs.map(([, share]) => share)), Math.max(1e-9, ...pairs.map(([, share]) => share))];
-  const shares = pairs.every(([, share]) => share >= 0 && share <= 1);
+  const shares = pairs.every(([, share]) => share >= 0 && share <= 1), told = (share) => (shares ? percent(share) : share.toFixed(3));
+  const length = (share) => (share - low) / (high - low);
   const table = make("table", { className: "bars" }, make("tbody", {}, ...pairs.slice(0, 8).map(([name, share]) => {
     const bar = make("i");
-    bar.style.width = `${(100 * (share - low)) / (high - low)}%`;
-    return make("tr", {}, make("td", {}, make("bdi", { textContent: name })), make("td", {}, bar), make("td", { textContent: shares ? percent(share) : share.toFixed(3) }));
+    bar.style.width = `${100 * length(share)}%`;
+    return make("tr", {}, make("td", { title: name }, make("bdi", { textContent: name })), make("td", {}, bar), make("td", { textContent: told(share) }));
   })));
-  return { nodes: [table], rows: () => [[title, "score"], ...pairs.map(([name, share]) => [name, share.toFixed(4)])] };
+  return {
+    nodes: [table],
+    rows: () => [[title, "score"], ...pairs.map(([name, share]) => [name, share.toFixed(4)])],
+    said: () => pairs.slice(0, 8).map(([name, share]) => [`${name} ${told(share)}`, length(share), COLOURS[0]]),
+  };
+}
+
+function legend(pairs) {
+  return make("p", { className: "legend" }, ...pairs.map(([label, share]) => {
+    const swatch = make("i", { className: "swatch" });
+    swatch.style.background = colourOf(label);
+    return make("span", {}, swatch, make("bdi", { textContent: label }), percent(share));
+  }));
 }
 
 function boxes(answer, frame, picture) {
-  const svg = drawn("svg", { viewBox: `0 0 ${picture.naturalWidth} ${picture.naturalHeight}`, class: "over" });
-  const labels = [...new Set(answer.boxes.map(({ label }) => label))], told = make("p");
-  const size = picture.naturalWidth / 28;
-  const show = () => {
-    const least = Number(byId("threshold").value), sure = answer.boxes.filter(({ score }) => score >= least);
-    svg.replaceChildren(...sure.flatMap(({ label, score, box: [left, top, right, bottom] }) => {
-      const colour = COLOURS[labels.indexOf(label) % COLOURS.length];
-      const frame = drawn("rect", { x: left, y: top, width: right - left, height: bottom - top, stroke: colour });
-      const text = drawn("text", { x: left + size / 4, y: Math.max(top - size / 4, size), "font-size": size, fill: colour }, `${label} ${percent(score)}`);
-      return [frame, text];
-    }));
-    told.textContent = sure.length ? sure.map(({ label, score }) => `${label} ${percent(score)}`).join(", ") : "Nothing so likely.";
+  const [width, height] = [picture.naturalWidth, picture.naturalHeight];
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "over", "aria-hidden": "true" });
+  const told = make("div"), size = Math.max(width, height) / 26;
+  for (const { label } of answer.boxes) colourOf(label);
+  const sure = () => answer.boxes.filter(({ score }) => score >= valueOf("threshold"));
+  // Where a label stands: above its box, inside of one that begins at the top, and never outside of the picture.
+  const place = ([left, top, right]) => {
+    const far = left > 0.6 * width;
+    return { x: far ? Math.min(right, width - size / 4) : left + size / 4, y: top > 1.3 * size ? top - size / 3 : top + size, far };
   };
-  frame.append(svg);
+  const show = () => {
+    svg.replaceChildren(...sure().reverse().flatMap(({ label, score, box }) => {
+      const [left, top, right, bottom] = box, { x, y, far } = place(box);
+      return [drawn("rect", { x: left, y: top, width: right - left, height: bottom - top, stroke: colourOf(label) }),
+        drawn("text", { x, y, "text-anchor": far ? "end" : "start", "font-size": size, fill: colourOf(label) }, `${label} ${percent(score)}`)];
+    }));
+    told.replaceChildren(sure().length ? legend(sure().map(({ label, score }) => [label, score])) : make("p", { textContent: "Nothing so likely." }));
+  };
+  if (width) frame.append(svg);
   frame.show = show;
   show();
-  const rows = () => [["label", "probability", "left", "top", "right", "bottom"],
-    ...answer.boxes.map(({ label, score, box }) => [label, score.toFixed(4), ...box.map((edge) => edge.toFixed(1))])];
-  return { nodes: [told], rows };
+  return {
+    nodes: [told],
+    rows: () => [["label", "probability", "left", "top", "right", "bottom"],
+      ...sure().map(({ label, score, box }) => [label, score.toFixed(4), ...box.map((edge) => edge.toFixed(1))])],
+    over: (pen, times) => {
+      Object.assign(pen, { lineWidth: 3, font: `600 ${size * times}px sans-serif`, lineJoin: "round" });
+      for (const { label, score, box } of sure().reverse()) {
+        const [left, top, right, bottom] = box.map((edge) => edge * times), { x, y, far } = place(box);
+        Object.assign(pen, { strokeStyle: colourOf(label), fillStyle: colourOf(label), textAlign: far ? "end" : "start" });
+        pen.strokeRect(left, top, right - left, bottom - top);
+        pen.strokeStyle = "#000c";
+        for (const put of ["strokeText", "fillText"]) pen[put](`${label} ${percent(score)}`, x * times, y * times);
+      }
+    },
+  };
 }
 
 function mask(answer, frame, picture) {
-  const canvas = make("canvas", { className: "over", width: picture.naturalWidth, height: picture.naturalHeight });
-  const places = new Map(answer.labels.map(({ value }, i) => [value, i]));
-  const numbers = new Image();
+  const canvas = make("canvas", { className: "over" }), numbers = new Image();
+  const pairs = answer.labels.map(({ label, share }) => [label, share]);
+  const rgb = new Map(answer.labels.map(({ label, value }) => [value, [1, 3, 5].map((i) => parseInt(colourOf(label).slice(i, i + 2), 16))]));
   numbers.addEventListener("load", () => {
+    Object.assign(canvas, { width: numbers.naturalWidth, height: numbers.naturalHeight });
     const pen = canvas.getContext("2d", { willReadFrequently: true });
-    pen.drawImage(numbers, 0, 0, canvas.width, canvas.height);
+    pen.drawImage(numbers, 0, 0);
     const image = pen.getImageData(0, 0, canvas.width, canvas.height);
-    for (let i = 0; i < image.data.length; i += 4) {
-      const colour = COLOURS[(places.get(image.data[i]) ?? 0) % COLOURS.length];
-      for (let c = 0; c < 3; c++) image.data[i + c] = parseInt(colour.slice(1 + 2 * c, 3 + 2 * c), 16);
-    }
+    for (let i = 0; i < image.data.length; i += 4) image.data.set(rgb.get(image.data[i]) ?? [0, 0, 0], i);
     pen.putImageData(image, 0, 0);
   });
   numbers.src = answer.mask;
-  frame.append(canvas);
+  if (picture.naturalWidth) frame.append(canvas);
   frame.show = () => { canvas.style.opacity = byId("opacity").value; };
   frame.show();
-  const legend = make("p", { className: "legend" }, ...answer.labels.map(({ label, share }, i) => {
-    const swatch = make("i", { className: "swatch" });
-    swatch.style.background = COLOURS[i % COLOURS.length];
-    return make("span", {}, swatch, make("bdi", { textContent: label }), ` ${percent(share)}`);
-  }));
-  return { nodes: [legend], rows: () => [["class", "value", "share"], ...answer.labels.map(({ label, value, share }) => [label, value, share.toFixed(4)])] };
+  return {
+    nodes: [legend(pairs)],
+    rows: () => [["class", "value", "share"], ...answer.labels.map(({ label, value, share }) => [label, value, share.toFixed(4)])],
+    over: (pen, times) => {
+      pen.globalAlpha = valueOf("opacity");
+      pen.drawImage(canvas, 0, 0, picture.naturalWidth * times, picture.naturalHeight * times);
+      pen.globalAlpha = 1;
+    },
+    said: () => pairs.map(([label, share]) => [`${label} ${percent(share)}`, share, colourOf(label)]),
+  };
 }
 
 function painted(answer) {
-  const made = answer.pictures.map((source, i) => make("img", { src: source, alt: `made ${i + 1}`, className: "made" }));
-  return { nodes: [make("div", { className: "row" }, ...made)], rows: () => [["picture", "of"], ...made.map((_, i) => [`made ${i + 1}`, answer.input])] };
+  const pictures = answer.pictures.map((source, i) => make("img", { src: source, alt: `made ${i + 1}`, className: "made" }));
+  return { nodes: [make("div", { className: "row" }, ...pictures)], rows: () => [["picture", "PNG"], ...answer.pictures.map((source, i) => [`made ${i + 1}`, source])], pictures };
 }
 
-// The picture with what is drawn over it, as one PNG.
-async function save(frame, picture) {
-  const canvas = make("canvas", { width: picture.naturalWidth, height: picture.naturalHeight }), pen = canvas.getContext("2d");
-  pen.drawImage(picture, 0, 0);
-  for (const over of frame.querySelectorAll(".over")) {
-    pen.globalAlpha = Number(over.style.opacity || 1);
-    if (over.tagName === "CANVAS") {
-      pen.drawImage(over, 0, 0);
-      continue;
-    }
-    const copy = over.cloneNode(true);
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    for (const each of copy.querySelectorAll("rect")) { each.setAttribute("fill", "none"); each.setAttribute("stroke-width", "2"); }
-    const image = Object.assign(new Image(), { src: `data:image/svg+xml,${encodeURIComponent(copy.outerHTML)}` });
-    await image.decode();
-    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
-  }
-  canvas.toBlob((blob) => download("found.png", blob, "image/png"));
+// ------------------------------------------------------------------------------------------------- files
+
+const saved = (canvas, name) => canvas.toBlob((blob) => download(`${name}.png`, blob, "image/png"));
+
+// The picture with what is drawn over it, small ones enlarged so that it can be read, and below it what was said of it.
+function save(picture, over, said, name) {
+  const [width, height] = [picture.naturalWidth, picture.naturalHeight];
+  const times = Math.max(1, Math.ceil(EDGE / Math.min(width, height))), line = Math.ceil((width * times) / 20);
+  const canvas = make("canvas", { width: width * times, height: height * times + said.length * line }), pen = canvas.getContext("2d");
+  pen.fillStyle = "#fff";
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(picture, 0, 0, width * times, height * times);
+  over(pen, times);
+  Object.assign(pen, { font: `${line * 0.55}px sans-serif`, textAlign: "start", textBaseline: "middle" });
+  said.forEach(([text, share, colour], i) => {
+    const top = height * times + i * line;
+    pen.fillStyle = colour;
+    pen.fillRect(line * 0.2, top + line * 0.2, Math.max(1, (canvas.width * 0.3 - line * 0.4) * share), line * 0.6);
+    pen.fillStyle = "#171d2b";
+    pen.fillText(text, canvas.width * 0.3, top + line / 2, canvas.width * 0.69);
+  });
+  saved(canvas, name);
+}
+
+function saveRow(pictures, name) {
+  const [{ naturalWidth: width, naturalHeight: height }] = pictures;
+  const canvas = make("canvas", { width: width * pictures.length, height }), pen = canvas.getContext("2d");
+  pictures.forEach((picture, i) => pen.drawImage(picture, i * width, 0));
+  saved(canvas, name);
 }
 
 function take(list) {
-  const pictures = [...list].filter(({ type }) => type.startsWith("image/"));
-  if (!pictures.length) return;
+  const all = [...list], pictures = all.filter(({ type }) => type.startsWith("image/"));
+  if (!all.length) return;
   files = pictures.slice(0, MOST);
-  if (pictures.length > MOST) trouble(new Error(`The first ${MOST} of ${pictures.length} pictures are shown.`));
+  notice = pictures.length > MOST ? new Error(`The first ${MOST} of ${pictures.length} pictures are shown.`)
+    : pictures.length < all.length ? new Error(`${all.length - pictures.length} of ${all.length} files are no pictures.`) : null;
+  trouble(notice);
   send();
 }
 
-const redraw = () => { for (const frame of document.querySelectorAll(".frame")) frame.show?.(); };
+// ---------------------------------------------------------------------------------------------- controls
+
+function say() {
+  byId("threshold-said").textContent = valueOf("threshold").toFixed(2);
+  byId("opacity-said").textContent = percent(valueOf("opacity"));
+  byId("keep-said").textContent = percent(valueOf("keep"));
+}
+
+for (const id of CONTROLS) {
+  byId(id).value = state()[id] ?? START[id];
+  byId(id).addEventListener("input", () => {
+    remember({ [id]: byId(id).value });
+    say();
+    for (const frame of document.querySelectorAll(".frame")) frame.show?.();
+  });
+}
+byId("keep").addEventListener("change", send);
+byId("texts").value = state().texts ?? "";
+byId("texts").addEventListener("change", () => { remember({ texts: byId("texts").value }); send(); });
+byId("field-new").addEventListener("click", paintNew);
+byId("field-again").addEventListener("click", () => { seed++; send(); });
 byId("files").addEventListener("change", (event) => take(event.target.files));
 for (const event of ["dragover", "drop"]) {
-  byId("drop").addEventListener(event, (dragged) => {
+  document.addEventListener(event, (dragged) => { // anywhere: a browser would leave the page for a file
     dragged.preventDefault();
+    byId("drop").classList.toggle("ready", event === "dragover");
     if (event === "drop") take(dragged.dataTransfer.files);
   });
 }
+document.addEventListener("dragleave", (dragged) => dragged.relatedTarget === null && byId("drop").classList.remove("ready"));
 document.addEventListener("paste", (event) => take(event.clipboardData.files));
-byId("threshold").addEventListener("input", () => {
-  byId("threshold-said").textContent = Number(byId("threshold").value).toFixed(2);
-  remember({ threshold: byId("threshold").value });
-  redraw();
-});
-byId("opacity").addEventListener("input", redraw);
-byId("keep").addEventListener("input", () => { byId("keep-said").textContent = percent(Number(byId("keep").value)); });
-byId("keep").addEventListener("change", send);
-byId("texts").addEventListener("change", () => { remember({ texts: byId("texts").value }); send(); });
-byId("threshold").value = state().threshold ?? 0.5;
-byId("threshold-said").textContent = Number(byId("threshold").value).toFixed(2);
-byId("texts").value = state().texts ?? "";
+chosenModel(() => { fields(); send(); });
+say();
 fields();
+take(byId("files").files); // chosen before this script was there
