@@ -52,8 +52,8 @@ function beamTree(nodes) {
     if (parent === null) return;
     const [[x, y], [left, top]] = [place.get(i), place.get(parent)];
     const path = document.createElementNS(svg.namespaceURI, "path");
-    const [from, to] = [left + WIDE - 22, x];
-    path.setAttribute("d", `M${from} ${top + 12}C${(from + to) / 2} ${top + 12} ${(from + to) / 2} ${y + 12} ${to} ${y + 12}`);
+    const [from, to] = [left + 16, x]; // from behind the token
+    path.setAttribute("d", `M${from} ${top + 12}C${to - 16} ${top + 12} ${to - 32} ${y + 12} ${to} ${y + 12}`);
     path.setAttribute("class", best.has(i) ? "best" : nodes[i].fate === "fell out" ? "dead" : "");
     svg.append(path);
   });

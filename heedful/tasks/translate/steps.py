@@ -57,7 +57,11 @@ def _steps(translator: Translator, text: str, options: TranslationSteps) -> Step
     if options.beam is not None:
         wide = translator.decoding(beam=options.beam, n_best=options.beam)
         _, nodes = translator.traced(ids, wide, begun)
-        pieces = [readable_pieces(translator.target, [node.token])[0] for node in nodes]
+        before = [nodes[node.parent or 0].token for node in nodes]
+        pieces = [
+            readable_pieces(translator.target, [parent, node.token])[-1]
+            for parent, node in zip(before, nodes, strict=True)
+        ]
         made["tree"] = [{**asdict(node), "piece": piece} for node, piece in zip(nodes, pieces, strict=True)]
     return made
 
