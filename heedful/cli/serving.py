@@ -138,8 +138,8 @@ def opened(folders: dict[str, Path], *, engine: str, device: str, meters: Any, e
 def listen(host: str, port: int) -> socket.socket:
     """Raises InputError for an address that cannot be had."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)  # as which answers are sent at once, and not gathered
     except (OSError, UnicodeError) as error:
         raise _no_address(host, port, error) from None
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,7 +2,10 @@
 
 const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
 const SETTINGS = { temperature: ["Temperature", 1, 0, 3, 0.1], top_k: ["Top k", 0, 0, 1000, 1], top_p: ["Top p", 1, 0, 1, 0.05] };
-const told = { steps: view.steps ?? [], chosen: [], sampling: {}, trouble: "" };
+const FATES = {
+  lives: "lives on", "fell out": "fell out: none of what could follow was among the best", ended: "ended", unfinished: "came to the limit",
+};
+const told = { steps: view.steps ?? [], chosen: [], sampling: {}, beam: null, tree: null, trouble: "" };
 
 function steps(picture) {
   state.step = Math.min(Math.max(state.step ?? 0, 0), told.steps.length - 1);
@@ -28,7 +31,54 @@ function steps(picture) {
   if (told.chosen.length) parts.push(`The first ${told.chosen.length} were forced.`);
   if (told.trouble) parts.push(told.trouble);
   picture.append(make("p", { className: "quiet", textContent: parts.join(" ") }));
+  if (told.tree) picture.append(beamTree(told.tree));
   repaint = () => {};
+}
+
+// The beginnings that a beam search kept, a column a step; choosing one forces it.
+function beamTree(nodes) {
+  const [WIDE, TALL] = [104, 26], columns = [];
+  nodes.forEach((node, i) => { (columns[node.step] ??= []).push(i); });
+  const place = new Map(columns.flatMap((column) => column
+    .sort((a, b) => nodes[b].total - nodes[a].total).map((i, row) => [i, [nodes[i].step * WIDE, row * TALL]])));
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const size = [columns.length * WIDE, Math.max(...columns.map(({ length }) => length)) * TALL];
+  svg.setAttribute("width", size[0]);
+  svg.setAttribute("height", size[1]);
+  svg.setAttribute("aria-hidden", "true");
+  const best = new Set();
+  for (let i = nodes.findIndex(({ rank }) => rank === 0); i !== null && i >= 0; i = nodes[i].parent) best.add(i);
+  nodes.forEach(({ parent }, i) => {
+    if (parent === null) return;
+    const [[x, y], [left, top]] = [place.get(i), place.get(parent)];
+    const path = document.createElementNS(svg.namespaceURI, "path");
+    const [from, to] = [left + 16, x]; // from behind the token
+    path.setAttribute("d", `M${from} ${top + 12}C${to - 16} ${top + 12} ${to - 32} ${y + 12} ${to} ${y + 12}`);
+    path.setAttribute("class", best.has(i) ? "best" : nodes[i].fate === "fell out" ? "dead" : "");
+    svg.append(path);
+  });
+  const buttons = nodes.map((node, i) => {
+    const what = `${node.piece}: ${node.total.toFixed(2)} nats, ${FATES[node.fate]}${node.rank === null ? "" : `, number ${node.rank + 1} of all with ${node.score.toFixed(3)}`}`;
+    const button = make("button", { type: "button", className: `token ${node.fate === "fell out" ? "dead" : ""} ${best.has(i) ? "best" : ""}`, title: what, ariaLabel: what });
+    button.append(make("bdi", { textContent: node.piece }), ...(node.rank === null ? [] : [make("small", { textContent: ` ${node.rank + 1}` })]));
+    const [x, y] = place.get(i);
+    Object.assign(button.style, { left: `${x}px`, top: `${y}px`, maxWidth: `${WIDE - 20}px` });
+    button.disabled = node.parent === null || node.fate === "ended";
+    button.addEventListener("click", () => {
+      const path = [];
+      for (let at = i; nodes[at].parent !== null; at = nodes[at].parent) path.unshift(nodes[at].token);
+      told.chosen = path;
+      tellSteps();
+    });
+    return button;
+  });
+  const tree = make("div", { className: "tree" }, svg, ...buttons);
+  Object.assign(tree.style, { width: `${size[0]}px`, height: `${size[1]}px` });
+  const live = buttons.filter(({ disabled }) => !disabled);
+  if (live.length) roving(tree, live);
+  const region = make("div", { className: "tree-region", role: "region", ariaLabel: "The beam search as a tree" }, tree);
+  return make("div", {}, make("h3", { textContent: `A beam of ${told.beam}` }), region,
+    make("p", { className: "quiet", textContent: "Grey fell out of the beam; numbers are the places of those that ended. Choose a token to go on from its beginning." }));
 }
 
 function stepNumbers() {
@@ -66,12 +116,12 @@ function whatIf(word, token) {
 
 async function tellSteps() {
   const { model, text, steps } = view.live;
-  const body = { model, text, options: { chosen: told.chosen, most: 64, sampling: told.sampling } };
+  const body = { model, text, options: { chosen: told.chosen, most: 64, sampling: told.sampling, ...(told.beam ? { beam: told.beam } : {}) } };
   const headers = { "Content-Type": "application/json" };
   const response = await fetch(steps, { method: "POST", headers, body: JSON.stringify(body) });
   const found = await response.json();
   told.trouble = response.ok ? "" : found.error.message;
-  if (response.ok) told.steps = found.answers[0].steps;
+  if (response.ok) ({ steps: told.steps, tree: told.tree = null } = found.answers[0]);
   build();
 }
 
@@ -82,6 +132,12 @@ function stepOptions() {
     input.addEventListener("change", () => { told.sampling[name] = Number(input.value); tellSteps(); });
     return make("label", {}, label, input);
   });
+  if (view.live.beam) {
+    const wide = make("select");
+    select(wide, [["", "none"], ...[2, 3, 4, 5, 8, 12].map((width) => [width, String(width)])], told.beam ?? "");
+    wide.addEventListener("change", () => { told.beam = Number(wide.value) || null; tellSteps(); });
+    fields.push(make("label", {}, "Beam as a tree", wide));
+  }
   if (!told.chosen.length) return fields;
   const back = make("button", { type: "button", className: "button", textContent: "Back to what the model said" });
   back.addEventListener("click", () => { told.chosen = []; tellSteps(); });

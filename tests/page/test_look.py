@@ -120,6 +120,18 @@ def test_a_step_shows_what_was_likely_and_another_can_be_forced(page: Page, serv
     assert sum("cut" in each for each in cut) == 8
 
 
+def test_a_beam_is_a_tree_and_any_beginning_can_be_forced(page: Page, served: str) -> None:
+    looked(page, served, "en-fr", TEXT, "#view=steps&step=0")
+    page.locator("#options select").select_option("4")
+    nodes = page.locator(".tree .token")
+    expect(page.locator(".tree .token.dead").first).to_be_attached()
+    expect(page.locator(".tree .token.best").first).to_be_attached()
+    assert "fell out" in (page.locator(".tree .token.dead").first.get_attribute("title") or "")
+    assert nodes.count() > 10
+    page.locator(".tree .token:enabled").nth(3).click()
+    expect(page.locator(".step.forced").first).to_be_visible()
+
+
 def test_a_walk_computes_the_weights_again(page: Page, served: str) -> None:
     looked(page, served, "writer", TEXT, "#view=walk&layer=0&head=1&q=3")
     card = page.locator(".walk-card").nth(5)

@@ -97,6 +97,15 @@ def test_the_steps_of_a_translation(client, folder) -> None:
         assert 0 <= step["entropy"] < 9
 
 
+def test_the_tree_of_a_beam_search(client) -> None:
+    (found,) = asked(client, "steps", model="en-fr", text=TEXT, options={"beam": 3})["answers"]
+    nodes = found["tree"]
+    assert sum(node["rank"] == 0 for node in nodes) == 1
+    assert {node["fate"] for node in nodes} <= {"lives", "fell out", "ended", "unfinished"}
+    assert all(node["parent"] is None or nodes[node["parent"]]["step"] == node["step"] - 1 for node in nodes)
+    assert asked(client, "steps", 400, model="en-fr", text=TEXT, options={"beam": 1})["error"]["message"]
+
+
 def test_another_token_changes_what_follows(client) -> None:
     def steps(**options) -> list[dict]:
         return asked(client, "steps", model="en-fr", text=TEXT, options=options)["answers"][0]["steps"]

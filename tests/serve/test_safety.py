@@ -336,7 +336,7 @@ def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
     tally("canaries", len(marks))
 
 
-def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
+def test_load(engines: dict[str, Engine], full: bool) -> None:
     """No error, and each greedy answer is the one that it gets alone."""
     dice = random.Random(5)
     texts = [" ".join(dice.choice(SYLLABLES) for _ in range(dice.randint(1, 6))) for _ in range(20)]
@@ -365,12 +365,13 @@ def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
             right[0] += 1
 
     async def all_of_them() -> None:
-        limits = httpx.Limits(max_connections=64)
+        limits = httpx.Limits(max_connections=64, keepalive_expiry=2)  # before the server closes what is idle
         async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=60, limits=limits) as asking:
             until = time.monotonic() + (60 if full else 1.5)
             await asyncio.gather(*(client(asking, number, until) for number in range(64)))
 
-    asyncio.run(all_of_them())
+    with answering(make_app(engines)) as port:
+        asyncio.run(all_of_them())
     assert right[0] > 64
     sizes = engines["transformer"].meters.registry
     answered = sizes.get_sample_value("heed_inputs_total", {"model": "transformer", "verb": "translate"}) or 0

@@ -35,7 +35,7 @@ async function show(question) {
   const view = await ask("view", question);
   const { model, text, target, pair } = question;
   const steps = "steps" in known[model].verbs ? "/api/steps" : null;
-  view.live = { model, text, target, pair, steps };
+  view.live = { model, text, target, pair, steps, beam: known[model].verbs.steps?.options.includes("beam") };
   byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
   byId("about").textContent = `${view.about ? `${view.about}. ` : ""}Attention shows where information could flow, not why.`;
   document.title = `${view.title} · heedful`;

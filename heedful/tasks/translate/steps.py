@@ -1,38 +1,69 @@
-"""How a translation is said, step by step."""
+"""How a translation is said, step by step, and the beginnings that the search gave up on the way."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NotRequired
 
 from heedful.errors import InputError
 from heedful.run.task import Ask
+from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
 from heedful.tasks.translate.look import watched
 from heedful.tasks.translate.use import Translator
 
+WIDEST = 12
 
-def steps_translating(translator: Translator, texts: Sequence[str], options: StepsOptions) -> Iterator[Stepped]:
+
+class SteppedTranslation(Stepped):
+    """`tree` are the nodes of a beam search (`heedful.decode.trace.Node`), each with its `piece`; the first is the
+    root."""
+
+    tree: NotRequired[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationSteps(StepsOptions):
+    """With a `beam` the tree of such a search is told as well, for that many of the best beginnings."""
+
+    beam: int | None = None
+
+
+def steps_translating(
+    translator: Translator, texts: Sequence[str], options: TranslationSteps
+) -> Iterator[SteppedTranslation]:
     """Without `chosen` it is the translation that is searched for; with them, their greedy continuation. Raises
     InputError for an empty text, and TextError for one that is too long."""
     if translator.engine is not None:
         raise InputError("another library does not tell each step", fix="leave out the engine")
     options.check(translator.target)
+    if options.beam is not None and not 2 <= options.beam <= WIDEST:
+        raise InputError(f"a tree of beam {options.beam}", fix=f"ask for 2 to {WIDEST}")
     for text in texts:
         yield _steps(translator, text, options)
 
 
-def _steps(translator: Translator, text: str, options: StepsOptions) -> Stepped:
+def _steps(translator: Translator, text: str, options: TranslationSteps) -> SteppedTranslation:
     ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to translate", fix="give one")
     translator.refuse_too_long([text], [ids])
-    if options.chosen:
-        begun = [*options.chosen[len(translator.begin) :]]
-        ((best, *_),) = translator.hypotheses([ids], translator.decoding(beam=1), [begun])
-    else:
-        ((best, *_),) = translator.hypotheses([ids], translator.decoding())
+    begun = [*options.chosen[len(translator.begin) :]] if options.chosen else None
+    plain = translator.decoding(beam=1) if options.chosen else translator.decoding()
+    ((best, *_),) = translator.hypotheses([ids], plain, None if begun is None else [begun])
     said = [*best.tokens, *([translator.target.eos] if best.finished else [])]
     _, logits, _ = watched(translator, ids, [*best.tokens], ())
     steps = steps_of(logits[: len(said)], said, translator.target, options, forbidden=translator.forbidden)
-    return {"text": translator.target.decode([*best.tokens]), "steps": steps}
+    made: SteppedTranslation = {"text": translator.target.decode([*best.tokens]), "steps": steps}
+    if options.beam is not None:
+        wide = translator.decoding(beam=options.beam, n_best=options.beam)
+        _, nodes = translator.traced(ids, wide, begun)
+        before = [nodes[node.parent or 0].token for node in nodes]
+        pieces = [
+            readable_pieces(translator.target, [parent, node.token])[-1]
+            for parent, node in zip(before, nodes, strict=True)
+        ]
+        made["tree"] = [{**asdict(node), "piece": piece} for node, piece in zip(nodes, pieces, strict=True)]
+    return made
 
 
-ASK = Ask(steps_translating, StepsOptions)
+ASK = Ask(steps_translating, TranslationSteps)

@@ -20,6 +20,7 @@ from heedful.decode.processes import Processes
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.decode.trace import Node, Traced
 from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
@@ -219,11 +220,19 @@ class Translator(Opened):
             self.processes.close()
             self.processes = None
 
-    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
+    def traced(self, ids: Ids, decoding: Decoding, forced: Ids | None = None) -> tuple[list[Hypothesis], list[Node]]:
+        """The hypotheses of one source, and the tree of all beginnings that the search kept for a while."""
+        through: Traced[Any] = Traced(self.model)
+        prefix = None if forced is None else [[*self.begin, *forced]]
+        (found,) = self._search(([ids], decoding, prefix, [0]), through=through)
+        return found, through.tree(found, eos=self.target.eos)
+
+    def _search(self, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
+        """`through`: what is asked in place of the model itself."""
         sentences, decoding, prefix, numbers = batch
-        model: Any = self.model  # a Transformer or an RNN: the search knows neither
+        model: Any = through or self.model  # a Transformer or an RNN: the search knows neither
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-        positions = most_positions(model.config)
+        positions = most_positions(self.model.config)
         limits = limits if positions is None else [min(limit, positions) for limit in limits]
         if self.engine is not None:
             if self.begin or decoding.forced_eos:
@@ -232,7 +241,7 @@ class Translator(Opened):
             before, after = self.around
             whole = [[*before, *ids, *after] for ids in sentences]
             return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
-        device = next(model.parameters()).device
+        device = next(self.model.parameters()).device
         source, segments = (part.to(device) for part in self.padded(sentences))
         rules: list[Rule] = [] if prefix else [Certain(position, token) for position, token in enumerate(self.begin)]
         if decoding.forced_eos and decoding.longest is not None:
