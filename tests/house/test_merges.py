@@ -1,4 +1,4 @@
-"""Nothing that a merge left undecided is kept: a browser would pass over it in a style sheet, and say nothing."""
+"""Nothing that a merge left undecided is kept: a browser passes over it in a style sheet without a word."""
 
 from pathlib import Path
 

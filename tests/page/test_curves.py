@@ -138,6 +138,7 @@ def test_the_saved_picture_stands_alone(page: Page, served: str) -> None:
 
 def test_unknown_values_are_last_either_way(page: Page, served: str) -> None:
     page.goto(f"{served}/runs")
+    expect(page.locator("#list tbody tr").first).to_be_visible()
     column = [*page.locator("#list thead th").all_inner_texts()].index("minutes") + 1
     for _ in range(2):
         page.locator("#list .sort", has_text="minutes").click()
