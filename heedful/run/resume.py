@@ -15,7 +15,7 @@ from typing import Any
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import load_weights, parameters
-from heedful.run.job import Job
+from heedful.run.job import Job, Measurement
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
@@ -194,3 +194,14 @@ def check_space(out: Path, state: State, keep: int) -> None:
 def log(out: Path, row: Mapping[str, object]) -> None:
     """One more line of metrics.jsonl."""
     files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))
+
+
+def log_measured(out: Path, step: int, found: Measurement) -> None:
+    """What was measured at a step, and the sample that shows it."""
+    log(out, {"step": step, "valid_loss": found.loss, **found.scores})
+    files.make_folder(out / "samples")
+    place = out / "samples" / f"step-{step}"
+    if isinstance(found.sample, str):
+        files.write_text(place.with_suffix(".txt"), found.sample)
+    else:
+        files.write_bytes(place.with_suffix(".png"), found.sample)

@@ -25,10 +25,10 @@ from heedful.models import make_model
 from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
-from heedful.run.job import Job, Measurement
+from heedful.run.job import Job
 from heedful.run.measuring import SHARE, affordable_share, beside, too_little
 from heedful.run.recipe import AUTO, Recipe, to_yaml
-from heedful.run.resume import Progress, check_space, forget_after, log, restore, same_recipe, save_state
+from heedful.run.resume import Progress, check_space, forget_after, log, log_measured, restore, same_recipe, save_state
 from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.task import Task
 from heedful.store import files
@@ -356,7 +356,7 @@ class _Run:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
         progress.cost = time.perf_counter() - begin
         progress.measuring += progress.cost
-        _write_measured(self.out, state.step, found)
+        log_measured(self.out, state.step, found)
         progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
         best = progress.best is None or found.rank >= progress.best
         if best:
@@ -477,16 +477,6 @@ def _new_state(
         checkpoint_blocks(model)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
     return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
-
-
-def _write_measured(out: Path, step: int, found: Measurement) -> None:
-    log(out, {"step": step, "valid_loss": found.loss, **found.scores})
-    files.make_folder(out / "samples")
-    place = out / "samples" / f"step-{step}"
-    if isinstance(found.sample, str):
-        files.write_text(place.with_suffix(".txt"), found.sample)
-    else:
-        files.write_bytes(place.with_suffix(".png"), found.sample)
 
 
 def _finish(

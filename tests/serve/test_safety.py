@@ -69,6 +69,15 @@ def app(engines: dict[str, Engine]) -> FastAPI:
     return made
 
 
+@pytest.fixture(scope="module")
+def usual(engines: dict[str, Engine]) -> Iterator[int]:
+    """The port of a server of the same models with the patience that it has for anybody."""
+    made = make_app(engines)
+    made.router.lifespan_context = unending
+    with answering(made) as found:
+        yield found
+
+
 @asynccontextmanager
 async def unending(app: FastAPI) -> AsyncIterator[None]:
     """Of an application whose models are of all tests here: it does not close them."""
@@ -311,12 +320,12 @@ def test_a_fault_of_ours_is_one_line(engines: dict[str, Engine], caplog: pytest.
     assert "a secret" in caplog.text
 
 
-def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
+def test_no_answer_holds_what_another_asked(usual: int, tally: Tally) -> None:
     """Canaries: each comes back to its own client, and to no other."""
     marks = [f"canary{number:04d}x" for number in range(200)]
 
     async def all_of_them() -> list[str]:
-        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=60) as client:
+        async with httpx.AsyncClient(base_url=f"http://localhost:{usual}", timeout=60) as client:
 
             async def ask(number: int, mark: str) -> str:
                 verb = ("tag", "classify", "translate", "generate")[number % 4]
@@ -336,7 +345,7 @@ def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
     tally("canaries", len(marks))
 
 
-def test_load(engines: dict[str, Engine], full: bool) -> None:
+def test_load(usual: int, engines: dict[str, Engine], full: bool) -> None:
     """No error, and each greedy answer is the one that it gets alone."""
     dice = random.Random(5)
     texts = [" ".join(dice.choice(SYLLABLES) for _ in range(dice.randint(1, 6))) for _ in range(20)]
@@ -366,12 +375,11 @@ def test_load(engines: dict[str, Engine], full: bool) -> None:
 
     async def all_of_them() -> None:
         limits = httpx.Limits(max_connections=64, keepalive_expiry=2)  # before the server closes what is idle
-        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=60, limits=limits) as asking:
+        async with httpx.AsyncClient(base_url=f"http://localhost:{usual}", timeout=60, limits=limits) as asking:
             until = time.monotonic() + (60 if full else 1.5)
             await asyncio.gather(*(client(asking, number, until) for number in range(64)))
 
-    with answering(make_app(engines)) as port:
-        asyncio.run(all_of_them())
+    asyncio.run(all_of_them())
     assert right[0] > 64
     sizes = engines["transformer"].meters.registry
     answered = sizes.get_sample_value("heed_inputs_total", {"model": "transformer", "verb": "translate"}) or 0
