@@ -11,7 +11,12 @@ from heedful.tasks.shared.cli import Json, Run, say
 
 
 def import_(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model's folder, as the Hugging Face Hub has it.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME."
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
     as_json: Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ from heedful.core.init import uninitialised
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, Family, family_of
+from heedful.exchange.fetch import fetched, is_name
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, write_chat
@@ -59,12 +60,14 @@ class Exported:
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
     """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, what it reads texts or
-    pictures by.
+    pictures by. What is no folder here, and may be a name of the Hub (ORG/NAME), is fetched first.
 
     All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
     InputError, MissingError or StorageError; `out` is then as it was.
     """
     folder, out = Path(folder), Path(out)
+    if not folder.is_dir() and is_name(str(folder)):
+        folder = fetched(str(folder))
     if not folder.is_dir():
         raise MissingError("no such folder", where=str(folder), fix="check the path")
     where = str(folder / CONFIG)

@@ -1,0 +1,40 @@
+"""Models of the Hugging Face Hub by their names, fetched once into the cache that all its libraries share."""
+
+import re
+from pathlib import Path
+
+from heedful.errors import InputError, MissingError, pip_install
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+# What a model is read from; no weights in other forms than safetensors.
+WANTED = ("*.json", "*.safetensors", "*.model", "*.spm", "*.txt", "*.jinja")
+UNWANTED = ("*/*", "*.index.json.bak", "flax_*", "tf_*", "onnx*")
+
+
+def is_name(text: str) -> bool:
+    """Whether it may be a model's name on the Hub, ORG/NAME, and no path of this machine."""
+    return NAME.fullmatch(text) is not None and not text.startswith((".", "/", "~")) and ".." not in text
+
+
+def fetched(name: str) -> Path:
+    """The folder of a model, from the cache, or from the Hub where that may be asked: `HF_HOME` says where the cache
+    is, `HF_HUB_OFFLINE=1` that nothing is asked, `HF_TOKEN` who asks. Raises MissingError or InputError."""
+    try:
+        from huggingface_hub import errors, snapshot_download
+    except ImportError:
+        what = f"{name} is no folder here, and huggingface_hub, which would fetch it, is not installed"
+        raise MissingError(what, fix=f"{pip_install('huggingface_hub')}, or give the path of a folder") from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=[*WANTED], ignore_patterns=[*UNWANTED]))
+    except errors.GatedRepoError:
+        fix = f"accept its terms at https://huggingface.co/{name}, and set HF_TOKEN"
+        raise InputError("its owner wants to know who reads it", where=name, fix=fix) from None
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        what = "no such folder here, and no such model on the Hub"
+        raise MissingError(what, where=name, fix="check the name; for one that is not public set HF_TOKEN") from None
+    except errors.LocalEntryNotFoundError:
+        what = "no such folder here, not in the cache, and the Hub cannot be asked (HF_HUB_OFFLINE, or no network)"
+        raise MissingError(what, where=name, fix="fetch it where there is a network, or give a folder's path") from None
+    except (errors.HfHubHTTPError, OSError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise MissingError(f"could not be fetched ({told[0][:200]})", where=name, fix="try again later") from None
