@@ -159,7 +159,7 @@ function picture() {
   byId("picture").replaceChildren();
   byId("large").replaceChildren();
   byId("note").textContent = "";
-  ({ flow, heads, matrix, steps, walk })[state.view](byId("picture"));
+  ({ flow, heads, matrix, steps, ...(typeof walk === "undefined" ? {} : { walk }) })[state.view](byId("picture"));
   repaint();
   numbers();
   table();
