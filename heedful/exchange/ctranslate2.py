@@ -21,6 +21,7 @@ from heedful.store import files
 from heedful.store.checkpoint import CONFIG, MODEL
 
 OURS, TASK = "heedful.json", "task.json"
+SMALL = 1 << 26  # bytes of weights below which a batch is one thread's
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
 SCORES = 1e-3  # nats, by another engine
 
@@ -106,9 +107,13 @@ def as_words(rows: Sequence[Ids], names: Sequence[str]) -> list[list[str]]:
 
 
 def library_model(folder: Path, kind: Literal["Translator", "Generator"]) -> Any:
-    """The library's own model in a folder, with as many threads as torch has. Raises StorageError."""
+    """The library's own model in a folder, with as many threads as torch has. Those of a small one take a batch each,
+    as waiting for each other within one would take longer than it. Raises StorageError."""
+    count = torch.get_num_threads()
+    size = sum(path.stat().st_size for path in folder.glob("model.bin"))
+    within, beside = (1, count) if size < SMALL else (count, 1)
     try:
-        return getattr(ct2.library(), kind)(str(folder), inter_threads=1, intra_threads=torch.get_num_threads())
+        return getattr(ct2.library(), kind)(str(folder), inter_threads=beside, intra_threads=within)
     except (RuntimeError, ValueError) as error:
         what = f"CTranslate2 cannot read it: {' '.join(str(error).split())}"
         raise StorageError(what, where=str(folder), fix="remove this folder, and make it again") from error

@@ -141,7 +141,7 @@ def test_hostile_tokens_stay_text() -> None:
 
 def test_the_page_is_small_and_says_what_attention_is_not() -> None:
     text = page(attention_view(SOURCE, READ, weights()))
-    assert len(text.encode()) - len(Page(text).blocks["application/json"].encode()) < 60_000
+    assert len(text.encode()) - len(Page(text).blocks["application/json"].encode()) < 64_000
     assert "Attention shows where information could flow, not why." in text
     assert 'lang="en"' in text
 

@@ -31,6 +31,7 @@ from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
+SHARED = 16  # sources from which on threads that take a batch each share them
 
 Ids = list[int]
 
@@ -106,6 +107,7 @@ class CTranslate2:
             min_decoding_length=min(decoding.shortest, limit),
             max_decoding_length=limit,
             max_input_length=0,
+            max_batch_size=-(-len(sources) // self._model.num_translators) if len(sources) >= SHARED else 0,
             suppress_sequences=[[self._words.target[index]] for index in sorted(self._never)] if strict else None,
             return_scores=True,
             return_end_token=True,
