@@ -28,7 +28,6 @@ SCRIPTS = (
     "page_maps.js",
     "page_views.js",
     "page_steps.js",
-    "page_walk.js",
     "page.js",
 )  # one program, in this order
 
