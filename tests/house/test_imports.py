@@ -62,7 +62,8 @@ HOUSE = {
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
     "serve": Room("errors core core.seeds look decode data.images data.text run store tasks verbs"),
-    "cli": Room("errors data metrics run serve store tasks tasks.shared verbs"),
+    "lab": Room("errors core look run"),
+    "cli": Room("errors data lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }
 EVERYWHERE_BUT_TESTS = "transformers"  # what we are compared with, we are not built on

@@ -1,0 +1,153 @@
+"""The lecture lab: `heed lecture`."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from heedful.errors import InputError, MissingError
+from heedful.tasks.shared.cli import Json, say
+
+if TYPE_CHECKING:
+    from heedful.lab.exhibit import Shown, Value
+
+KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
+
+
+def lecture(
+    exhibit: Annotated[
+        str | None, typer.Argument(metavar="[ID|all|errata]", help="Which; without any, all are listed by topic.")
+    ] = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a number of the exhibit; repeatable.")
+    ] = [],  # noqa: B006  # typer copies it
+    out: Annotated[Path | None, typer.Option(help="Its picture, .svg or .png; of all: a folder.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="The shorter form of what trains or measures.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a lecture claims, beside what comes out here.
+
+    Example: heed lecture N1 --set scale=1 --out n1.svg
+    """
+    from heedful.lab import lectern
+
+    if exhibit is None:
+        for topic, names in lectern.by_topic():
+            if not as_json:
+                print(f"\n{topic}")
+            for name in names:
+                one = lectern.entry(name)
+                found = {"id": name, "topic": topic, "decks": one.decks, "title": one.title}
+                print(json.dumps(found | {"settings": settings_told(name)}) if as_json else f"  {name:<4} {one.title}")
+        return
+    if exhibit == "errata":
+        tell_errata(as_json)
+        return
+    every = exhibit == "all"
+    if every and settings:
+        raise InputError("--set is of one exhibit", where="heed lecture all", fix="name the exhibit")
+    names = [name for _, of in lectern.by_topic() for name in of] if every else [exhibit]
+    lectern.entry(names[0])
+    refuse_out(out, every)
+    typed = dict(pair_of(setting) for setting in settings)
+    for name in names:
+        shown = lectern.show(name, typed, short=short)
+        figure = picture(shown, name, out, every, dark)
+        if as_json:
+            print(json.dumps(lectern.record(name, shown, figure), allow_nan=False), flush=True)
+        else:
+            print(told(name, shown, figure), flush=True)
+
+
+def pair_of(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not equals:
+        raise InputError(f"{setting!r} is no KEY=VALUE", where="--set", fix="such as --set scale=0.5")
+    return key, value
+
+
+def settings_told(name: str) -> dict[str, str]:
+    """The settings of an exhibit, with their defaults as text."""
+    from heedful.lab import lectern
+
+    return {key: str(value) for key, value in lectern.settings_of(name).items()}
+
+
+def refuse_out(out: Path | None, every: bool) -> None:
+    """Raises MissingError or InputError before anything is computed."""
+    if out is None:
+        return
+    if every and not out.is_dir():
+        raise MissingError("no such folder", where=str(out), fix="make it first, or change --out")
+    if not every and out.suffix not in KINDS:
+        raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
+    if not every and not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+
+
+def picture(shown: "Shown", name: str, out: Path | None, every: bool, dark: bool) -> str | None:
+    """Writes the exhibit's picture, and says where; None where there is none or none was asked for."""
+    if out is None:
+        return None
+    if shown.draw is None:
+        if not every:
+            say(f"{name} has no picture")
+        return None
+    from heedful.lab.paper import on_paper
+    from heedful.look.draw import to_bytes
+    from heedful.store import files
+
+    path = out / f"{name}.svg" if every else out
+    with on_paper(dark):
+        files.write_bytes(path, to_bytes(shown.draw(), KINDS[path.suffix]))
+    return str(path)
+
+
+def told(name: str, shown: "Shown", figure: str | None) -> str:
+    """An exhibit as a terminal shows it."""
+    from heedful.lab import lectern
+
+    one = lectern.entry(name)
+    lines = [f"{name}  {one.title}  ({', '.join(one.decks)})"]
+    if shown.text:
+        lines += ["", shown.text.rstrip(), ""]
+    rows = [(line.claim, value(line.deck), value(line.computed), str(line.verdict)) for line in shown.lines]
+    cells = [("", "the deck", "here", ""), *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(3)]
+    lines += ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, [*widths, 0], strict=True)) for row in cells]
+    lines += [f"  {line.claim}: {line.why}" for line in shown.lines if line.why and line.verdict != "agrees"]
+    known = settings_told(name)
+    if known:
+        lines.append("settings: " + ", ".join(f"{key}={default}" for key, default in known.items()))
+    if figure:
+        lines.append(figure)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def value(found: "Value", digits: int = 4) -> str:
+    """A value in few characters."""
+    if found is None:
+        return "-"
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, float):
+        return f"{found:.{digits}f}".rstrip("0").rstrip(".")
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)
+        return ("; " if nested else " ").join(value(each, digits) for each in found)
+    return str(found)
+
+
+def tell_errata(as_json: bool) -> None:
+    """The decks' errors, each with the exhibit that shows it."""
+    from heedful.lab import lectern
+
+    for one in lectern.errata():
+        if as_json:
+            print(json.dumps(one))
+        else:
+            print(f"{one['number']:>2}  {one['deck']}  {one['claim']}: {value(one['says'])}")
+            print(f"        {one['right']}  ({one['exhibit']})")

@@ -1,0 +1,130 @@
+"""From an exhibit's id to what it shows: deck.yaml read, settings checked, the function called."""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError
+from heedful.lab import EXHIBITS
+from heedful.lab.exhibit import Exhibit, Says, Shown, Value
+
+SHORT = "short"  # the setting of exhibits that have a shorter form
+
+
+class Entry(BaseModel):
+    """What deck.yaml has of one exhibit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    topic: str
+    decks: list[str]
+    title: str
+    says: dict[str, Any]
+    why: dict[str, str] = {}
+
+
+class Erratum(BaseModel):
+    """One thing that is wrong in a deck: a claim of an exhibit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    number: int
+    deck: str
+    exhibit: str
+    claim: str
+    says: Any = None  # where it is a part of the claim, that part
+    right: str = ""  # and what is wrong with it
+
+
+class Deck(BaseModel):
+    """All of deck.yaml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    exhibits: dict[str, Entry]
+    errata: list[Erratum]
+
+
+@cache
+def deck() -> Deck:
+    """What the decks say, by exhibit, and their errata."""
+    return Deck.model_validate(yaml.safe_load(resources.files("heedful.lab").joinpath("deck.yaml").read_text("utf-8")))
+
+
+def entry(name: str) -> Entry:
+    """What the decks say of an exhibit. Raises InputError for an unknown id, naming the nearest."""
+    exhibits = deck().exhibits
+    if name not in EXHIBITS:
+        raise unknown_key(name, [*EXHIBITS], where="heed lecture: no such exhibit")
+    return exhibits[name]
+
+
+def settings_of(name: str) -> dict[str, object]:
+    """An exhibit's settings with their defaults, in the order of its function."""
+    own = inspect.signature(EXHIBITS[name]()).parameters.values()
+    return {one.name: one.default for one in own if one.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def show(name: str, settings: Mapping[str, str] | None = None, *, short: bool = False) -> Shown:
+    """What an exhibit shows. `settings` are as typed: `{"scale": "0.5"}`. `short` takes its shorter form, where it
+    has one. Raises InputError."""
+    found, function = entry(name), EXHIBITS[name]()
+    chosen = checked(name, function, settings or {})
+    if short and SHORT in settings_of(name):
+        chosen = {SHORT: True, **chosen}
+    return function(Says(found.says, found.why), **chosen)
+
+
+def checked(name: str, function: Exhibit, settings: Mapping[str, str]) -> dict[str, object]:
+    """Settings as their function's annotations say. Raises InputError."""
+    hints = inspect.get_annotations(function, eval_str=True)
+    known = [*settings_of(name)]
+    chosen: dict[str, object] = {}
+    for key, text in settings.items():
+        if key not in known:
+            raise (
+                unknown_key(key, known, where=f"--set of {name}")
+                if known
+                else InputError(f"{name} has no settings", where=f"--set {key}={text}", fix="leave --set out")
+            )
+        try:
+            chosen[key] = TypeAdapter(hints[key]).validate_python(yaml.safe_load(text))
+        except (ValidationError, yaml.YAMLError):
+            kind = getattr(hints[key], "__name__", str(hints[key]))
+            raise InputError(f"{text!r} is no {kind}", where=f"--set {key} of {name}") from None
+    return chosen
+
+
+def by_topic() -> Iterator[tuple[str, Sequence[str]]]:
+    """Each topic, and the ids of its exhibits, in the order of deck.yaml."""
+    topics: dict[str, list[str]] = {}
+    for name, one in deck().exhibits.items():
+        if name in EXHIBITS:
+            topics.setdefault(one.topic, []).append(name)
+    yield from topics.items()
+
+
+def errata() -> list[dict[str, Any]]:
+    """What is wrong in the decks, numbered: {number, deck, exhibit, claim, says, right}."""
+    found = []
+    for one in deck().errata:
+        of = deck().exhibits[one.exhibit]
+        says = of.says[one.claim] if one.says is None else one.says
+        found.append(one.model_dump() | {"says": says, "right": one.right or of.why[one.claim]})
+    return found
+
+
+def record(name: str, shown: Shown, figure: str | None) -> dict[str, Value | Mapping[str, Value]]:
+    """An exhibit in one line for programs: what the deck says and what comes out, by claim."""
+    return {
+        "id": name,
+        "title": entry(name).title,
+        "deck": {line.claim: line.deck for line in shown.lines},
+        "computed": {line.claim: line.computed for line in shown.lines},
+        "verdict": shown.verdict,
+        "verdicts": {line.claim: line.verdict for line in shown.lines},
+        "figure": figure,
+    }

@@ -1,0 +1,1 @@
+"""Numbers that the decks work out by hand."""

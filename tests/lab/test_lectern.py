@@ -1,0 +1,89 @@
+"""The frame of the lab: verdicts, settings, the data file, the command."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from heedful import cli
+from heedful.errors import InputError
+from heedful.lab import EXHIBITS
+from heedful.lab.exhibit import Says, Value, Verdict, beside, judge
+from heedful.lab.lectern import by_topic, deck, errata, settings_of, show
+
+
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["heed", "lecture", *words])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "verdict"),
+    [
+        (0.38, 0.3824, "agrees"),
+        (0.38, 0.3851, "rounded"),  # cut off
+        (0.39, 0.3824, "wrong"),  # and not up
+        (-0.46, -0.469, "rounded"),
+        (0.01, 0.0002, "wrong"),
+        ([0.20, 1.31], [0.2063, 1.3105], "rounded"),
+        ([1, 2], [1, 2], "agrees"),
+        ([1, 2], [1, 2, 3], "wrong"),
+        ([[0.5, 1]], [[0.5, 1.0]], "agrees"),
+        ("animal", "animal", "agrees"),
+        (True, False, "wrong"),
+        (None, 3.0, "open"),
+    ],
+)
+def test_verdicts(said: Value, found: Value, verdict: Verdict):
+    assert judge(said, found) == verdict
+
+
+def test_a_claim_of_which_nothing_is_computed_is_an_error():
+    with pytest.raises(KeyError, match="second"):
+        beside(Says({"first": 1, "second": 2}, {}), {"first": 1})
+
+
+def test_every_erratum_is_a_claim_that_its_exhibit_finds_wrong():
+    found = errata()
+    assert [one["number"] for one in found] == list(range(1, 28))
+    for one in found:
+        assert one["right"], one
+        if one["exhibit"] in EXHIBITS:
+            verdicts = {line.claim: line.verdict for line in show(one["exhibit"], short=True).lines}
+            assert verdicts[one["claim"]] == "wrong", one
+
+
+def test_every_exhibit_is_in_the_data_file():
+    assert EXHIBITS.keys() <= deck().exhibits.keys()
+    assert [name for _, names in by_topic() for name in names] == [name for name in deck().exhibits if name in EXHIBITS]
+
+
+def test_settings_are_checked_by_their_annotations():
+    assert settings_of("N1") == {"scale": 0.7}
+    with pytest.raises(InputError, match="'x' is no float"):
+        show("N1", {"scale": "x"})
+    with pytest.raises(InputError, match="unknown key 'scal'") as told:
+        show("N1", {"scal": "1"})
+    assert "scale" in told.value.fix
+    with pytest.raises(InputError, match="unknown key 'N77'"):
+        show("N77")
+
+
+def test_the_command(monkeypatch, capsys, tmp_path: Path):
+    listed = [json.loads(line) for line in told(monkeypatch, capsys, "--json").splitlines()]
+    assert [one["id"] for one in listed] == [name for _, names in by_topic() for name in names]
+    record = json.loads(told(monkeypatch, capsys, "N1", "--json", "--out", str(tmp_path / "n1.svg")))
+    assert record["id"] == "N1"
+    assert record["verdict"] == "wrong"
+    assert record["deck"]["output of q1"] == [0.38, 1.09, 1.01, 1.18]
+    assert record["computed"]["output of q1"][2] == pytest.approx(0.0844, abs=1e-4)
+    assert record["figure"] == str(tmp_path / "n1.svg")
+    assert "<svg" in (tmp_path / "n1.svg").read_text()
+    exact = told(monkeypatch, capsys, "N1", "--set", "scale=0.5")
+    assert "output of q1" in exact
+    assert "rounded" in told(monkeypatch, capsys, "N1")
+    assert len([json.loads(line) for line in told(monkeypatch, capsys, "errata", "--json").splitlines()]) == 27
