@@ -134,6 +134,8 @@ def value(found: "Value", digits: int = 4) -> str:
     if isinstance(found, bool):
         return "yes" if found else "no"
     if isinstance(found, float):
+        if 0 < abs(found) < 10**-digits:
+            return f"{found:.2e}"
         return f"{found:.{digits}f}".rstrip("0").rstrip(".")
     if isinstance(found, Sequence) and not isinstance(found, str):
         nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)

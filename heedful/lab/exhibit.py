@@ -41,6 +41,9 @@ class Says:
         return Says({claim: value for claim, value in self.values.items() if claim not in claims}, self.why)
 
 
+NOTHING_SAID = Says({}, {})
+
+
 @dataclass(frozen=True)
 class Line:
     """One claim: what the deck says, what comes out, the verdict and, where they differ, why."""
@@ -70,7 +73,7 @@ class Shown:
 Exhibit = Callable[..., Shown]
 
 
-def beside(says: Says, computed: Mapping[str, Tensor | Value]) -> list[Line]:
+def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
     """A line for each computed value, judged against what the deck says of that claim. Raises KeyError where the deck
     makes a claim of which nothing was computed: an exhibit shows all of it."""
     missing = says.values.keys() - computed.keys()
@@ -78,7 +81,7 @@ def beside(says: Says, computed: Mapping[str, Tensor | Value]) -> list[Line]:
         raise KeyError(f"nothing was computed for {', '.join(sorted(missing))}")
     lines = []
     for claim, value in computed.items():
-        plain: Value = value.tolist() if isinstance(value, Tensor) else value
+        plain: Any = value.tolist() if isinstance(value, Tensor) else value  # numbers, words, or lists of them
         deck = says.values.get(claim)
         lines.append(Line(claim, deck, plain, judge(deck, plain), says.why.get(claim, "")))
     return lines
@@ -89,8 +92,18 @@ def holds(says: Says, claim: str, computed: Value, *, right: bool) -> Line:
     return Line(claim, says.values.get(claim), computed, "agrees" if right else "wrong", says.why.get(claim, ""))
 
 
+def near(says: Says, claim: str, computed: float, *, share: float = 0.05) -> Line:
+    """A line for a size that is told in round numbers: "rounded" within this share of it."""
+    said = says.values.get(claim)
+    verdict = judge(said, computed)
+    if verdict == "wrong" and isinstance(said, float | int) and abs(computed / said - 1) <= share:
+        verdict = "rounded"
+    return Line(claim, said, computed, verdict, says.why.get(claim, ""))
+
+
 def judge(deck: Value, computed: Value) -> Verdict:
-    """How a printed value stands to the computed one, by the most decimals that any of its numbers has.
+    """How a printed value stands to the computed one, by the most decimals that any of its numbers has, and one
+    where all are whole.
 
     `agrees`: each is within half a unit of the last decimal; `rounded`: it was cut off there.
     """
@@ -99,7 +112,7 @@ def judge(deck: Value, computed: Value) -> Verdict:
     said, found = _flat(deck), _flat(computed)
     if len(said) != len(found):
         return "wrong"
-    unit = 10.0 ** -max((_decimals(value) for value in said if isinstance(value, float)), default=0)
+    unit = 10.0 ** -max((_decimals(value) for value in said if isinstance(value, float)), default=1)
     verdicts = {_judge(one, other, unit) for one, other in zip(said, found, strict=True)}
     return next(verdict for verdict in WORST if verdict in verdicts)
 
@@ -120,7 +133,7 @@ def _flat(value: Value) -> list[Leaf]:
 
 def _decimals(value: float) -> int:
     text = repr(value)
-    return 0 if "." not in text or text.endswith(".0") else len(text.partition(".")[2])
+    return len(text.partition(".")[2]) if "e" not in text else 1
 
 
 def table(rows: Sequence[Sequence[float | int]]) -> Tensor:

@@ -1,0 +1,1 @@
+"""What attention, recurrence and convolution cost, measured."""

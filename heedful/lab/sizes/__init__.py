@@ -1,0 +1,1 @@
+"""Sizes of models, counted."""

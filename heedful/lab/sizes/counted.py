@@ -1,0 +1,119 @@
+"""How large the models of the papers are, by the same counts that `heed info` tells."""
+
+from heedful.lab.drawn import bars, curves
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, near
+from heedful.lab.sizes.rows import transformer
+from heedful.models.counts import PARAMETERS
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS
+from heedful.models.vision_presets import VISION_TRANSFORMERS
+
+GPT3 = ("Small", "Medium", "Large", "XL", "2.7B", "6.7B", "13B", "175B")
+# When each was published, and its parameters in millions, as its paper says.
+PUBLISHED = {
+    "Transformer, big": (2017.4, "transformer-big"),
+    "GPT-1": (2018.4, "gpt-1"),
+    "BERT-large": (2018.8, "bert-large"),
+    "GPT-2, XL": (2019.1, "gpt2-xl"),
+    "T5-large": (2019.8, "t5-large"),
+    "GPT-3": (2020.4, "gpt3-175b"),
+    "ViT-H": (2020.8, "vit-h14"),
+}
+
+
+def millions(preset: str) -> float:
+    return PARAMETERS[preset] / 1e6
+
+
+def base_transformer(says: Says) -> Shown:
+    """The base and the big model of Vaswani et al. 2017, table 3."""
+    row = transformer("transformer-base")
+    computed = {
+        "blocks on each side": row.encoder_layers,
+        "d_model": row.d_model,
+        "heads": row.n_heads,
+        "d_k": row.d_model // row.n_heads,
+        "d_ff": row.d_ff,
+    }
+    sizes = {f"parameters of {size}, millions": millions(f"transformer-{size}") for size in ("base", "big")}
+    return Shown(beside(says.but(*sizes), computed) + [near(says, claim, size) for claim, size in sizes.items()])
+
+
+def half_the_parameters(says: Says) -> Shown:
+    """Six blocks of a decoder without cross-attention, beside six and six with it; embeddings left out."""
+    row = transformer("transformer-base")
+    attention, mlp, norm = 4 * row.d_model**2, 2 * row.d_model * row.d_ff + row.d_model + row.d_ff, 2 * row.d_model
+    alone = attention + mlp + 2 * norm
+    both = alone + (2 * attention + mlp + 3 * norm)
+    return Shown(beside(says, {"share of the parameters that is left": alone / both}))
+
+
+def gpt1(says: Says) -> Shown:
+    lines = beside(says.but("parameters, millions"), {"blocks": LANGUAGE_MODELS["gpt-1"].n_layers})
+    return Shown([*lines, near(says, "parameters, millions", millions("gpt-1"))])
+
+
+def gpt2(says: Says) -> Shown:
+    row = LANGUAGE_MODELS["gpt2-xl"]
+    lines = beside(
+        says.but("Reddit pages", "parameters, billions"),
+        {"blocks": row.n_layers, "width": row.d_model},
+    )
+    billions = PARAMETERS["gpt2-xl"] / 1e9
+    lines.append(near(says, "parameters, billions", billions))
+    lines.append(holds(says, "Reddit pages", "8 million documents of other sites", right=False))
+    sizes = {name: millions(name) for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")}
+    return Shown(lines, bars(sizes, y="parameters, millions"))
+
+
+def gpt3_sizes(says: Says) -> Shown:
+    """The table of sizes: what each row's own numbers come to."""
+    sizes = {name: PARAMETERS[f"gpt3-{name.lower()}"] / 1e9 for name in GPT3}
+    lines = [near(says, f"{name}: parameters, billions", size) for name, size in sizes.items()]
+    xl, large = LANGUAGE_MODELS["gpt3-xl"], LANGUAGE_MODELS["gpt3-13b"]
+    computed = {"heads times their width at XL": 24 * 128, "heads times their width at 13B": 40 * 128}
+    lines += beside(says.but(*(line.claim for line in lines)), computed)
+    lines += beside(NOTHING_SAID, {"width here at XL": xl.d_model, "width here at 13B": large.d_model})
+    return Shown(lines, bars(sizes, y="parameters, billions"))
+
+
+def gpt3_slide(says: Says) -> Shown:
+    row = LANGUAGE_MODELS["gpt3-175b"]
+    computed = {
+        "tokens of context": row.context_length,
+        "blocks": row.n_layers,
+        "width": row.d_model,
+        "heads": row.n_heads,
+        "width of a head": row.d_model // row.n_heads,
+    }
+    lines = beside(says.but("P of GPT", "parameters, billions"), computed)
+    lines.append(near(says, "parameters, billions", PARAMETERS["gpt3-175b"] / 1e9))
+    return Shown([*lines, holds(says, "P of GPT", "pre-trained", right=False)])
+
+
+def bert_large(says: Says) -> Shown:
+    row = ENCODERS["bert-large"]
+    computed = {
+        "width": row.d_model,
+        "blocks": row.n_layers,
+        "heads": row.n_heads,
+        "width of a head": row.d_model // row.n_heads,
+        "d_ff": row.d_ff or 4 * row.d_model,
+    }
+    claim = "parameters, millions"
+    lines = beside(says.but("vocabulary", claim), computed)
+    return Shown([*lines, near(says, "vocabulary", row.vocab_size), near(says, claim, millions("bert-large"))])
+
+
+def over_time(says: Says) -> Shown:
+    """Parameters of published models by the date of their papers, counted here."""
+    points = sorted((when, millions(preset)) for when, preset in PUBLISHED.values())
+    computed = {f"{name}, millions": millions(preset) for name, (_, preset) in PUBLISHED.items()}
+    drawn = {"parameters": ([when for when, _ in points], [size for _, size in points])}
+    return Shown(beside(says, computed), curves(drawn, x="year", y="millions of parameters", logarithmic="y"))
+
+
+def vit(says: Says) -> Shown:
+    sizes = {name: millions(name) for name in ("vit-b16", "vit-l16", "vit-h14")}
+    lines = beside(says, {"side of a patch": VISION_TRANSFORMERS["vit-b16"].patch})
+    lines += beside(NOTHING_SAID, {f"{name}, millions": size for name, size in sizes.items()})
+    return Shown(lines, bars(sizes, y="parameters, millions"))

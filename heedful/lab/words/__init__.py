@@ -1,0 +1,1 @@
+"""Words: symbols, sub-words, vectors."""

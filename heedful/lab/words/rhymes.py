@@ -1,0 +1,21 @@
+"""The texts that decks work with."""
+
+from collections import Counter
+
+# A nursery rhyme (Mother Goose), as udlbook's figure of byte pair encoding has it.
+SAILOR = (
+    "a sailor went to sea sea sea",
+    "to see what he could see see see",
+    "but all that he could see see see",
+    "was the bottom of the deep blue sea sea sea",
+)
+PASSAGE = (
+    "The restaurant refused to serve me a ham sandwich because it only cooks vegetarian food. In the end, they just "
+    "gave me two slices of bread. Their ambiance was just as good as the food and service."
+)
+
+
+def symbols(lines: tuple[str, ...]) -> Counter[str]:
+    """How often each symbol stands in a text, "_" at the end of each word, the most frequent first."""
+    counts = Counter("".join(f"{word}_" for line in lines for word in line.split()))
+    return Counter(dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))))

@@ -1,0 +1,106 @@
+"""Byte pair encoding of the sailor rhyme, merge by merge; and what tokenizers make of awkward words."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+from heedful.lab.drawn import bars
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.words.rhymes import SAILOR, symbols
+
+Word = tuple[str, ...]
+SHAKESPEARE = "Friends, Romans, Countrymen, lend me your ears;"
+
+
+def merges(
+    text: tuple[str, ...], count: int, *, across: bool = False, tie: Literal["first", "last"] = "first"
+) -> list[tuple[tuple[str, str], int, Counter[str]]]:
+    """The first merges of byte pair encoding (Sennrich et al. 2016, section 3.2): the pair, how often it stands there,
+    and the symbols after it. Merges stop at the ends of words, unless they may go `across`, along a line. Of pairs that
+    are equally frequent, the `first` in the alphabet is merged, or the last."""
+    lines = [tuple("".join(f"{word}_" for word in line.split())) for line in text]
+    words = Counter(lines if across else [tuple(f"{word}_") for line in text for word in line.split()])
+    found = []
+    for _ in range(count):
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, times in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += times
+        if not pairs:
+            break
+        most = max(pairs.values())
+        best = sorted(pair for pair, times in pairs.items() if times == most)[0 if tie == "first" else -1]
+        words = Counter({merged(word, best): times for word, times in words.items()})
+        counts = Counter({symbol: 0 for word in words for symbol in word})
+        for word, times in words.items():
+            for symbol in word:
+                counts[symbol] += times
+        found.append((best, most, counts))
+    return found
+
+
+def merged(word: Word, pair: tuple[str, str]) -> Word:
+    out, at = [], 0
+    while at < len(word):
+        both = word[at : at + 2] == pair
+        out.append("".join(pair) if both else word[at])
+        at += 2 if both else 1
+    return tuple(out)
+
+
+def told(counts: Counter[str]) -> str:
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))
+    return " ".join(f"{symbol} {times}" for symbol, times in ordered)
+
+
+def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["first", "last"] = "first") -> Shown:
+    """Both of the deck's tables, and the merges that follow; `across` lets merges run over the ends of words."""
+    start, steps = symbols(SAILOR), merges(SAILOR, count, across=across, tie=tie)
+    computed = {
+        "kinds of symbols": len(start),
+        "symbols": sum(start.values()),
+        "at the start": told(start),
+        "first merge": f"{''.join(steps[0][0])} {steps[0][1]}",
+        "second merge": f"{''.join(steps[1][0])} {steps[1][1]}",
+    }
+    lines = beside(says, computed)
+    after = {f"after merge {i}": told(counts) for i, (_, _, counts) in enumerate(steps[:2], 1)}
+    pair, times, _ = merges(SAILOR, 1, across=not across)[0]
+    after[f"the first merge {'within' if across else 'across'} words"] = f"{''.join(pair)} {times}"
+    text = "\n".join(f"  merge {i}: {a} + {b}, {times} times" for i, ((a, b), times, _) in enumerate(steps, 1))
+    return Shown(lines + beside(NOTHING_SAID, after), bars(steps[-1][2], y="how often"), text)
+
+
+RULES: dict[str, Callable[[str], list[str]]] = {
+    "at blanks": lambda text: text.split(),
+    "words, punctuation dropped": lambda text: re.findall(r"\w+(?:'\w+)*", text),
+    "at each apostrophe": lambda text: re.findall(r"\w+", text),
+    "words and punctuation": lambda text: re.findall(r"\w+|[^\w\s]", text),
+    "clitics apart": lambda text: re.findall(r"\w+(?=n't)|n't|'\w+|\w+|[^\w\s]", text),
+}
+
+
+def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
+    """The same words by five tokenizers; and Mark Antony's line, punctuation dropped."""
+    antony = RULES["words, punctuation dropped"](SHAKESPEARE)
+    lines = beside(says, {f'tokens of "{SHAKESPEARE}"': len(antony)})
+    cut = {name: " | ".join(rule(words)) for name, rule in RULES.items()}
+    return Shown(lines + beside(NOTHING_SAID, cut))
+
+
+def unknown_words(says: Says, *, merges_learnt: int = 30) -> Shown:
+    """Merges are learnt from some forms of "walk" and applied to another that was never seen."""
+    seen = ("walk walks talk talks talked talking looked looking walk walks",)
+    learnt = [pair for pair, times, _ in merges(seen, merges_learnt) if times > 1]
+    cut = {}
+    for word in ("walk", "walks", "walked", "walking", "stalking"):
+        parts: Word = tuple(f"{word}_")
+        for pair in learnt:
+            parts = merged(parts, pair)
+        cut[word] = " | ".join(parts)
+    whole = cut["walked"].count("|") < len("walked")
+    return Shown(
+        [holds(says, "an unknown word has known parts", cut["walked"], right=whole), *beside(NOTHING_SAID, cut)]
+    )
