@@ -102,6 +102,20 @@ def read_bytes(path: Path) -> bytes:
         raise unreadable(path, error) from None
 
 
+def read_beginning(path: Path, most: int) -> bytes:
+    """The first bytes of a file, unpacked where it is gzipped, as far as they can be read. Raises MissingError or
+    InputError."""
+    if not path.exists() and archive_of(path):
+        return read_bytes(path)[:most]
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(most)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return b""
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
 def unreadable(path: Path, error: OSError) -> HeedError:
     """Why a file could not be read, in one line that a person can act on."""
     where = str(path)

@@ -6,18 +6,22 @@ ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
 
 import importlib
 import stat
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from heedful.data.lines import files_in, listed, read_lines, unreadable
 from heedful.data.parts import Parts, hold_out, kind_of
+from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
+from heedful.data.text.formats import format_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
-from heedful.data.text.rows import SOURCE, TABLES, TARGET, Columns, read_rows, sides_of
+from heedful.data.text.rows import TABLES, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
+LINES = 1 << 40  # more than any file has
 MOST_TOLD = 8  # files of which it is told how each was read
 
 
@@ -31,9 +35,22 @@ class Pairs:
     name: str
     dropped: int = 0
     others: tuple[tuple[str, ...], ...] = ()
+    files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
+    lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def where(self, i: int) -> str:
+        """Where pair i stands: "train.tsv:1042"; the name alone of pairs that were not read from files."""
+        if not self.lines:
+            return self.name
+        file, line = divmod(self.lines[i], LINES)
+        return f"{self.files[file]}:{line}"
+
+    def file_of(self, i: int) -> str:
+        """The file that pair i was read from."""
+        return self.files[self.lines[i] // LINES] if self.lines else self.name
 
     @property
     def references(self) -> list[list[str]]:
@@ -43,14 +60,18 @@ class Pairs:
 
     def apart(self) -> "Pairs":
         """A pair for each reference."""
-        pairs = [(source, one) for source, own in zip(self.source, self.references, strict=True) for one in own]
-        return Pairs([source for source, _ in pairs], [target for _, target in pairs], self.name)
+        rows = [(i, one) for i, own in enumerate(self.references) for one in own]
+        lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
+        source = [self.source[i] for i, _ in rows]
+        return Pairs(source, [target for _, target in rows], self.name, files=self.files, lines=lines)
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
         chosen = list(indices)
         others = tuple(self.others[i] for i in chosen) if self.others else ()
-        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name, others=others)
+        lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
+        source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
+        return Pairs(source, target, self.name, others=others, files=self.files, lines=lines)
 
 
 @dataclass(frozen=True)
@@ -118,13 +139,19 @@ def read_parallel(
         raise unreadable(path, error) from None
     if is_folder or kind_of(path).lower() == ".zip":
         return _read_files(path, files_in(path), source, target, columns)
-    if kind_of(path).lower().removeprefix(".") not in TABLES and (own := language_of(path)):
+    if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
         fix = f"give the other side too: --data {path} {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
     train, taken = _read_table(path, source, target, columns)
     return _corpus(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
+
+
+def holds_pairs(path: Path) -> bool:
+    """Whether a file holds both sides, by its name or by what is inside."""
+    kind = kind_of(path).lower().removeprefix(".")
+    return kind in {*TABLES, "zip"} - {"txt"} or (path.is_file() and format_of(path) is not None)
 
 
 def _side(path: Path, name: str) -> Path:
@@ -143,20 +170,23 @@ def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
             where=f"{short}:{n}",
             fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
         )
-    return _pairs(str(source_file), zip(source, target, strict=True))
+    return _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
 
 
-def _pairs(name: str, rows: Iterable[tuple[str, ...]]) -> Pairs:
-    """Keep the rows, a source and its references, with text on both sides, and count the others."""
+def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
+    """Keep the numbered rows, a source and its references, with text on both sides, and count the others."""
     read = list(rows)
-    kept = [row for row in read if row[0].strip() and row[1].strip()]
+    numbered = [(number, row) for number, row in read if row[0].strip() and row[1].strip()]
+    kept = [row for _, row in numbered]
     if not read:
         raise InputError("a header and no pair", where=name, fix="give lines below it")
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
     others = tuple(row[2:] for row in kept)
     dropped = len(read) - len(kept)
-    return Pairs([row[0] for row in kept], [row[1] for row in kept], name, dropped, others if any(others) else ())
+    lines = array("q", (number for number, _ in numbered))
+    source, target = [row[0] for row in kept], [row[1] for row in kept]
+    return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines)
 
 
 def _read_sides(
@@ -164,14 +194,14 @@ def _read_sides(
 ) -> Corpus:
     """Two files, the first of them the source unless its language is that of the target."""
     for path in paths:
-        if kind_of(path).lower() in (".csv", ".tsv", ".json", ".jsonl", ".zip"):
-            fix = "give two files of plain lines, or a folder with train.csv, valid.csv and test.csv"
-            raise InputError("a table, expected the lines of one language", where=str(path), fix=fix)
+        if holds_pairs(path):
+            fix = "give two files of plain lines, or --data before each of several files of pairs"
+            raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
     first, second = names or (language_of(paths[0]) or source or SOURCE, language_of(paths[1]) or target or TARGET)
     if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
         paths, first, second = paths[::-1], second, first
-    other_way = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
-    taken = Columns(0, 1, first, second, False, other_way)
+    turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
+    taken = Columns(0, 1, first, second, False, turned)
     train = read_pairs(*paths)
     return _corpus(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
@@ -208,7 +238,7 @@ def _read_one(
     """A table, or two files of the languages of these names."""
     if names is None:
         return _read_table(files[0], source, target, columns)
-    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, f"--source {names[1]} --target {names[0]}")
+    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
 
 
 def _joined(parts: list[Pairs], where: Path) -> Pairs:
@@ -216,7 +246,13 @@ def _joined(parts: list[Pairs], where: Path) -> Pairs:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
-    return Pairs(source, target, str(where), sum(part.dropped for part in parts), others if any(others) else ())
+    dropped = sum(part.dropped for part in parts)
+    files = tuple(dict.fromkeys(file for part in parts for file in part.files))
+    lines = array("q")
+    for part in parts:
+        at = [files.index(file) * LINES for file in part.files]
+        lines.extend(at[line // LINES] + line % LINES for line in part.lines)
+    return Pairs(source, target, str(where), dropped, others if any(others) else (), files, lines)
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
@@ -250,7 +286,7 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     parts = {
         split: _pairs(
             f"{path}:{split}",
-            (sides_of(row, f"{path}:{split}:{number}", source, target) for number, row in enumerate(rows, 1)),
+            ((number, sides_of(row, f"{path}:{split}:{number}", source, target)) for number, row in enumerate(rows, 1)),
         )
         for split, rows in splits.items()
         if split == "train" or split in VALID or split.startswith("test")
@@ -260,7 +296,7 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
         raise MissingError(what, where=path, fix="take a data set with a train split")
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    taken = Columns(0, 1, source, target, True, f"--source {target} --target {source}")
+    taken = Columns(0, 1, source, target, True, other_way(source, target))
     return _corpus(train, valid, tests, taken, [])
 
 

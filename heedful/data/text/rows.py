@@ -5,55 +5,58 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from heedful.data.lines import json_items, json_line, json_type, listed, read_lines, sanitise
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.formats import format_of, reader_of
 from heedful.data.text.headers import column_of, is_header, two_of
 from heedful.errors import InputError
 
-TABLES = ("tsv", "csv", "jsonl", "json", "txt")
-SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is said
+TABLES = ("tsv", "csv", "jsonl", "json", "txt", "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
-class Columns(NamedTuple):
-    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
-    how to ask for the other direction."""
-
-    left: int
-    right: int
-    source: str
-    target: str
-    header: bool
-    other_way: str
-    layout: str = ""  # what was found, for who trains on it
-
-
-def read_rows(
-    path: Path, source: str, target: str, columns: tuple[int, int] | None = None
-) -> tuple[Iterator[tuple[str, ...]], Columns]:
-    """The rows of a table, each a source and its references, of which some may be empty; and what was taken of it.
-    Raises InputError or MissingError."""
+def read_rows(path: Path, source: str, target: str, columns: tuple[int, int] | None = None) -> tuple[Rows, Columns]:
+    """The rows of a file, each a source and its references, of which some may be empty; and what was taken of it. What
+    is inside says what it is, where lines of text do not leave that to its name. Raises InputError or MissingError."""
+    if found := format_of(path):
+        return reader_of(found)(path, source, target)
     kind = kind_of(path).lower().removeprefix(".")
-    if kind not in TABLES:
-        fix = "give .tsv, .csv, .jsonl or .json (with .gz if packed), a .zip, or a folder or two files of two languages"
-        raise InputError("not a kind of file that pairs are read from", where=str(path), fix=fix)
     if kind == "json":
-        return _objects(json_items(path), source, target)
+        return object_rows(json_items(path), source, target)
     lines = read_lines(path)
-    if kind == "jsonl":
-        return _objects(_parsed(path, lines), source, target)
+    if kind == "jsonl" or (kind not in TABLES and _is_object(lines)):
+        return object_rows(_parsed(path, lines), source, target)
     between, cells = table_cells(path, lines, is_header)
+    return table_rows(path, cells, source, target, f"separated by {between}", columns, between)
+
+
+def _is_object(lines: list[str]) -> bool:
+    first = next(line.strip() for line in lines if line.strip())
+    return first.startswith("{") and first.endswith("}")
+
+
+def table_rows(
+    path: Path,
+    cells: Iterable[tuple[int, list[str]]],
+    source: str,
+    target: str,
+    described: str,
+    columns: tuple[int, int] | None = None,
+    between: str = "cell",
+) -> tuple[Rows, Columns]:
+    """The two columns of a table's rows, and which they are. Raises InputError."""
+    cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     taken = _columns(f"{path}:{number}", first, source, target, columns)
     rows = cells if taken.header else chain([(number, first)], cells)
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
     which = f"{_named(first, taken)} of its header" if taken.header else numbers
-    taken = taken._replace(layout=f"separated by {between}, {which}")
+    taken = taken._replace(layout=f"{described}, {which}")
     return _column_rows(path, rows, first, taken, f"source {between} target"), taken
 
 
@@ -68,9 +71,7 @@ def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
         yield where, json_line(line, where=where) if line.strip() else BLANK
 
 
-def _objects(
-    items: Iterable[tuple[str, object]], source: str, target: str
-) -> tuple[Iterator[tuple[str, ...]], Columns]:
+def object_rows(items: Iterable[tuple[str, object]], source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
     items = iter(items)
     before: list[tuple[str, object]] = []
@@ -80,8 +81,8 @@ def _objects(
             break
     taken = _keys(before[-1][1], source, target)
     rows = (
-        ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target)
-        for where, row in chain(before, items)
+        (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
+        for number, (where, row) in enumerate(chain(before, items), 1)
     )
     return rows, taken
 
@@ -93,8 +94,8 @@ def _columns(where: str, first: list[str], source: str, target: str, columns: tu
     if numbers := columns or _numbers(source, target):
         named = header and max(numbers) <= len(cells)
         one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
-        other_way = f"--source {numbers[1]} --target {numbers[0]}"
-        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, other_way)
+        turned = other_way(str(numbers[0]), str(numbers[1]))
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned)
     unsaid = (source == SOURCE, target == TARGET)
     left, right = column_of(source, cells), column_of(target, cells)
     if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
@@ -105,7 +106,7 @@ def _columns(where: str, first: list[str], source: str, target: str, columns: tu
         left, right = found
     if left is not None and right is not None:
         one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
-        return Columns(left, right, one, other, True, f"--source {other} --target {one}")
+        return Columns(left, right, one, other, True, other_way(one, other))
     lower = [cell.lower() for cell in cells]
     if header or source.lower() in lower or target.lower() in lower:
         what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
@@ -126,7 +127,7 @@ def _numbers(source: str, target: str) -> tuple[int, int] | None:
 
 def _column_rows(
     path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
-) -> Iterator[tuple[str, str]]:
+) -> Rows:
     """The two columns of each row; a blank row is a pair of empty sides."""
     attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
     if taken.header:
@@ -145,7 +146,7 @@ def _column_rows(
         if cells and not least <= len(cells) <= most:
             what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield (cells[taken.left], cells[taken.right]) if cells else ("", "")
+        yield number, (cells[taken.left], cells[taken.right]) if cells else ("", "")
 
 
 def _keys(row: object, source: str, target: str) -> Columns:
@@ -156,7 +157,7 @@ def _keys(row: object, source: str, target: str) -> Columns:
         keys = list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in row))
         names = [keys[i] for i in two_of(keys) or ()] or names
     layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
-    return Columns(0, 1, names[0], names[1], True, f"--source {names[1]} --target {names[0]}", layout)
+    return Columns(0, 1, names[0], names[1], True, other_way(names[0], names[1]), layout)
 
 
 def _translation(row: object) -> object:

@@ -141,7 +141,7 @@ FAULTS: dict[str, tuple[Mapping[str, str | bytes], str | tuple[str, ...], str, t
     "three languages": ({"c.de": DE, "c.en": EN, "c.fr": EN}, ".", "which two languages", InputError),
     "one side": ({"corpus.de": DE, "corpus.en": EN}, "corpus.de", "corpus.de: one side of the pairs alone", InputError),
     "three files": ({"a": EN}, ("a", "a", "a"), "3 files, expected two", InputError),
-    "two tables": ({"a.csv": EN, "b.csv": DE}, ("a.csv", "b.csv"), "a.csv: a table, expected", InputError),
+    "two tables": ({"a.csv": EN, "b.csv": DE}, ("a.csv", "b.csv"), "a.csv: pairs, expected", InputError),
     "unequal files": ({"a.en": EN, "b.de": DE + "x\n"}, ("a.en", "b.de"), "a.en:40: the last line", InputError),
     "no zip": ({"z.zip": "PK?"}, "z.zip", "z.zip: not a zip file, or damaged", InputError),
     "a zip without data": ({"z.zip": packed({"README": "x"})}, "z.zip", "z.zip: no training file", MissingError),

@@ -426,7 +426,9 @@ FAULTS = {
     "a file for a folder": Fault(
         {"p.tsv": GOOD}, "p.tsv/train.tsv: cannot be read: Not a directory", "p.tsv/train.tsv"
     ),
-    "another kind of file": Fault({"p.docx": GOOD}, "p.docx: not a kind of file that pairs are read from"),
+    "another kind of file": Fault(
+        {"p.docx": "PK\x03\x04\0\0"}, "p.docx: not text, but perhaps a picture or a packed file"
+    ),
     "no training file": Fault(
         {"valid.en": "a\n", "notes.md": "b\n"},
         ".: no training file; it holds 'notes.md', 'valid.en'",

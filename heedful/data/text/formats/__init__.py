@@ -1,0 +1,64 @@
+"""What translators keep their work in, told apart by looking inside: TMX, XLIFF, PO, Excel's tables, Parquet.
+
+Each module reads one of them as rows, a source and a target, and says what it took.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from heedful.data.lines import read_beginning, read_bytes
+from heedful.data.text.columns import Columns, Rows
+
+Format = Literal["tmx", "xliff", "po", "xlsx", "parquet"]
+Reader = Callable[[Path, str, str], tuple[Rows, Columns]]
+LOOKED_AT = 4096  # bytes
+ROOT = re.compile(r"<(?:[\w.-]+:)?(tmx|xliff)[\s>]", re.IGNORECASE)
+
+
+def format_of(path: Path) -> Format | None:
+    """What a file holds, by how it begins; None of plain lines and tables. Raises InputError or MissingError where it
+    cannot be read."""
+    data = read_beginning(path, LOOKED_AT)
+    if data.startswith(b"PAR1"):
+        return "parquet"
+    if data.startswith(b"PK"):
+        return "xlsx" if _holds(path, "xl/workbook.xml") else None
+    text = _text(data)
+    if root := ROOT.search(text):
+        return "tmx" if root[1].lower() == "tmx" else "xliff"
+    entry = re.search(r'^msgid\s+"', text, re.MULTILINE)
+    return "po" if entry and re.match(r'(\s|#.*\n|msgctxt\s+"|msgid\s+")*', text) else None
+
+
+def _text(data: bytes) -> str:
+    """The beginning of a file as text, whatever it is in: it is looked at for ASCII words alone."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data[: len(data) // 2 * 2].decode("utf-16", "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _holds(path: Path, name: str) -> bool:
+    try:
+        with zipfile.ZipFile(io.BytesIO(read_bytes(path))) as archive:
+            return name in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
+def reader_of(kind: Format) -> Reader:
+    """The reader of a format, imported when it is asked for, and the library that it reads with."""
+    if kind == "tmx":
+        from heedful.data.text.formats.tmx import read_tmx as reader
+    elif kind == "xliff":
+        from heedful.data.text.formats.xliff import read_xliff as reader
+    elif kind == "po":
+        from heedful.data.text.formats.po import read_po as reader
+    elif kind == "xlsx":
+        from heedful.data.text.formats.xlsx import read_xlsx as reader
+    else:
+        from heedful.data.text.formats.parquet import read_parquet as reader
+    return reader

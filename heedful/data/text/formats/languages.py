@@ -1,0 +1,27 @@
+"""Which two of the languages in a file are the source and the target."""
+
+from collections.abc import Sequence
+
+from heedful.data.lines import listed
+from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.headers import column_of
+from heedful.errors import InputError
+
+
+def two_languages(there: Sequence[str], source: str, target: str, *, where: str) -> tuple[str, str]:
+    """As asked for ("en" finds "en-US" where that is the only English), or the only two, the first of them the source.
+    Raises InputError where it is not clear."""
+    fix = "name two of them: --source en --target de"
+    chosen: list[str | None] = []
+    for name, unsaid in ((source, SOURCE), (target, TARGET)):
+        at = None if name == unsaid else column_of(name, there)
+        if name != unsaid and at is None:
+            raise InputError(f"no {name!r}; its languages are {listed(there)}", where=where, fix=fix)
+        chosen.append(None if at is None else there[at])
+    free = [name for name in there if name not in chosen]
+    if chosen.count(None) != len(free) and None in chosen:
+        raise InputError(f"which two languages? there are {listed(there)}", where=where, fix=fix)
+    first, second = (free.pop(0) if name is None else name for name in chosen)
+    if first == second:
+        raise InputError(f"source and target are both {first!r}", where=where, fix=fix)
+    return first, second

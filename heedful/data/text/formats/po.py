@@ -1,0 +1,44 @@
+"""PO, the catalogues of gettext, in which programs are translated."""
+
+import re
+from pathlib import Path
+
+from heedful.data.lines import read_lines
+from heedful.data.text.columns import SOURCE, Columns, Rows, other_way
+from heedful.data.text.formats.languages import two_languages
+from heedful.data.text.headers import column_of
+from heedful.errors import InputError
+
+
+def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
+    """The entries that are translated, by the lines where they begin; those that are marked fuzzy, and obsolete ones,
+    are left out. An entry with plural forms is two pairs, of the first form and of the last. Raises InputError or
+    MissingError."""
+    import polib
+
+    text = "\n".join(read_lines(path))
+    try:
+        catalogue = polib.pofile(f"{text}\n")
+    except (OSError, ValueError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        where = f"{path}:{line[1]}" if line else str(path)
+        raise InputError("not a PO file: its entries do not parse", where=where, fix="try msgfmt --check") from None
+    rows: list[tuple[int, tuple[str, str]]] = []
+    entries = [entry for entry in catalogue if not entry.obsolete]
+    for entry in entries:
+        if entry.fuzzy or not entry.translated():
+            continue
+        if entry.msgid_plural:
+            forms = [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)]
+            rows += [(entry.linenum, (entry.msgid, forms[0])), (entry.linenum, (entry.msgid_plural, forms[-1]))]
+        else:
+            rows.append((entry.linenum, (entry.msgid, entry.msgstr)))
+    fuzzy = sum(entry.fuzzy for entry in entries)
+    open_ = sum(not entry.translated() and not entry.fuzzy for entry in entries)
+    said = catalogue.metadata.get("Language", "")
+    turned = source != SOURCE and bool(said) and column_of(source, [said]) == 0
+    there = (target if turned else source, said or target)
+    left, right = two_languages(there, source, target, where=str(path))
+    left_out = f", {fuzzy:,} fuzzy and {open_:,} untranslated entries left out" if fuzzy or open_ else ""
+    columns = Columns(0, 1, left, right, True, other_way(left, right), f"PO, {left} and {right}{left_out}")
+    return ((line, (other, one)) for line, (one, other) in rows) if turned else iter(rows), columns

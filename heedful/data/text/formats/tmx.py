@@ -1,0 +1,56 @@
+"""TMX, in which translation memories are exchanged (Translation Memory eXchange 1.4b, LISA 2005)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from heedful.data.text.columns import Columns, Rows, other_way
+from heedful.data.text.formats.inline import words_of
+from heedful.data.text.formats.languages import two_languages
+from heedful.data.xml import elements, name_of
+from heedful.errors import InputError
+
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+ANY = ("*all*", "")  # what a header says that has no source language
+
+
+def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
+    """The units that have both languages, numbered as they stand in the file; of several variants of a unit in one
+    language the first. Inline codes are left out. Raises InputError or MissingError."""
+    first, units = "", list[dict[str, str]]()
+    for kind, value in _units(path):
+        if isinstance(value, str):
+            first = value
+        elif kind == "unit":
+            units.append(value)
+    found = Counter(language for unit in units for language in unit)
+    if not found:
+        raise InputError("no unit with a segment of text", where=str(path), fix="export the memory again")
+    there = sorted(found, key=lambda name: (name.lower() != first.lower(), -found[name], name))
+    left, right = two_languages(there, source, target, where=str(path))
+    without = sum(left not in unit or right not in unit for unit in units)
+    layout = f"TMX, {left} and {right}" + (f", {without:,} units without both left out" if without else "")
+    rows = (
+        (number, (unit[left], unit[right])) for number, unit in enumerate(units, 1) if left in unit and right in unit
+    )
+    return rows, Columns(0, 1, left, right, True, other_way(left, right), layout)
+
+
+def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
+    """The source language that the header names, and each unit's text by language."""
+    unit: dict[str, str] = {}
+    for event, element in elements(path):
+        name = name_of(element)
+        if event == "start" and name == "header":
+            named = element.get("srclang", "")
+            yield "source", "" if named.lower() in ANY else named
+        elif event == "end" and name == "tuv":
+            language = element.get(LANGUAGE) or element.get("lang") or ""
+            segment = next((child for child in element if name_of(child) == "seg"), None)
+            if not language:
+                raise InputError("a tuv without xml:lang", where=str(path), fix="each needs the language of its text")
+            unit.setdefault(language, words_of(segment))
+        elif event == "end" and name == "tu":
+            yield "unit", unit
+            unit = {}
+            element.clear()

@@ -1,0 +1,80 @@
+"""XLIFF 1.2 and 2, the files that translators' tools work in (OASIS 2008; 2014 to 2018)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.formats.inline import words_of
+from heedful.data.text.formats.languages import two_languages
+from heedful.data.xml import elements, name_of
+from heedful.errors import InputError
+
+# What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
+UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
+
+
+class Languages(NamedTuple):
+    source: str
+    target: str
+
+
+class Segment(NamedTuple):
+    source: str
+    target: str
+    translated: bool
+
+
+def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
+    """The segments that are translated, numbered as they stand in the file. Inline codes are left out. Raises
+    InputError or MissingError."""
+    languages: list[Languages] = []
+    segments: list[Segment] = []
+    for found in _found(path):
+        if isinstance(found, Languages):
+            languages.append(found)
+        else:
+            segments.append(found)
+    if len({*languages}) > 1:
+        what = (
+            f"files of several languages: {', '.join(f'{one} to {other}' for one, other in dict.fromkeys(languages))}"
+        )
+        raise InputError(what, where=str(path), fix="give a file for each pair of languages")
+    if not segments:
+        raise InputError("no unit with a source", where=str(path), fix="export it again from the tool that made it")
+    own = languages[0] if languages else Languages("", "")
+    there = (own.source or SOURCE, own.target or (target if target != TARGET else TARGET))
+    left, right = two_languages(there, source, target, where=str(path))
+    turned = left != there[0]
+    without = sum(not one.translated for one in segments)
+    layout = f"XLIFF, {left} and {right}" + (f", {without:,} units that are not translated left out" if without else "")
+    rows = (
+        (number, (one.target, one.source) if turned else (one.source, one.target))
+        for number, one in enumerate(segments, 1)
+        if one.translated
+    )
+    return rows, Columns(0, 1, left, right, True, other_way(left, right), layout)
+
+
+def _found(path: Path) -> Iterator[Languages | Segment]:
+    """The languages of each file in it, and each segment: a trans-unit of 1.2, a segment of 2."""
+    for event, element in elements(path):
+        name = name_of(element)
+        if event == "start" and name == "xliff" and element.get("srcLang"):
+            yield Languages(element.get("srcLang", ""), element.get("trgLang", ""))
+        elif event == "start" and name == "file" and element.get("source-language"):
+            yield Languages(element.get("source-language", ""), element.get("target-language", ""))
+        elif event == "end" and name in ("trans-unit", "segment"):
+            yield _segment(element)
+            element.clear()
+
+
+def _segment(element: Element) -> Segment:
+    sides = {name_of(child): child for child in element if name_of(child) in ("source", "target")}
+    target = sides.get("target")
+    source, translation = words_of(sides.get("source")), words_of(target)
+    states = (element.get("state"), None if target is None else target.get("state"))
+    return Segment(
+        source, translation, bool(translation.strip()) and not any(state in UNTRANSLATED for state in states)
+    )

@@ -1,0 +1,181 @@
+"""Translators' files: told apart by what is inside, read back as they were written, refused in one line."""
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import written
+from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.errors import HeedError, InputError
+
+MANY = [(f"sentence {i} of them", f"Satz {i} davon") for i in range(30)]
+# What XML 1.0 and a cell of Excel can hold, and what PO leaves: no control characters, and something that is no blank.
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Co", "Cn"], exclude_characters="\ufffe\uffff"),
+    min_size=1,
+    max_size=20,
+).filter(lambda text: text.strip() == text != "" and not text.startswith(("=", "#")))
+
+
+def all_pairs(corpus: Corpus) -> dict[str, str]:
+    parts = [corpus.train, corpus.valid, *corpus.tests.values()]
+    return {source: target for part in parts for source, target in zip(part.source, part.target, strict=True)}
+
+
+@pytest.mark.parametrize("kind", written.WRITERS)
+@given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=4, max_size=8, unique_by=lambda pair: pair[0].strip().lower()))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read_back(tmp_path: Path, kind: str, pairs: list[tuple[str, str]]):
+    path = tmp_path / f"memory.{kind}"
+    path.write_bytes(written.WRITERS[kind](pairs))
+    assert all_pairs(read_parallel(path, source="en", target="de")) == dict(pairs)
+    assert all_pairs(read_parallel(path, source="de", target="en")) == {target: source for source, target in pairs} or (
+        len({target for _, target in pairs}) < len(pairs)
+    )
+
+
+@pytest.mark.parametrize("kind", ["tmx", "xlf", "xliff", "po", "xlsx", "parquet"])
+@pytest.mark.parametrize("name", ["memory.txt", "memory", "memory.bin"])
+def test_what_is_inside_says_what_it_is(tmp_path: Path, kind: str, name: str):
+    (tmp_path / name).write_bytes(written.WRITERS[kind](MANY))
+    corpus = read_parallel(tmp_path / name, source=None if kind != "po" else "en")
+    assert all_pairs(corpus) == dict(MANY)
+    assert (corpus.source, corpus.target) == ("en", "de")
+    (packed := tmp_path / "packed.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    assert all_pairs(read_parallel(packed, source=None if kind != "po" else "en")) == dict(MANY)
+
+
+def test_a_zip_file_of_memories(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("a.tmx", written.tmx(MANY[:15]))
+        archive.writestr("b.xlf", written.xliff(MANY[15:]))
+    assert all_pairs(read_parallel(tmp_path / "all.zip")) == dict(MANY)
+
+
+def test_each_pair_knows_where_it_stands(tmp_path: Path):
+    (tmp_path / "a.tmx").write_bytes(written.tmx(MANY[:15]))
+    (tmp_path / "b.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in MANY[15:]))
+    parts = read_parallel(tmp_path, source="en", target="de")
+    for part in (parts.train, parts.valid, *parts.tests.values()):
+        for i, source in enumerate(part.source):
+            file, line = part.where(i).rsplit(":", 1)
+            number = int(source.split()[1])
+            assert (Path(file).name, int(line)) == (("a.tmx", number + 1) if number < 15 else ("b.tsv", number - 14))
+
+
+def test_inline_codes_are_left_out_and_their_words_stay(tmp_path: Path):
+    segment = (
+        'Press <bpt i="1">&lt;b&gt;</bpt>Save<ept i="1">&lt;/b&gt;</ept> or <ph x="1"><sub>alt</sub></ph>'
+        "<hi>Cancel</hi>.<ut>{tab}</ut>"
+    )
+    unit = f'<tu><tuv xml:lang="en"><seg>{segment}</seg></tuv><tuv xml:lang="de"><seg>Ja.</seg></tuv></tu>'
+    text = written.tmx(MANY).decode().replace("<body>", f"<body>{unit}")
+    (tmp_path / "m.tmx").write_text(text)
+    assert all_pairs(read_parallel(tmp_path / "m.tmx"))["Press Save or Cancel."] == "Ja."
+    inner = 'One <g id="1">two <x id="2"/>three</g> <mrk mtype="term">four</mrk><ph id="3">code</ph>'
+    text = written.xliff(MANY).decode().replace("sentence 3 of them", inner)
+    (tmp_path / "m.xlf").write_text(text)
+    assert all_pairs(read_parallel(tmp_path / "m.xlf"))["One two three four"] == "Satz 3 davon"
+    inner = 'One <pc id="1">two</pc> <ph id="2"/><cp hex="0041"/>'
+    text = written.xliff2(MANY).decode().replace("sentence 3 of them", inner)
+    (tmp_path / "m2.xlf").write_text(text)
+    assert all_pairs(read_parallel(tmp_path / "m2.xlf"))["One two A"] == "Satz 3 davon"
+
+
+def test_what_is_not_translated_is_left_out_and_said(tmp_path: Path):
+    text = written.xliff(MANY).decode().replace('state="final"', 'state="needs-translation"', 2)
+    (tmp_path / "m.xlf").write_text(text)
+    corpus = read_parallel(tmp_path / "m.xlf")
+    assert len(all_pairs(corpus)) == 28
+    assert "2 units that are not translated left out" in corpus.taken[0]
+    text = written.po(MANY).decode().replace('msgid "sentence 4', '#, fuzzy\nmsgid "sentence 4')
+    (tmp_path / "m.po").write_text(text.replace('msgstr "Satz 7 davon"', 'msgstr ""'))
+    corpus = read_parallel(tmp_path / "m.po", source="en")
+    assert len(all_pairs(corpus)) == 28
+    assert "1 fuzzy and 1 untranslated entries left out" in corpus.taken[0]
+
+
+def test_languages_are_chosen_by_code_and_region(tmp_path: Path):
+    text = written.tmx(MANY, "en-US", "de-AT").decode()
+    third = '<tuv xml:lang="fr-FR"><seg>une phrase</seg></tuv></tu>'
+    (tmp_path / "m.tmx").write_text(text.replace("</tu>", third))
+    corpus = read_parallel(tmp_path / "m.tmx", source="en", target="de")
+    assert all_pairs(corpus) == dict(MANY)
+    assert (corpus.source, corpus.target) == ("en-US", "de-AT")
+    with pytest.raises(InputError, match="which two languages"):
+        read_parallel(tmp_path / "m.tmx")
+    with pytest.raises(InputError, match="no 'it'; its languages are 'en-US'"):
+        read_parallel(tmp_path / "m.tmx", source="it", target="de")
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>&b;</seg></tuv></tu></body></tmx>'
+)
+BROKEN = {
+    "entities that grow": ("m.tmx", BOMB.encode(), "it defines entities of its own"),
+    "an entity from a file": (
+        "m.tmx",
+        BOMB.replace('<!ENTITY a "aaaaaaaaaa">', '<!ENTITY a SYSTEM "file:///etc/passwd">').encode(),
+        "it defines entities of its own",
+    ),
+    "half a memory": ("m.tmx", written.tmx(MANY)[:900], "not well-formed XML"),
+    "half a xliff": ("m.xlf", written.xliff(MANY)[:900], "not well-formed XML"),
+    "half a xliff 2": ("m.xlf", written.xliff2(MANY)[:900], "not well-formed XML"),
+    "a memory of bytes that are no text": (
+        "m.tmx",
+        written.tmx(MANY).replace(b"Satz", b"\xff\xfe"),
+        "not well-formed XML",
+    ),
+    "an unknown encoding": ("m.tmx", written.tmx(MANY).replace(b"UTF-8", b"UTF-99"), "encoding"),
+    "a bare ampersand": ("m.tmx", written.tmx(MANY).replace(b"davon", b"A & B", 1), "not well-formed XML"),
+    "a memory without units": ("m.tmx", written.tmx([]), "no unit with a segment of text"),
+    "a text without a language": ("m.tmx", written.tmx(MANY).replace(b' xml:lang="en"', b"", 1), "without xml:lang"),
+    "one language": ("m.tmx", written.tmx(MANY).replace(b'"de"', b'"en"'), "which two languages"),
+    "a xliff without units": ("m.xlf", written.xliff([]), "no unit with a source"),
+    "a xliff without translations": (
+        "m.xlf",
+        written.xliff([(source, "") for source, _ in MANY]),
+        "a header and no pair",
+    ),
+    "a xliff of two targets": (
+        "m.xlf",
+        written.xliff(MANY).replace(
+            b"</body></file>", b'</body></file><file source-language="en" target-language="fr"/>'
+        ),
+        "files of several languages: en to de, en to fr",
+    ),
+    "a catalogue that does not parse": ("m.po", b'msgid "a"\nmsgstr "b"\nmsgstr oh\nmsgid', "not a PO file"),
+    "a catalogue without translations": (
+        "m.pot",
+        written.po([(source, "") for source, _ in MANY]),
+        "a header and no pair",
+    ),
+    "a catalogue in no UTF-8": ("m.po", written.po(MANY).replace(b"Satz", b"S\xe4tze"), "is not UTF-8"),
+    "half a workbook": ("m.xlsx", written.xlsx(MANY)[:1000], "text"),
+    "a workbook without cells": ("m.xlsx", written.xlsx([], "", ""), "no sheet with anything on it"),
+    "a workbook of one column": ("m.xlsx", written.xlsx([("a", None)] * 4, "text", None), "column"),
+    "half a parquet": ("m.parquet", written.parquet(MANY)[:300], "damaged"),
+    "a parquet without rows": ("m.parquet", written.parquet([]), ""),
+    "a parquet of numbers": ("m.parquet", written.parquet([(1, 2)] * 4), "expected text"),
+    "not gzip": ("m.tmx.gz", b"\x1f\x8b" + b"0" * 40, "gzip"),
+    "half a gzip": ("m.tmx.gz", gzip.compress(written.tmx(MANY))[:200], "gzip"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_file_is_one_line(tmp_path: Path, fault: str, tally):
+    name, data, told = BROKEN[fault]
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(HeedError) as caught:
+        read_parallel(tmp_path / name)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+    assert caught.value.fix
+    assert (tmp_path / name).read_bytes() == data
+    tally("R10 bad data", 1)
