@@ -27,7 +27,8 @@ def train(
         list[str] | None,
         typer.Option(
             help="A folder, a .tsv, .csv, .jsonl or .json file, two files of two languages, a .zip, or hf:NAME; of "
-            "pictures, an idx file, or shapes.",
+            "pairs TMX, XLIFF, PO, .xlsx and Parquet too, and several, each with a weight (--data a.tmx --data "
+            "b.tsv:0.2); of pictures, an idx file, or shapes.",
             show_default=False,
         ),
     ] = None,

@@ -5,10 +5,12 @@ ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
 """
 
 import importlib
+import re
 import stat
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 
 from heedful.data.lines import files_in, listed, read_lines, unreadable
@@ -75,6 +77,19 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Read:
+    """What files hold, before anything is held out."""
+
+    train: Pairs
+    valid: Pairs | None
+    tests: dict[str, Pairs]
+    taken: Columns
+    files: list[Path]
+    notes: Sequence[str] = ()
+    told: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Corpus(Parts[Pairs]):
     """What a translator is trained and measured on, and its two languages."""
 
@@ -82,6 +97,9 @@ class Corpus(Parts[Pairs]):
     target: str = field(kw_only=True)
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
+    weights: Mapping[str, float] = field(
+        default_factory=dict, kw_only=True
+    )  # by file: how often an epoch has it, if not once
 
 
 def read_parallel(
@@ -92,7 +110,8 @@ def read_parallel(
     columns: tuple[int, int] | None = None,
 ) -> Corpus:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
-    in `.gz`.
+    in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
+    and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
 
     - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
       `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
@@ -107,6 +126,7 @@ def read_parallel(
       two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. `columns` does
       too, and then no line is a header. Without a header, names are only what the two are called. Tatoeba's third
       column, an attribution, is left out.
+    - TMX, XLIFF, PO, Excel's tables and Parquet, whatever their names; see `heedful.data.text.formats`.
     - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
       and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
       sides. A source may be a list of sentences, which are one text, and a target one of several references.
@@ -121,10 +141,64 @@ def read_parallel(
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    if not isinstance(path, str | Path):
-        if len(path) != 2:
-            raise InputError(f"{len(path)} files, expected two", fix="give a file of each language, or a folder")
-        return _read_sides((Path(path[0]), Path(path[1])), source, target)
+    given = [path] if isinstance(path, str | Path) else [*path]
+    weighted = [own for one in given for own in found_as(str(one))]
+    if not isinstance(path, str | Path) and two_sides(weighted):
+        return _corpus(_read_sides((Path(given[0]), Path(given[1])), source, target))
+    if not weighted:
+        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
+    read = [_read(one, source, target, columns) for one, _ in weighted[:1]]
+    first = read[0].taken
+    named = source or target or columns or not first.header  # the first says what those of the others are called
+    for one, _ in weighted[1:]:
+        read.append(_read(one, *((source, target) if named else (first.source, first.target)), columns))
+    weights = {
+        file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
+    }
+    return _corpus(read[0] if len(read) == 1 else _united(read), weights)
+
+
+def found_as(text: str) -> list[tuple[str, float]]:
+    """The paths that are meant, each with its weight: of "a.tmx", of "b.tsv:0.2", of "memories/*.tmx:2". Raises
+    InputError or MissingError."""
+    weight = re.search(r":(\d+(?:[.]\d*)?|[.]\d+)$", text)
+    if weight and not Path(text).exists():
+        path, share = text[: weight.start()], float(weight[1])
+        if share <= 0:
+            raise InputError("a weight of 0", where=text, fix="leave it out, or give one above 0")
+    else:
+        path, share = text, 1.0
+    if not any(sign in path for sign in "*?[") or Path(path).exists() or path.startswith("hf:"):
+        return [(path, share)]
+    found = sorted(glob(path))
+    if not found:
+        raise MissingError("no file of this pattern", where=path, fix="check it, in quotes: --data 'memories/*.tmx'")
+    return [(one, share) for one in found]
+
+
+def two_sides(weighted: Sequence[tuple[str, float]]) -> bool:
+    """Whether two paths are files of one language each: neither is weighted, a folder, or holds pairs."""
+    paths = [Path(path) for path, _ in weighted]
+    plain = all(weight == 1 and not path.startswith("hf:") for path, weight in weighted)
+    return len(paths) == 2 and plain and not any(path.is_dir() or holds_pairs(path) for path in paths)
+
+
+def _united(read: Sequence[Read]) -> Read:
+    """Several data sets as one, from which what is to be held out is chosen together."""
+    parts = [own.train for own in read]
+    valid = [own.valid for own in read if own.valid]
+    tests: dict[str, Pairs] = {}
+    for own in read:
+        tests |= {name if name not in tests else f"{name}, {own.train.name}": part for name, part in own.tests.items()}
+    name = " + ".join(own.train.name for own in read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
+    files = [file for own in read for file in own.files]
+    notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
+    return Read(_joined(parts, name), _joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
+
+
+def _read(given: str | Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Read:
+    """One folder, file or data set. Raises InputError or MissingError."""
+    path: str | Path = given
     if str(path).startswith("hf:"):
         return _read_hub(str(path), source or SOURCE, target or TARGET)
     path = Path(path)
@@ -145,7 +219,7 @@ def read_parallel(
         fix = f"give the other side too: --data {path} {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
     train, taken = _read_table(path, source, target, columns)
-    return _corpus(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
+    return Read(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
 
 
 def holds_pairs(path: Path) -> bool:
@@ -191,7 +265,7 @@ def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
 
 def _read_sides(
     paths: tuple[Path, Path], source: str | None, target: str | None, names: tuple[str, str] | None = None
-) -> Corpus:
+) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
     for path in paths:
         if holds_pairs(path):
@@ -203,12 +277,12 @@ def _read_sides(
     turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
     taken = Columns(0, 1, first, second, False, turned)
     train = read_pairs(*paths)
-    return _corpus(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
+    return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
 
 def _read_files(
     where: Path, found: list[Path], source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> Corpus:
+) -> Read:
     """The files of a folder, or of a zip file."""
     layout = layout_of(where, found, source, target)
     read: dict[Files, Pairs] = {}
@@ -225,7 +299,7 @@ def _read_files(
     valid = _joined([read[files] for files in layout.valid], where) if layout.valid else None
     tests = {stem: read[files] for stem, files in layout.tests.items()}
     used = [path for files in read for path in files] if where.is_dir() else [where]
-    return _corpus(train, valid, tests, first, used, layout.notes, told)
+    return Read(train, valid, tests, first, used, layout.notes, told)
 
 
 def _read_one(
@@ -241,7 +315,7 @@ def _read_one(
     return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
 
 
-def _joined(parts: list[Pairs], where: Path) -> Pairs:
+def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
     if len(parts) == 1:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
@@ -270,7 +344,7 @@ def _read_table(
     return _pairs(str(path), rows), taken
 
 
-def _read_hub(path: str, source: str, target: str) -> Corpus:
+def _read_hub(path: str, source: str, target: str) -> Read:
     try:
         datasets = importlib.import_module("datasets")  # an optional extra, and slow to import
     except ImportError:
@@ -297,20 +371,13 @@ def _read_hub(path: str, source: str, target: str) -> Corpus:
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
     taken = Columns(0, 1, source, target, True, other_way(source, target))
-    return _corpus(train, valid, tests, taken, [])
+    return Read(train, valid, tests, taken, [])
 
 
-def _corpus(
-    train: Pairs,
-    valid: Pairs | None,
-    tests: dict[str, Pairs],
-    taken: Columns,
-    files: list[Path],
-    notes: Iterable[str] = (),
-    told: Sequence[str] = (),
-) -> Corpus:
+def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
-    lines = list(notes)
+    train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
+    lines = list(read.notes)
     for part in (train, valid, *tests.values()):
         if part and part.dropped:
             whole = part.dropped + len(part)
@@ -325,10 +392,18 @@ def _corpus(
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
+    told = [_with_weight(line, weights or {}) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
     direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    read = (*told[:MOST_TOLD], *more)
-    return Corpus(train, valid, tests, train.name, tuple(files), tuple(lines), taken=read, **direction)
+    shown = (*told[:MOST_TOLD], *more)
+    files = tuple(read.files)
+    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
+
+
+def _with_weight(line: str, weights: Mapping[str, float]) -> str:
+    """What is told of a file, with how often an epoch has it, where that is not once."""
+    found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
+    return line if found is None else f"{line}, {found:g} times in each epoch"
 
 
 def _key(text: str) -> str:

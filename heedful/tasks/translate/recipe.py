@@ -13,8 +13,10 @@ class PairsData(TokenizedData):
     """Where the pairs of texts are, and how they become tokens."""
 
     # Wider than of other tasks: whatever reads it of translators knows that it may be two.
-    path: str | tuple[str, str] = Field(  # type: ignore[assignment]
-        "", description="a file, a folder, a list of two files, or whatever else `heed train --data` takes"
+    path: str | tuple[str, ...] = Field(  # type: ignore[assignment]
+        "",
+        description="a file, a folder, or whatever else `heed train --data` takes; or a list of such, each with a "
+        "weight such as `b.tsv:0.2`, or of two files of two languages",
     )
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")

@@ -427,7 +427,7 @@ FAULTS = {
         {"p.tsv": GOOD}, "p.tsv/train.tsv: cannot be read: Not a directory", "p.tsv/train.tsv"
     ),
     "another kind of file": Fault(
-        {"p.docx": "PK\x03\x04\0\0"}, "p.docx: not text, but perhaps a picture or a packed file"
+        {"p.docx": b"RAWPK\x03\x04\xff\0"}, "p.docx: not text, but perhaps a picture or a packed file"
     ),
     "no training file": Fault(
         {"valid.en": "a\n", "notes.md": "b\n"},
