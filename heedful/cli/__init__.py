@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from heedful.cli import exchange, lecture, looking, measuring, serving, training
+from heedful.cli import data, exchange, lecture, looking, measuring, serving, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
@@ -19,6 +19,7 @@ from heedful.tasks.shared.cli import Command
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
+    Command("data", data.data, group="Train"),
     Command("train", training.train, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),

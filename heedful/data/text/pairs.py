@@ -39,6 +39,7 @@ class Pairs:
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
     lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
+    empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
 
     def __len__(self) -> int:
         return len(self.source)
@@ -47,8 +48,12 @@ class Pairs:
         """Where pair i stands: "train.tsv:1042"; the name alone of pairs that were not read from files."""
         if not self.lines:
             return self.name
-        file, line = divmod(self.lines[i], LINES)
-        return f"{self.files[file]}:{line}"
+        return self.line_of(self.lines[i])
+
+    def line_of(self, line: int) -> str:
+        """The file and the line of one of `lines`."""
+        file, number = divmod(line, LINES)
+        return f"{self.files[file]}:{number}"
 
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""
@@ -136,6 +141,17 @@ def read_parallel(
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
+    return _corpus(*read_whole(path, source=source, target=target, columns=columns))
+
+
+def read_whole(
+    path: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[int, int] | None = None,
+) -> tuple[Read, dict[str, float]]:
+    """The same with nothing held out, and the weights of the files that have one. Raises InputError or MissingError."""
     source, target = source or None, target or None
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
@@ -144,7 +160,7 @@ def read_parallel(
     given = [path] if isinstance(path, str | Path) else [*path]
     weighted = [own for one in given for own in found_as(str(one))]
     if not isinstance(path, str | Path) and two_sides(weighted):
-        return _corpus(_read_sides((Path(given[0]), Path(given[1])), source, target))
+        return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
     if not weighted:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
     read = [_read(one, source, target, columns) for one, _ in weighted[:1]]
@@ -155,7 +171,7 @@ def read_parallel(
     weights = {
         file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
     }
-    return _corpus(read[0] if len(read) == 1 else _united(read), weights)
+    return (read[0] if len(read) == 1 else _united(read)), weights
 
 
 def found_as(text: str) -> list[tuple[str, float]]:
@@ -260,7 +276,8 @@ def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     dropped = len(read) - len(kept)
     lines = array("q", (number for number, _ in numbered))
     source, target = [row[0] for row in kept], [row[1] for row in kept]
-    return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines)
+    empty = [(number, row[0], row[1]) for number, row in read if not (row[0].strip() and row[1].strip())]
+    return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines, empty)
 
 
 def _read_sides(
@@ -322,11 +339,12 @@ def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
     dropped = sum(part.dropped for part in parts)
     files = tuple(dict.fromkeys(file for part in parts for file in part.files))
-    lines = array("q")
+    lines, empty = array("q"), list[tuple[int, str, str]]()
     for part in parts:
         at = [files.index(file) * LINES for file in part.files]
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
-    return Pairs(source, target, str(where), dropped, others if any(others) else (), files, lines)
+        empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
+    return Pairs(source, target, str(where), dropped, others if any(others) else (), files, lines, empty)
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:

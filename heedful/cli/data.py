@@ -1,0 +1,101 @@
+"""What is wrong with data, before anything is trained on it: `heed data check`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from heedful.errors import InputError
+from heedful.tasks.shared.cli import Json, say
+
+if TYPE_CHECKING:
+    from heedful.verbs.data import Checked
+
+LONGEST = 60  # characters of an example's side
+
+
+def data(
+    what: Annotated[str, typer.Argument(metavar="check", help="check: look at every pair, and report.")],
+    paths: Annotated[list[str], typer.Argument(help="As for heed train --data: files, folders, patterns of names.")],
+    source: Annotated[str | None, typer.Option(help="Language, column or key of the sources.")] = None,
+    target: Annotated[str | None, typer.Option(help="Language, column or key of the targets.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .tsv file for what is left; what is left out goes beside it, with reasons.")
+    ] = None,
+    keep: Annotated[list[str], typer.Option(help="A fault that is no reason to leave a pair out; repeatable.")] = [],  # noqa: B006
+    drop: Annotated[list[str], typer.Option(help="A fault that is one; repeatable.")] = [],  # noqa: B006
+    picture: Annotated[Path | None, typer.Option(help="A .png or .svg of the lengths and of the faults.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests.
+
+    Example: heed data check memory.tmx --out clean.tsv
+    """
+    from heedful.verbs.data import check_data, write_cleaned
+
+    if what != "check":
+        raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
+    kind = kind_of_picture(picture)
+    checked = check_data(paths if len(paths) > 1 else paths[0], source=source, target=target, keep=keep, drop=drop)
+    beside = write_cleaned(checked, out) if out else None
+    if picture and kind:
+        from heedful.look.draw import to_bytes
+        from heedful.look.pairs import lengths_and_faults
+        from heedful.store import files
+
+        train, counts = checked.read.train, {name: checked.report.counts[name] for name in checked.report.counts}
+        drawn = lengths_and_faults(train.source, train.target, counts)
+        files.write_bytes(picture, to_bytes(drawn, kind))
+    if as_json:
+        print(json.dumps(checked.record, ensure_ascii=False))
+        return
+    print("\n".join(told(checked)))
+    if out:
+        say(f"{out}: what is left; {beside}: what is left out, and why")
+    if picture:
+        say(str(picture))
+
+
+def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:
+    """Raises InputError for another kind of file."""
+    if picture is None:
+        return None
+    if picture.suffix == ".png":
+        return "png"
+    if picture.suffix == ".svg":
+        return "svg"
+    raise InputError(f"{picture.suffix or 'no suffix'} is not a picture", where=str(picture), fix="--picture x.png")
+
+
+def told(checked: "Checked") -> list[str]:
+    """The report as a terminal shows it."""
+    from heedful.data.text.quality import CHECKS
+
+    record, report = checked.record, checked.report
+    lines = [*checked.read.told, *checked.read.notes]
+    sides = zip((checked.read.taken.source, checked.read.taken.target), report.languages, report.tokens, strict=True)
+    lines += [
+        f"{name}: {words:,} words" + (f", {code}" if code not in (None, name) else "") for name, code, words in sides
+    ]
+    for name, check in CHECKS.items():
+        if not record[name]:
+            continue
+        share = 100 * record[name] / record["pairs"]
+        lines += ["", f"{name}: {record[name]:,} ({share:.2g} %): {check.meaning}; {check.mend}"]
+        for one in report.examples.get(name, []):
+            note = f"  ({cut(one.note)})" if one.note else ""
+            lines.append(f"  {one.where}: {cut(one.source)} -> {cut(one.target)}{note}")
+    leave = record["pairs"] - record["kept"]
+    share = f"{100 * leave / record['pairs']:.1f} %"
+    return [
+        *lines,
+        "",
+        f"{record['pairs']:,} pairs, {record['kept']:,} without a fault that makes them leave ({share} leave)",
+    ]
+
+
+def cut(text: str) -> str:
+    """A text on one line, as much of it as a line of the report shows."""
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+    return printable if len(printable) <= LONGEST else f"{printable[: LONGEST - 1]}…"

@@ -1,0 +1,39 @@
+"""Texts to train on that are in a test set too, or nearly."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from heedful.data.text.quality.texts import letters
+
+SIZE = 5  # letters and digits that follow each other
+SHARE = 0.8  # of the smaller text's, that both must have
+FEWEST = 20  # letters and digits: shorter texts are near each other by chance
+
+
+class Overlap:
+    """Finds out of many texts those that some few have."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.pieces: list[frozenset[str]] = []
+        self.having: dict[str, list[int]] = {}
+        for number, text in enumerate(dict.fromkeys(texts)):
+            own = _pieces(text)
+            self.pieces.append(own)
+            for piece in own:
+                self.having.setdefault(piece, []).append(number)
+
+    def near(self, text: str) -> bool:
+        """Whether it has most of its pieces in common with one of them."""
+        own = _pieces(text)
+        needed = SHARE * len(own)
+        shared: Counter[int] = Counter()
+        for left, piece in enumerate(own):
+            if not shared and len(own) - left < needed:
+                return False  # what is left cannot be enough
+            shared.update(self.having.get(piece, ()))
+        return any(count >= SHARE * max(len(own), len(self.pieces[number])) for number, count in shared.items())
+
+
+def _pieces(text: str) -> frozenset[str]:
+    own = letters(text)
+    return frozenset(own[i : i + SIZE] for i in range(len(own) - SIZE + 1)) if len(own) >= FEWEST else frozenset()

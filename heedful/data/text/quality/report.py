@@ -1,0 +1,146 @@
+"""Every pair looked at: which faults it has, and how many have each."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heedful.data.text.pairs import Pairs
+from heedful.data.text.quality import CHECKS, languages, texts
+from heedful.data.text.quality.overlap import Overlap
+
+EXAMPLES = 5  # of each fault
+MANY_TARGETS = 10
+LEAST_LONG = 15  # characters: of shorter texts the lengths say nothing
+FURTHEST = 3.0  # times as long as usual, at least, is too long
+
+
+@dataclass(frozen=True)
+class Example:
+    where: str
+    source: str
+    target: str
+    note: str = ""
+
+
+@dataclass
+class Report:
+    """What was found: the faults of each pair, by its number, how many have each, and the first few of them."""
+
+    pairs: int
+    tokens: tuple[int, int]  # words of both sides, as blanks separate them
+    languages: tuple[str | None, str | None]
+    faults: dict[int, list[str]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+    looked_at: int = 0
+
+    def add(self, i: int, fault: str, example: Callable[[], Example]) -> None:
+        self.faults.setdefault(i, []).append(fault)
+        self.counts[fault] += 1
+        shown = self.examples.setdefault(fault, [])
+        if len(shown) < EXAMPLES:
+            shown.append(example())
+
+    def left_out(self, leaving: Collection[str]) -> dict[int, list[str]]:
+        """The pairs that leave, each with all of its faults that make it leave."""
+        found = ((i, [fault for fault in own if fault in leaving]) for i, own in self.faults.items())
+        return {i: own for i, own in found if own}
+
+
+def leaving(keep: Collection[str] = (), drop: Collection[str] = ()) -> set[str]:
+    """The faults that make a pair leave: the usual ones, without those to keep, and with those to drop."""
+    return ({name for name, check in CHECKS.items() if check.leaves} - {*keep}) | {*drop}
+
+
+def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", target: str = "", step: int = 1) -> Report:
+    """All checks over all pairs, or over each `step`-th. `source` and `target` name the languages."""
+    codes = languages.expected(source, pairs.source), languages.expected(target, pairs.target)
+    words = tuple(sum(len(text.split()) for text in side) for side in (pairs.source, pairs.target))
+    report = Report(len(pairs), (words[0], words[1]), codes)
+    usual = Lengths(pairs)
+    known = {texts.plain(text) for part in tests for side in (part.source, part.target) for text in side}
+    near = Overlap(text for part in tests for side in (part.source, part.target) for text in side)
+    seen: set[tuple[str, str]] = set()
+    targets: dict[str, set[str]] = {}
+    for i in range(0, len(pairs), step):
+        one, other = pairs.source[i], pairs.target[i]
+        both = texts.plain(one), texts.plain(other)
+        report.looked_at += 1
+        for fault, note in faults_of(one, other, both, codes, usual, known, near):
+            report.add(i, fault, lambda i=i, note=note: _example(pairs, i, note))  # type: ignore[misc]
+        if both in seen:
+            report.add(i, "duplicates", lambda i=i: _example(pairs, i))  # type: ignore[misc]
+        seen.add(both)
+        targets.setdefault(both[0], set()).add(both[1])
+    many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
+    for i in range(0, len(pairs), step) if many else ():
+        if number := many.get(texts.plain(pairs.source[i])):
+            report.add(i, "many_targets", lambda i=i, n=number: _example(pairs, i, f"{n} targets"))  # type: ignore[misc]
+    return report
+
+
+def faults_of(
+    one: str,
+    other: str,
+    both: tuple[str, str],
+    codes: tuple[str | None, str | None],
+    usual: "Lengths",
+    known: Collection[str],
+    near: Overlap,
+) -> Iterator[tuple[str, str]]:
+    """The faults of one pair, each with what is wrong in it."""
+    if not (texts.has_words(one) and texts.has_words(other)):
+        yield "empty", ""
+        return
+    if both[0] == both[1] and any(character.isalpha() for character in one):
+        yield "copies", ""
+    else:
+        for text, code in zip((one, other), codes, strict=True):
+            if found := languages.another(text, code):
+                yield "wrong_language", f"{found}, not {code}"
+                break
+    for text in (one, other):
+        if mended := texts.undecoded(text):
+            yield "mojibake", f"reads {mended}"
+            break
+    if texts.CONTROL.search(one) or texts.CONTROL.search(other):
+        yield "control", ""
+    if ratio := usual.too_far(one, other):
+        yield "length_ratio", f"{ratio:.1f} times the usual"
+    for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):
+        first, second = read(one), read(other)
+        if first != second:
+            told = [f"{mark}{item}" for mark, more in (("-", first - second), ("+", second - first)) for item in more]
+            yield name, " ".join(told)
+    if known and (both[0] in known or both[1] in known):
+        yield "overlap_test", ""
+    elif known and (near.near(one) or near.near(other)):
+        yield "near_overlap_test", ""
+
+
+class Lengths:
+    """How long targets are for their sources in these pairs: the median of the ratio, and how far it usually is off."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        long = [
+            (len(one), len(other))
+            for one, other in zip(pairs.source, pairs.target, strict=True)
+            if min(len(one), len(other)) >= LEAST_LONG
+        ]
+        ratios = np.log([other / one for one, other in long] or [1.0])
+        self.middle = float(np.median(ratios))
+        spread = 1.4826 * float(np.median(np.abs(ratios - self.middle)))  # a standard deviation, were they normal
+        self.furthest = max(float(np.log(FURTHEST)), 5 * spread)
+
+    def too_far(self, one: str, other: str) -> float | None:
+        """How many times the usual ratio a pair's is, where that is too far; None of any other."""
+        if max(len(one), len(other)) < LEAST_LONG * FURTHEST:
+            return None
+        off = abs(float(np.log(len(other) / len(one))) - self.middle)
+        return float(np.exp(off)) if off > self.furthest else None
+
+
+def _example(pairs: Pairs, i: int, note: str = "") -> Example:
+    return Example(pairs.where(i), pairs.source[i], pairs.target[i], note)

@@ -1,0 +1,56 @@
+"""What can be said of a text, or of a pair, by itself."""
+
+import re
+import unicodedata
+from collections import Counter
+
+# Program text and addresses inside a sentence, which a translation has to keep.
+PLACEHOLDER = re.compile(
+    r"\$?\{[\w.]*\}"  # {name} ${name} {}
+    r"|%\([\w.]+\)[sdifg]|%(?:\d+\$)?[sdf@]\b|%\d+\b"  # %(name)s %1$s %s %1
+    r"|</?[A-Za-z][^<>]*>"  # <b> </b> <br/>
+    r"|&(?:[a-z]+|#\d+);"  # &amp;
+    r"|https?://[^\s<>\"]+|www\.[^\s<>\"]+"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+)
+NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: RUF001  # as several countries write it
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+
+
+def plain(text: str) -> str:
+    """What is the same about texts that differ in their blanks, their case or how Unicode composes them."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def letters(text: str) -> str:
+    """The letters and digits alone, in one case."""
+    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+
+
+def has_words(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def numbers(text: str) -> Counter[str]:
+    """The numbers of two digits and more, without what separates thousands and decimals."""
+    found = (re.sub(r"\D", "", number) for number in NUMBER.findall(text))
+    digits = ("".join(str(unicodedata.digit(character)) for character in number) for number in found)
+    return Counter(number for number in digits if len(number) > 1)
+
+
+def placeholders(text: str) -> Counter[str]:
+    """Tags lose their attributes, addresses the punctuation that a sentence puts behind them."""
+    found = (re.sub(r"^(</?\w+).*>$", r"\1>", part.rstrip(".,;:!?)")) for part in PLACEHOLDER.findall(text))
+    return Counter(found)
+
+
+def undecoded(text: str) -> str | None:
+    """How a text reads that was decoded wrongly; None of any other."""
+    if text.isascii():
+        return None
+    import ftfy
+
+    if not ftfy.badness.is_bad(text):
+        return None
+    mended = ftfy.fix_encoding(text)
+    return None if mended == text else mended

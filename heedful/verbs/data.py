@@ -1,0 +1,91 @@
+"""What is wrong with somebody's pairs, before anything is trained on them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.data.text.pairs import LINES, Pairs, Read, read_whole
+from heedful.data.text.quality import CHECKS
+from heedful.data.text.quality.report import Example, Report, examine, leaving
+from heedful.errors import InputError, MissingError
+from heedful.store import files
+
+LEFT_OUT = ".left-out.tsv"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A report of pairs, and what leaves."""
+
+    read: Read
+    report: Report
+    left_out: dict[int, list[str]]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """In one line for programs: how many pairs there are, are kept, and have each fault."""
+        pairs, report = self.read.train, self.report
+        counts = {name: report.counts[name] for name in CHECKS}
+        counts["empty"] += pairs.dropped
+        return {
+            "pairs": len(pairs) + pairs.dropped,
+            "kept": len(pairs) - len(self.left_out),
+            **counts,
+            "tokens": list(report.tokens),
+            "languages": list(report.languages),
+            "examples": {name: [asdict(one) for one in shown] for name, shown in report.examples.items()},
+        }
+
+
+def check_data(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    keep: Collection[str] = (),
+    drop: Collection[str] = (),
+) -> Checked:
+    """Looks at all pairs to train on, beside the test and validation sets of the same data. Raises InputError or
+    MissingError."""
+    for name in (*keep, *drop):
+        if name not in CHECKS:
+            raise InputError(f"no check is called {name!r}", fix=f"there are {', '.join(CHECKS)}")
+    read, _ = read_whole(paths, source=source, target=target)
+    tests = [part for part in (read.valid, *read.tests.values()) if part]
+    report = examine(read.train, tests, source=read.taken.source, target=read.taken.target)
+    if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:
+        report.examples["empty"] = [
+            Example(read.train.line_of(line), one, other) for line, one, other in read.train.empty[:5]
+        ]
+    return Checked(read, report, report.left_out(leaving(keep, drop)))
+
+
+def write_cleaned(checked: Checked, out: Path) -> Path:
+    """The pairs that are kept, a table of two columns under a header, and beside it those that are left out, where each
+    stood and why; the path of the second. Raises InputError, MissingError or StorageError."""
+    if not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    if out.suffix != ".tsv":
+        raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
+    pairs, taken = checked.read.train, checked.read.taken
+    kept = (i for i in range(len(pairs)) if i not in checked.left_out)
+    rows = [_row(pairs.source[i], pairs.target[i]) for i in kept]
+    files.write_bytes(out, "\n".join([_row(taken.source, taken.target), *rows, ""]).encode())
+    beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
+    gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
+    gone += [_gone(pairs, i, faults) for i, faults in checked.left_out.items()]
+    lines = [_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]
+    header = _row(taken.source, taken.target, "where", "why")
+    files.write_bytes(beside, "\n".join([header, *lines, ""]).encode())
+    return beside
+
+
+def _gone(pairs: Pairs, i: int, faults: list[str]) -> tuple[int, str, str, str]:
+    line = pairs.lines[i] if pairs.lines else i % LINES
+    return line, pairs.source[i], pairs.target[i], ", ".join(faults)
+
+
+def _row(*cells: str) -> str:
+    """Cells of a table: what would end one of them or the row becomes a blank."""
+    return "\t".join(" ".join(cell.split("\t")).replace("\r", " ").replace("\n", " ") for cell in cells)
