@@ -12,6 +12,7 @@ from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_ro
 from heedful.data.parts import spread
 from heedful.data.text.doubts import doubts
 from heedful.data.text.pairs import Corpus, Pairs, read_parallel
+from heedful.data.text.quality.told import in_a_line
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
@@ -105,6 +106,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         pairs = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(pairs.source, pairs.target, tests)
+        if data.scores == "bleu":
+            wrong += in_a_line(corpus.train, corpus.source, corpus.target)
         self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names

@@ -13,10 +13,10 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {
-    "empty": Check("a side has no letter and no digit", "translate it, or leave it out", True),
+    "empty": Check("a side without a letter or a digit", "translate it, or leave it out", True),
     "duplicates": Check("the same pair again", "keep one of them", True),
-    "copies": Check("source and target are the same text", "a model learns to copy from many of these", True),
-    "wrong_language": Check("a side is in another language", "look whether columns are mixed up", True),
+    "copies": Check("the same text on both sides", "a model learns to copy from many of these", True),
+    "wrong_language": Check("a side in another language", "look whether columns are mixed up", True),
     "mojibake": Check("text that was decoded wrongly", "export it again as UTF-8", True),
     "control": Check("control characters, or characters that were lost", "export it again as UTF-8", True),
     "length_ratio": Check("one side is far too long for the other", "look whether lines are shifted", True),

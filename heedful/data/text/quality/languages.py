@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from heedful.data.text.headers import SIDES, meaning
 
@@ -14,6 +14,7 @@ LOOKED_AT = 1000  # texts, from which a language is told that nobody named
 ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sl"}, {"id", "ms"}, {"cs", "sk"}, {"gl", "pt"}, {"xh", "zu"})
 
 
+@runtime_checkable
 class Identifier(Protocol):
     def classify(self, text: str) -> tuple[str, float]: ...
 

@@ -1,6 +1,5 @@
 """Texts to train on that are in a test set too, or nearly."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from heedful.data.text.quality.texts import letters
@@ -23,15 +22,16 @@ class Overlap:
                 self.having.setdefault(piece, []).append(number)
 
     def near(self, text: str) -> bool:
-        """Whether it has most of its pieces in common with one of them."""
+        """Whether it has most of its pieces in common with one of them.
+
+        Of any so many of its pieces that the others alone are too few, such a text has one: the rarest are looked for.
+        """
         own = _pieces(text)
-        needed = SHARE * len(own)
-        shared: Counter[int] = Counter()
-        for left, piece in enumerate(own):
-            if not shared and len(own) - left < needed:
-                return False  # what is left cannot be enough
-            shared.update(self.having.get(piece, ()))
-        return any(count >= SHARE * max(len(own), len(self.pieces[number])) for number, count in shared.items())
+        if not own:
+            return False
+        rarest = sorted(own, key=lambda piece: len(self.having.get(piece, ())))[: int((1 - SHARE) * len(own)) + 1]
+        found = {number for piece in rarest for number in self.having.get(piece, ())}
+        return any(len(own & self.pieces[i]) >= SHARE * max(len(own), len(self.pieces[i])) for i in found)
 
 
 def _pieces(text: str) -> frozenset[str]:

@@ -36,11 +36,11 @@ class Report:
     examples: dict[str, list[Example]] = field(default_factory=dict)
     looked_at: int = 0
 
-    def add(self, i: int, fault: str, example: Callable[[], Example]) -> None:
+    def add(self, i: int, fault: str, example: Callable[[], Example] | None) -> None:
         self.faults.setdefault(i, []).append(fault)
         self.counts[fault] += 1
         shown = self.examples.setdefault(fault, [])
-        if len(shown) < EXAMPLES:
+        if example and len(shown) < EXAMPLES:
             shown.append(example())
 
     def left_out(self, leaving: Collection[str]) -> dict[int, list[str]]:
@@ -75,9 +75,13 @@ def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", targ
         seen.add(both)
         targets.setdefault(both[0], set()).add(both[1])
     many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
+    shown: set[str] = set()
     for i in range(0, len(pairs), step) if many else ():
-        if number := many.get(texts.plain(pairs.source[i])):
-            report.add(i, "many_targets", lambda i=i, n=number: _example(pairs, i, f"{n} targets"))  # type: ignore[misc]
+        text = texts.plain(pairs.source[i])
+        if text in many:
+            note = f"{many[text]} targets"
+            report.add(i, "many_targets", None if text in shown else lambda i=i, n=note: _example(pairs, i, n))  # type: ignore[misc]
+            shown.add(text)
     return report
 
 

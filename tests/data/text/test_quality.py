@@ -1,0 +1,157 @@
+"""What is found wrong with pairs, and what is not."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.data.text.pairs import Pairs, read_whole
+from heedful.data.text.quality import CHECKS
+from heedful.data.text.quality.overlap import Overlap
+from heedful.data.text.quality.report import examine, leaving
+from heedful.data.text.quality.told import in_a_line
+from heedful.errors import InputError
+from heedful.verbs.data import check_data, write_cleaned
+
+GOOD = [
+    ("The small cat is sleeping under the old table.", "Die kleine Katze schläft unter dem alten Tisch."),
+    ("My sister bought 1,250 apples on 3 May 2019.", "Meine Schwester kaufte am 3. Mai 2019 1.250 Äpfel."),
+    (
+        "Open {name} or press <b>OK</b> at https://a.example/x.",
+        "Öffnen Sie {name} oder <b>OK</b> (https://a.example/x).",
+    ),
+    ("It costs 3.5 million euros.", "Es kostet 3,5 Millionen Euro."),
+    ("I'm OK.", "Mir geht's gut."),
+    ("Berlin", "Berlin!"),
+    ("The train to the north leaves at 10:45.", "Der Zug nach Norden fährt um 10.45 Uhr."),
+]
+WRONG = {
+    "copies": ("This sentence was never translated at all.", "This sentence was never translated at all."),
+    "wrong_language": (
+        "The weather was very good yesterday afternoon.",
+        "Le temps était vraiment très beau hier après-midi.",
+    ),
+    "mojibake": ("The beautiful green door is open today.", "Die schÃ¶ne grÃ¼ne TÃ¼r ist heute geÃ¶ffnet."),
+    "control": ("The door is open.", "Die Tür ist \x07offen."),
+    "length_ratio": ("Yes, of course we do.", "Ja. " + "Das ist ein Satz, der hier nicht steht und zu lang ist. " * 4),
+    "numbers": ("The bridge was built in 1987.", "Die Brücke wurde 1978 gebaut."),
+    "placeholders": ("Delete %s and <i>all</i> of it?", "%d und alles davon löschen?"),
+    "empty": ("Something is written here.", "@@ -- !"),
+}
+
+
+def of(pairs: list[tuple[str, str]]) -> Pairs:
+    return Pairs([one for one, _ in pairs], [other for _, other in pairs], "made")
+
+
+def found(pairs: list[tuple[str, str]], *tests: list[tuple[str, str]]) -> dict[int, list[str]]:
+    return examine(of(pairs), [of(part) for part in tests], source="en", target="de").faults
+
+
+def test_good_pairs_have_no_fault():
+    assert found(GOOD[:4] + GOOD[4:5]) == {}
+    assert "numbers" in found(GOOD)[6]  # a time of day is written otherwise: told, and no reason to leave
+    assert "numbers" not in leaving()
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_each_fault_is_found_alone(fault: str):
+    assert found([*GOOD[:5], WRONG[fault]]) == {5: [fault]}
+
+
+@pytest.mark.parametrize(
+    ("code", "right", "wrong"),
+    [
+        ("fr", "Le temps était vraiment très beau hier après-midi.", "Das Wetter war gestern Nachmittag sehr schön."),
+        ("ru", "Вчера днём была очень хорошая погода в городе.", "Das Wetter war gestern Nachmittag sehr schön."),
+        (
+            "el",
+            "Χθες το απόγευμα έκανε πολύ καλό καιρό στην πόλη μας.",
+            "Вчера днём была очень хорошая погода в городе.",
+        ),
+        (
+            "ja",
+            "昨日の午後はとても天気が良かったので公園へ行きました。",
+            "The weather was very good yesterday afternoon.",
+        ),
+        ("ar", "كان الطقس جميلا جدا بعد ظهر أمس في المدينة.", "The weather was very good yesterday afternoon."),
+    ],
+)
+def test_languages(code: str, right: str, wrong: str):
+    pairs = of([("The weather was very good yesterday afternoon, they say.", text) for text in (right, wrong)])
+    assert "wrong_language" not in examine(pairs, source="en", target=code).faults.get(0, [])
+    assert "wrong_language" in examine(pairs, source="en", target=code).faults[1]
+
+
+def test_pairs_that_come_again_and_those_of_the_test():
+    pairs = [*GOOD[:2], ("the small  cat is sleeping under the old table.", GOOD[0][1]), ("Wholly new.", "Ganz neu.")]
+    assert found(pairs) == {2: ["duplicates"]}
+    near = ("The small cat is sleeping under the old tables!", "Etwas ganz anderes als das, was dort steht.")
+    assert found([*pairs[:2], near], [GOOD[0]]) == {0: ["overlap_test"], 2: ["near_overlap_test"]}
+
+
+def test_one_source_with_many_targets():
+    pairs = [("Go.", f"Geh {chr(97 + i)}") for i in range(11)]
+    assert found(pairs) == {i: ["many_targets"] for i in range(11)}
+    assert len(examine(of(pairs), source="en", target="de").examples["many_targets"]) == 1
+
+
+@given(st.lists(st.text("abcde ", min_size=20, max_size=40), min_size=1, max_size=6), st.text("abcde ", max_size=40))
+def test_near_is_what_comparing_with_each_would_find(texts: list[str], text: str):
+    def pieces(one: str) -> set[str]:
+        own = one.replace(" ", "")
+        return {own[i : i + 5] for i in range(len(own) - 4)} if len(own) >= 20 else set()
+
+    def alike(one: set[str], other: set[str]) -> bool:
+        return bool(one) and len(one & other) >= 0.8 * max(len(one), len(other))
+
+    assert Overlap(texts).near(text) == any(alike(pieces(text), pieces(other)) for other in texts)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*[one for one, _ in GOOD], "", "12"]), st.sampled_from([t for _, t in WRONG.values()])
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_what_is_kept_and_what_is_left_out_are_all(tmp_path_factory, pairs: list[tuple[str, str]]):
+    folder: Path = tmp_path_factory.mktemp("pairs")
+    rows = [(one, " ".join(other.split())) for one, other in [*pairs, GOOD[0]]]
+    (folder / "p.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in rows), "utf-8")
+    checked = check_data(folder / "p.tsv", source="en", target="de")
+    beside = write_cleaned(checked, folder / "clean.tsv")
+    kept = [tuple(line.split("\t")) for line in (folder / "clean.tsv").read_text("utf-8").split("\n")[1:-1]]
+    gone = [line.split("\t") for line in beside.read_text("utf-8").split("\n")[1:-1]]
+    assert sorted([*kept, *((one, other) for one, other, _, _ in gone)]) == sorted(rows)
+    assert len(kept) == checked.record["kept"]
+    assert len(kept) + len(gone) == checked.record["pairs"] == len(rows)
+    for one, other, where, why in gone:
+        assert where.startswith(f"{folder}/p.tsv:")
+        assert rows[int(where.rpartition(":")[2]) - 1] == (one, other)
+        assert {*why.split(", ")} <= {name for name, check in CHECKS.items() if check.leaves}
+
+
+def test_what_leaves_can_be_chosen(tmp_path: Path):
+    path = tmp_path / "p.tsv"
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in [*GOOD[:5], WRONG["numbers"], WRONG["copies"]]))
+    assert check_data(path, source="en", target="de").left_out == {6: ["copies"]}
+    assert check_data(path, source="en", target="de", keep=["copies"], drop=["numbers"]).left_out == {5: ["numbers"]}
+    with pytest.raises(InputError, match="no check is called 'nonsense'"):
+        check_data(path, drop=["nonsense"])
+    with pytest.raises(InputError, match=r"a \.tsv file"):
+        write_cleaned(check_data(path), tmp_path / "clean.csv")
+
+
+def test_a_training_says_in_a_line_what_is_wrong(tmp_path: Path):
+    path = tmp_path / "p.tsv"
+    path.write_text(
+        "".join(f"{one} {i}\t{other} {i}\n" for i in range(40) for one, other in (GOOD[0], WRONG["mojibake"]))
+    )
+    read, _ = read_whole(path, source="en", target="de")
+    (line,) = in_a_line(read.train, "en", "de")
+    assert line == "of 80 pairs looked at, 40 have text that was decoded wrongly: heed data check shows them"
+    assert in_a_line(of(GOOD[:5] * 10), "en", "de") == []
