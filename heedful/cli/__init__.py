@@ -19,8 +19,8 @@ from heedful.tasks.shared.cli import Command
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
-    Command("data", data.data, group="Train"),
     Command("train", training.train, group="Train"),
+    Command("data", data.data, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),
     Command("restore", measuring.restore, group="Measure"),

@@ -58,12 +58,12 @@ HOUSE = {
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
-    "verbs": Room("errors core models data metrics store run exchange tasks"),
+    "verbs": Room("errors core models data data.text metrics store run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
     "serve": Room("errors core core.seeds look decode data.images data.text run store tasks verbs"),
     "lab": Room("errors core models look run"),
-    "cli": Room("errors data lab look metrics run serve store tasks tasks.shared verbs"),
+    "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }
 EVERYWHERE_BUT_TESTS = "transformers"  # what we are compared with, we are not built on

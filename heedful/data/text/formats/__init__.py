@@ -16,7 +16,7 @@ from heedful.data.text.columns import Columns, Rows
 Format = Literal["tmx", "xliff", "po", "xlsx", "parquet"]
 Reader = Callable[[Path, str, str], tuple[Rows, Columns]]
 LOOKED_AT = 4096  # bytes
-ROOT = re.compile(r"<(?:[\w.-]+:)?(tmx|xliff)[\s>]", re.IGNORECASE)
+ROOTS: dict[str, Format] = {"tmx": "tmx", "xliff": "xliff"}  # by the name of the first element
 
 
 def format_of(path: Path) -> Format | None:
@@ -28,8 +28,9 @@ def format_of(path: Path) -> Format | None:
     if data.startswith(b"PK"):
         return "xlsx" if _holds(path, "xl/workbook.xml") else None
     text = _text(data)
-    if root := ROOT.search(text):
-        return "tmx" if root[1].lower() == "tmx" else "xliff"
+    root = re.search(r"<(?:[\w.-]+:)?(\w+)", re.sub(r"<[?!][^>]*>", "", text))
+    if root and (kind := ROOTS.get(root[1].lower())):
+        return kind
     entry = re.search(r'^msgid\s+"', text, re.MULTILINE)
     return "po" if entry and re.match(r'(\s|#.*\n|msgctxt\s+"|msgid\s+")*', text) else None
 

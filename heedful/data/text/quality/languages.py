@@ -9,7 +9,7 @@ from heedful.data.text.headers import SIDES, meaning
 
 LEAST = 25  # characters: shorter texts are not judged
 SURE = 0.95  # the model's own probability, from which on it is believed
-LOOKED_AT = 1000  # texts, from which a language is told that nobody named
+LOOKED_AT = 1000  # texts, from which a language is told that was not named
 # What the model holds for others of the same texts so often that it is no fault.
 ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sl"}, {"id", "ms"}, {"cs", "sk"}, {"gl", "pt"}, {"xh", "zu"})
 

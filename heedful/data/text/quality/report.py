@@ -12,7 +12,7 @@ from heedful.data.text.quality.overlap import Overlap
 
 EXAMPLES = 5  # of each fault
 MANY_TARGETS = 10
-LEAST_LONG = 15  # characters: of shorter texts the lengths say nothing
+LEAST_LONG = 15  # characters: the lengths of shorter texts tell little
 FURTHEST = 3.0  # times as long as usual, at least, is too long
 
 
