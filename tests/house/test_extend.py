@@ -26,10 +26,12 @@ TRANSLATOR = [
 ]
 WRITER = [*TRAINED, *["--set", "model.n_layers=2", "--set", "model.context_length=32", "--set", "data.tokenizer=chars"]]
 PLAIN = "It rained, so we stayed in.\nWhere is Ada? She went to Rome.\n" * 20
-MESSAGES = (
-    'msgid ""\nmsgstr "Content-Type: text/plain"\n\n#: main.c:3\nmsgid "Open a file"\nmsgstr "Ouvrir un fichier"\n\n'
-    '#, fuzzy\nmsgid "Close"\nmsgstr "Fermez"\n\nmsgid ""\n"Nothing "\n"was \\"saved\\""\nmsgstr "Rien"\n\n'
-)
+MESSAGE = "<message><source>{}</source><translation{}>{}</translation></message>"
+MESSAGES = [
+    MESSAGE.format("Open a file", "", "Ouvrir un fichier"),
+    MESSAGE.format("Close", ' type="unfinished"', "Fermez"),
+    *(MESSAGE.format(f"{n} files", "", f"{n} fichiers") for n in range(12)),
+]
 
 # What each adds is used through the command line; `check` holds it to the laws: cached decoding is full decoding ...
 OUT = punctuated, messages, kerple, gptj = "punctuated", "messages", "kerple", "gptj"
@@ -41,7 +43,7 @@ SHOWN = {
         ["info", punctuated],
     ],
     "A data format": [
-        ["train", "translate", "--data", "messages.po", "--out", messages, *TRANSLATOR, "--set", "data.vocab_size=300"],
+        ["train", "translate", "--data", "messages.ts", "--out", messages, *TRANSLATOR, "--set", "data.vocab_size=300"],
         ["translate", messages, "Open a file"],
     ],
     "A position scheme": [
@@ -126,9 +128,8 @@ def test_what_they_add_works(root: Path, copy: Path) -> None:
     for name in SHOWN:
         apply(name, root, copy)
     (copy / "plain.txt").write_text(PLAIN, encoding="utf-8")
-    (copy / "messages.po").write_text(
-        MESSAGES + "".join(f'msgid "{n} files"\nmsgstr "{n} fichiers"\n\n' for n in range(12)), encoding="utf-8"
-    )
+    context = f'<TS version="2.1" language="fr"><context>{"".join(MESSAGES)}</context></TS>'
+    (copy / "messages.ts").write_text(f'<?xml version="1.0"?><!DOCTYPE TS>{context}', encoding="utf-8")
     shown = run(copy, "-c", PROGRAM, json.dumps([words for commands in SHOWN.values() for words in commands]))
     assert shown.returncode == 0, shown.stdout[-2000:] + shown.stderr[-2000:]
     for out in OUT:
