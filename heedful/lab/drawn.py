@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Drawing = Callable[[], "Figure"]
+Number = float | int
 
 
 def weights_of(
@@ -23,7 +24,7 @@ def weights_of(
 
 
 def curves(
-    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    lines: Mapping[str, tuple[Sequence[Number], Sequence[Number]]],
     *,
     x: str,
     y: str,
@@ -45,7 +46,7 @@ def curves(
     return one_panel(fill)
 
 
-def bars(values: Mapping[str, float], *, y: str, title: str = "") -> Drawing:
+def bars(values: Mapping[str, Number], *, y: str, title: str = "") -> Drawing:
     """A bar a name."""
 
     def fill(axes: "Axes") -> None:
@@ -72,7 +73,11 @@ def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", c
         for axes, (name, picture) in zip(figure.axes, pictures.items(), strict=False):
             axes.set_axis_on()
             axes.imshow(
-                picture.float(), cmap="Blues", vmin=0, vmax=1.2, aspect="auto" if max(picture.shape) > 40 else "equal"
+                picture.float().numpy(),
+                cmap="Blues",
+                vmin=0,
+                vmax=1.2,
+                aspect="auto" if max(picture.shape) > 40 else "equal",
             )
             axes.set(xticks=[], yticks=[], xlabel=x, ylabel=y)
             axes.set_title(name, fontsize=9)
@@ -82,8 +87,8 @@ def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", c
 
 
 def plane(
-    points: Mapping[str, Sequence[float]],
-    moved: Mapping[str, Sequence[float]] | None = None,
+    points: Mapping[str, Sequence[Number]],
+    moved: Mapping[str, Sequence[Number]] | None = None,
     *,
     x: str,
     y: str,

@@ -92,7 +92,7 @@ def holds(says: Says, claim: str, computed: Value, *, right: bool) -> Line:
     return Line(claim, says.values.get(claim), computed, "agrees" if right else "wrong", says.why.get(claim, ""))
 
 
-def near(says: Says, claim: str, computed: float, *, share: float = 0.05) -> Line:
+def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) -> Line:
     """A line for a size that is told in round numbers: "rounded" within this share of it."""
     said = says.values.get(claim)
     verdict = judge(said, computed)

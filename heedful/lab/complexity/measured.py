@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.core import EVERYONE, Attention, AttentionConfig, attention_weights
-from heedful.lab.drawn import Drawing, curves
+from heedful.lab.drawn import Drawing, Number, curves
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
 
 Layer = Callable[[Tensor], Tensor]
@@ -23,7 +23,7 @@ def operations(run: Callable[[], object]) -> int:
     return counter.get_total_flops()
 
 
-def exponent(sizes: Sequence[float], counts: Sequence[float]) -> float:
+def exponent(sizes: Sequence[Number], counts: Sequence[Number]) -> float:
     """The slope of the counts over the sizes, both as logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(counts), 1)[0])
 

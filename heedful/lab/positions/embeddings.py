@@ -68,7 +68,7 @@ def likeness(vectors: Tensor) -> Tensor:
 
 def heat(vectors: Tensor) -> Drawing:
     def fill(axes: "Axes") -> None:
-        drawn = axes.imshow(vectors, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+        drawn = axes.imshow(vectors.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         axes.set(xlabel="feature", ylabel="position")
         axes.figure.colorbar(drawn, ax=axes, shrink=0.8)
 

@@ -1,0 +1,93 @@
+"""What decks say of models in a sentence, tried on small ones with random weights."""
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
+
+from heedful.core.block import make_norm
+from heedful.decode.search import greedy
+from heedful.lab.drawn import bars
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.models.presets import TransformerSize, transformer_config
+from heedful.models.seq2seq import Seq2Seq
+
+WORDS = ("<end>", "I", "am", "a", "student", "you", "are", "the")
+
+
+def small_translator(seed: int) -> Seq2Seq:
+    """Two blocks on each side, of width 16, over a vocabulary of eight words."""
+    torch.manual_seed(seed)
+    row = TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=0.0)
+    size = len(WORDS)
+    return Seq2Seq(transformer_config(row, source_vocab=size, target_vocab=size, joint=True)).eval()
+
+
+def output_of_a_decoder(says: Says, *, seed: int = 0) -> Shown:
+    """The last layer's output after a softmax: how many words have a probability above zero."""
+    with torch.inference_mode():
+        logits = small_translator(seed)(torch.tensor([[1, 2, 3]]), torch.tensor([[0]]))[0, -1]
+    probabilities = logits.softmax(-1)
+    one_hot = bool((probabilities > 1e-6).sum() == 1)
+    claim = "the output of a decoder is one-hot"
+    lines = [holds(says, claim, one_hot, right=one_hot)]
+    lines += beside(
+        NOTHING_SAID, {"words with a probability": int((probabilities > 0).sum()), "sum": probabilities.sum()}
+    )
+    drawn = bars(dict(zip(WORDS, probabilities.tolist(), strict=True)), y="probability of the next word")
+    return Shown(lines, drawn)
+
+
+def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
+    """Logits, their log-softmax, the likeliest word, and the loss of saying it."""
+    with torch.inference_mode():
+        logits = small_translator(seed)(torch.tensor([[1, 2, 3]]), torch.tensor([[0, 1]]))[0, -1]
+    logs = logits.log_softmax(-1)
+    best = int(logits.argmax())
+    same = best == int(logs.argmax())
+    lines = [holds(says, "the likeliest word of both is the same", same, right=same)]
+    facts = {"logits": logits, "log-probabilities": logs, "word": WORDS[best]}
+    facts["its loss"] = cross_entropy(logits[None], torch.tensor([best]))
+    return Shown(
+        lines + beside(NOTHING_SAID, facts), bars(dict(zip(WORDS, logs.exp().tolist(), strict=True)), y="probability")
+    )
+
+
+def widths_and_norms(says: Says, *, tokens: int = 7, width: int = 512) -> Shown:
+    """How many vectors come out for so many that go in; and whether a layer norm minds what else is in the batch."""
+    torch.manual_seed(0)
+    norm = make_norm("layer", width, 1e-5)
+    x = torch.randn(2, tokens, width)
+    with torch.no_grad():
+        apart = torch.equal(norm(x)[:1], norm(x[:1]))
+        batch = torch.nn.BatchNorm1d(width)(x.flatten(0, 1)).view_as(x)[:1]
+        batch_apart = torch.allclose(batch, torch.nn.BatchNorm1d(width)(x[:1].flatten(0, 1)).view_as(batch))
+        shape = list(norm(x[:1]).shape[1:])
+    return Shown(
+        [
+            holds(says, "words in an input", f"any: {shape[0]} of width {shape[1]} here", right=False),
+            holds(says, "layer norm works like batch norm", not apart, right=apart == batch_apart),
+            *beside(NOTHING_SAID, {"a layer norm is changed by other rows": not apart}),
+            *beside(NOTHING_SAID, {"a batch norm is changed by other rows": not batch_apart}),
+        ]
+    )
+
+
+def who_generates(says: Says, *, seed: int = 1) -> Shown:
+    """An encoder-decoder is asked for words, one after another."""
+    (found,) = greedy(small_translator(seed), torch.tensor([[1, 2, 3]]), bos=0, eos=0, longest=6, shortest=3)
+    said = " ".join(WORDS[token] for token in found.tokens)
+    return Shown(
+        [holds(says, "only decoders are generative", f"an encoder-decoder says: {said}", right=not found.tokens)]
+    )
+
+
+def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
+    """Looks a name up among the data sets of PyTorch."""
+    kinds, waiting = [Dataset], [Dataset]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        kinds, waiting = kinds + below, waiting + below
+    known = sorted({kind.__name__ for kind in kinds if kind.__module__.startswith("torch.")})
+    claim = "BilingualDataset is a class of PyTorch"
+    lines = [holds(says, claim, name in known, right=name in known)]
+    return Shown(lines + beside(NOTHING_SAID, {"data sets of PyTorch": " ".join(known)}))
