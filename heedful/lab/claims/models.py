@@ -83,7 +83,8 @@ def who_generates(says: Says, *, seed: int = 1) -> Shown:
 
 def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
     """Looks a name up among the data sets of PyTorch."""
-    kinds, waiting = [Dataset], [Dataset]
+    kinds: list[type] = [Dataset]
+    waiting: list[type] = [Dataset]
     while waiting:
         below = waiting.pop().__subclasses__()
         kinds, waiting = kinds + below, waiting + below
