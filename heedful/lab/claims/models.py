@@ -86,7 +86,7 @@ def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
     kinds: list[type] = [Dataset]
     waiting: list[type] = [Dataset]
     while waiting:
-        below = waiting.pop().__subclasses__()
+        below: list[type] = waiting.pop().__subclasses__()
         kinds, waiting = kinds + below, waiting + below
     known = sorted({kind.__name__ for kind in kinds if kind.__module__.startswith("torch.")})
     claim = "BilingualDataset is a class of PyTorch"
