@@ -1,6 +1,6 @@
 """What scores are called for people."""
 
-LABELS = {"bleu": "BLEU", "chrf": "chrF", "rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+LABELS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean IoU"}
 
 

@@ -2,16 +2,19 @@
 (Post 2018), and of summaries by rouge-score."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from itertools import zip_longest
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from heedful.errors import InputError, MissingError, pip_install
 from heedful.metrics.names import LABELS
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as Measure
 
 References = Sequence[Sequence[str]]  # of each text, one or more
 
@@ -19,8 +22,9 @@ References = Sequence[Sequence[str]]  # of each text, one or more
 @dataclass(frozen=True)
 class Scores:
     """BLEU (Papineni et al. 2002) and chrF (Popović 2015), cased, of detokenised text, from 0 to 100; `exact` is the
-    share of translations that equal a reference. With a bootstrap, each also has its 95 % interval's half. How BLEU
-    finds its words is in its signature (`bleu_tokenizer`)."""
+    share of translations that equal a reference. Where it was asked for, TER (Snover et al. 2006): the edits that make
+    a reference of a translation, per 100 of its words, fewer being better; case does not count. With a bootstrap, each
+    also has its 95 % interval's half. How BLEU finds its words is in its signature (`bleu_tokenizer`)."""
 
     bleu: float
     chrf: float
@@ -29,11 +33,28 @@ class Scores:
     chrf_signature: str
     bleu_margin: float | None = None
     chrf_margin: float | None = None
+    ter: float | None = None
+    ter_margin: float | None = None
+    ter_signature: str | None = None
+
+    @property
+    def figures(self) -> str:
+        """The scores in a line."""
+        bleu, chrf, ter = (
+            "" if margin is None else f" ± {margin:.1f}"
+            for margin in (self.bleu_margin, self.chrf_margin, self.ter_margin)
+        )
+        edits = "" if self.ter is None else f", TER {self.ter:.1f}{ter}"
+        return f"BLEU {self.bleu:.1f}{bleu}, chrF {self.chrf:.1f}{chrf}{edits}, {100 * self.exact:.1f} % exactly right"
+
+    @property
+    def signatures(self) -> str:
+        """How they were found, a line each."""
+        lines = (self.signature, self.chrf_signature, self.ter_signature)
+        return "".join(f"\n  {line}" for line in lines if line is not None)
 
     def __str__(self) -> str:
-        bleu, chrf = ("" if margin is None else f" ± {margin:.1f}" for margin in (self.bleu_margin, self.chrf_margin))
-        figures = f"BLEU {self.bleu:.1f}{bleu}, chrF {self.chrf:.1f}{chrf}, {100 * self.exact:.1f} % exactly right"
-        return f"{figures}\n  {self.signature}\n  {self.chrf_signature}"
+        return self.figures + self.signatures
 
 
 @dataclass(frozen=True)
@@ -79,33 +100,65 @@ def bleu_tokenizer(references: References) -> str:
     return "ja-mecab" if find_spec("MeCab") and find_spec("ipadic") else "char"
 
 
-def score_bleu(translations: Sequence[str], references: References, *, bootstrap: int = 0) -> Scores:
-    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none."""
+def score_bleu(translations: Sequence[str], references: References, *, bootstrap: int = 0, ter: bool = False) -> Scores:
+    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none. `ter`: score by TER too, which
+    takes a second for a thousand short sentences, and a minute for long ones that are far from their references."""
+    _refuse_none(translations)
+    target, found = transposed(references), dict[str, Measured]()
+    for name, measure in measures(references, ter=ter).items():
+        score = measure.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
+        margin = float(score._ci) if bootstrap > 1 else None
+        found[name] = Measured(score.score, str(measure.get_signature()), margin)
+    return scores_of(found, translations, references)
+
+
+class Measured(NamedTuple):
+    """A score, how it was found, and half of its 95 % interval."""
+
+    score: float
+    signature: str
+    margin: float | None
+
+
+def measures(references: References, *, ter: bool) -> "dict[str, Measure]":
+    """sacreBLEU's measures by the names that they have in `Scores`."""
     from sacrebleu.metrics.bleu import BLEU  # only who scores waits for it
     from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
-    _refuse_none(translations)
-    bleu, chrf = BLEU(tokenize=bleu_tokenizer(references)), CHRF()
-    target = [list(each) for each in zip_longest(*references)]  # None where a text has fewer references than others
-    of_bleu = bleu.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
-    of_chrf = chrf.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
+    return {"bleu": BLEU(tokenize=bleu_tokenizer(references)), "chrf": CHRF()} | ({"ter": TER()} if ter else {})
+
+
+def transposed(references: References) -> list[list[str]]:
+    """The first reference of each text, the second of each and so on; None, which sacreBLEU's types leave out, where a
+    text has fewer than others."""
+    return cast("list[list[str]]", [list(each) for each in zip_longest(*references)])
+
+
+def scores_of(found: Mapping[str, Measured], translations: Sequence[str], references: References) -> Scores:
     exact = sum(one in own for one, own in zip(translations, references, strict=True)) / len(references)
+    ter = found.get("ter")
     return Scores(
-        bleu=of_bleu.score,
-        chrf=of_chrf.score,
+        bleu=found["bleu"].score,
+        chrf=found["chrf"].score,
         exact=exact,
-        signature=str(bleu.get_signature()),
-        chrf_signature=str(chrf.get_signature()),
-        bleu_margin=float(of_bleu._ci) if bootstrap > 1 else None,
-        chrf_margin=float(of_chrf._ci) if bootstrap > 1 else None,
+        signature=found["bleu"].signature,
+        chrf_signature=found["chrf"].signature,
+        bleu_margin=found["bleu"].margin,
+        chrf_margin=found["chrf"].margin,
+        ter=ter and ter.score,
+        ter_margin=ter and ter.margin,
+        ter_signature=ter and ter.signature,
     )
 
 
-def score_rouge(summaries: Sequence[str], references: References, *, bootstrap: int = 0) -> Rouge:
-    """Raises MissingError without the package rouge-score, and InputError where a bootstrap is asked for."""
+def score_rouge(summaries: Sequence[str], references: References, *, bootstrap: int = 0, ter: bool = False) -> Rouge:
+    """Raises MissingError without the package rouge-score, and InputError where a bootstrap or TER is asked for."""
     _refuse_none(summaries)
     if bootstrap:
         raise InputError("intervals are drawn for BLEU and chrF alone", fix="leave out --bootstrap")
+    if ter:
+        raise InputError("TER is of translations, and this model's texts are scored by ROUGE", fix="leave out --ter")
     scorer = rouge_scorer()
     each = [scorer.score_multi(own, one) for one, own in zip(summaries, references, strict=True)]
     means = {name: 100 * fmean(found[name].fmeasure for found in each) for name in ROUGE}

@@ -13,7 +13,9 @@ from heedful.tasks.load import load_model, row_of_model, row_of_run
 def evaluate(run: Path, options: object, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
     """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
     _evaluator(row_of_run(run))
-    yield from scored(load_model(run, device=device, engine=engine), options)
+    served = load_model(run, device=device, engine=engine)
+    served.run = run  # what it is called beside another
+    yield from scored(served, options)
 
 
 def scored(served: Served, options: object) -> Iterator[Scored]:

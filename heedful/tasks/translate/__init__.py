@@ -18,7 +18,7 @@ TRANSLATE = Task(
     },
     facts=Lazy("heedful.tasks.translate.use:translator_facts"),
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
-    evaluate=Lazy("heedful.tasks.translate.use:score_translator"),
+    evaluate=Lazy("heedful.tasks.translate.scoring:score_translator"),
     eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
     look=Lazy("heedful.tasks.translate.look:look_translating"),
     look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),

@@ -44,6 +44,11 @@ class TranslationScoring:
     length_penalty: LengthPenalty = None
     engine: Engine = None
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0
+    ter: Annotated[bool, typer.Option("--ter", help="Score by TER too, which takes its time.")] = False
+    against: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Compare with this run: is the difference more than chance?")
+    ] = None
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the translations here, a line each.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

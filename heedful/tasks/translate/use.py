@@ -3,18 +3,17 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
-from heedful.data.text.pairs import Pairs, read_pairs, read_parallel
+from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.processes import Processes
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
@@ -25,7 +24,7 @@ from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.task import Ask, Saved
 from heedful.tasks.shared.lengths import (
     check_lengths,
     cut_at,
@@ -38,7 +37,6 @@ from heedful.tasks.shared.lengths import (
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
 Ids = list[int]
@@ -337,31 +335,6 @@ def as_record(found: Translation) -> Translated:
 
 
 ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options.decoding.get("samples"))
-
-
-def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
-    """On a pair of files, or on the test sets of data as for training."""
-    source, target = options.source, options.target
-    if options.data is not None:
-        about = translator.about
-        tests = read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
-    elif source is not None and target is not None:
-        tests = {Path(source).name: read_pairs(source, target)}
-    else:
-        raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
-    settings = DecodingOptions()
-    if options.beam is not None:
-        settings["beam"] = options.beam
-    if options.length_penalty is not None:
-        settings["length_penalty"] = options.length_penalty
-    with translator.in_processes(torch.get_num_threads()):
-        for name, pairs in tests.items():
-            scores, made = translator.evaluate(pairs, bootstrap=options.bootstrap, **settings)
-            loss = {"loss": translator.loss(pairs)} if translator.target.ours and options.engine is None else {}
-            found = loss | {key: value for key, value in asdict(scores).items() if value is not None}
-            cut = sum(one.cut > 0 for one in made)
-            notes = (f"sources that were too long, their last tokens not read: {cut:,}",) if cut else ()
-            yield Scored(name, found, f"{len(pairs):,} pairs, {scores}", notes)
 
 
 def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -1,0 +1,43 @@
+"""Whether one system is better than another on the same texts, or was lucky with them: sacreBLEU's paired bootstrap
+(Koehn 2004)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heedful.metrics.texts import Measured, References, Scores, measures, scores_of, transposed
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The scores of one system and of another, and by measure how probable such a difference is between equals."""
+
+    one: Scores
+    other: Scores
+    p: dict[str, float]
+
+    def difference(self, name: str) -> float:
+        """By how much the one's score is above the other's."""
+        return getattr(self.one, name) - getattr(self.other, name)
+
+
+def compare(
+    one: Sequence[str], other: Sequence[str], references: References, *, samples: int = 0, ter: bool = False
+) -> Compared:
+    """`samples`: how many resamples are drawn, the same for both; 0 for RESAMPLES."""
+    from sacrebleu.significance import PairedTest, Result
+
+    own = measures(references, ter=ter)
+    systems: list[tuple[str, Sequence[str]]] = [("other", other), ("one", one)]  # the first is what it compares with
+    test = PairedTest(systems, own, transposed(references), test_type="bs", n_samples=samples or RESAMPLES)
+    signatures, results = test()
+    found: tuple[dict[str, Measured], dict[str, Measured]] = {}, {}
+    p = {}
+    for name, theirs in zip(own, signatures, strict=True):  # theirs has parameters in it: "chrF2"
+        rows = [row for row in results[theirs] if isinstance(row, Result)]
+        for system, row in zip(found, rows, strict=True):
+            system[name] = Measured(row.score, str(signatures[theirs]), float(row.ci or 0))
+        # The test counts resamples that are more extreme than what was seen, and finds none among equal ones.
+        p[name] = 1.0 if rows[0].score == rows[1].score else float(rows[1].p_value or 0)
+    return Compared(scores_of(found[1], one, references), scores_of(found[0], other, references), p)

@@ -1,0 +1,120 @@
+"""What a translator is worth: on a pair of files or on test sets, alone or beside another."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.data.text.pairs import Pairs, read_pairs, read_parallel
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError, MissingError
+from heedful.metrics.names import LABELS
+from heedful.metrics.paired import Compared, compare
+from heedful.metrics.texts import Rouge, Scores
+from heedful.run.task import Scored
+from heedful.store import files
+from heedful.tasks.shared.cli import on_one_line
+from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.use import Translation, Translator
+
+SURE = 0.05  # what is less probable by chance counts as a difference
+
+
+def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
+    """On a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
+    tests = _tests(translator, options)
+    written = _outputs(options.out, [*tests])
+    other = _other(translator, options)
+    settings = DecodingOptions()
+    if options.beam is not None:
+        settings["beam"] = options.beam
+    if options.length_penalty is not None:
+        settings["length_penalty"] = options.length_penalty
+    with ExitStack() as both:
+        for one in (translator, other):
+            if one is not None:
+                both.enter_context(one.in_processes(torch.get_num_threads()))
+        for name, pairs in tests.items():
+            made = translator.search(pairs.source, **settings)
+            texts = [translation.text for translation in made]
+            loss = {"loss": translator.loss(pairs)} if translator.target.ours and options.engine is None else {}
+            notes = _notes(made)
+            if out := written.get(name):
+                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
+                notes = (*notes, f"{out}: {len(texts):,} translations, a line each")
+            told = f"{len(pairs):,} pairs"
+            if other is None:
+                scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
+                yield Scored(name, loss | known(scores), f"{told}, {scores}", notes)
+                continue
+            others = [translation.text for translation in other.search(pairs.source, **settings)]
+            found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
+            names = str(translator.run or "this"), str(options.against)
+            yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
+
+
+def known(scores: Scores | Rouge) -> dict[str, Any]:
+    """As a record, without what was not asked for."""
+    return {key: value for key, value in asdict(scores).items() if value is not None}
+
+
+def _tests(translator: Translator, options: TranslationScoring) -> Mapping[str, Pairs]:
+    source, target = options.source, options.target
+    if options.data is not None:
+        about = translator.about
+        return read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
+    if source is not None and target is not None:
+        return {Path(source).name: read_pairs(source, target)}
+    raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _other(translator: Translator, options: TranslationScoring) -> Translator | None:
+    """What it is compared with."""
+    if options.against is None:
+        return None
+    if translator.metric.rank != "bleu":
+        raise InputError("texts that are scored by ROUGE are not compared", fix="leave out --against")
+    device = "cpu" if options.engine else str(next(translator.model.parameters()).device)
+    return load_translator(Path(options.against), device=device, engine=options.engine)
+
+
+def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
+    """The file of each test set: the one that was named; of several sets, such as "made.NAME.txt". Raises InputError or
+    MissingError."""
+    if out is None:
+        return {}
+    path = Path(out)
+    if not path.parent.is_dir():
+        raise MissingError("no such folder", where=str(path.parent), fix="make it first, or change --out")
+    if path.is_dir():
+        raise InputError("is a folder", where=out, fix="name a file")
+    if len(names) == 1:
+        return {names[0]: path}
+    return {name: path.with_name(f"{path.stem}.{Path(name).name}{path.suffix}") for name in names}
+
+
+def _notes(made: list[Translation]) -> tuple[str, ...]:
+    cut = sum(one.cut > 0 for one in made)
+    return (f"sources that were too long, their last tokens not read: {cut:,}",) if cut else ()
+
+
+def _record(found: Compared, against: str) -> dict[str, Any]:
+    differences = {name: {"difference": found.difference(name), "p": p} for name, p in found.p.items()}
+    return known(found.one) | {"against": {"run": against, **known(found.other)}, "compared": differences}
+
+
+def _told(found: Compared, names: tuple[str, str]) -> str:
+    width = max(map(len, names))
+    lines = [
+        f"  {name:{width}}  {scores.figures}" for name, scores in zip(names, (found.one, found.other), strict=True)
+    ]
+    for name, p in found.p.items():
+        above = found.difference(name)
+        better = names[0] if (above < 0) == (name == "ter") else names[1]  # the fewer edits, the better
+        verdict = f"{better} is better" if p < SURE else "it may be chance"
+        lines.append(f"  {LABELS[name]} {above:+.1f}, p = {p:.3f}: {verdict}")
+    return "\n".join(lines) + found.one.signatures

@@ -1,0 +1,71 @@
+"""What translators are worth: files of translations, other measures, and two systems side by side."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heedful.data.text.pairs import Corpus
+from heedful.errors import InputError, MissingError
+from heedful.metrics.paired import compare
+from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.evaluate import evaluate
+
+
+@pytest.fixture
+def sides(corpus: Corpus, tmp_path: Path) -> TranslationScoring:
+    pairs = corpus.tests["test"].rows(range(12))
+    for name, side in (("source", pairs.source), ("target", pairs.target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in side))
+    return TranslationScoring(source=str(tmp_path / "source"), target=str(tmp_path / "target"), beam=2)
+
+
+def test_translations_are_written(
+    translators: tuple[Path, Path], sides: TranslationScoring, corpus: Corpus, tmp_path: Path
+) -> None:
+    out = tmp_path / "made.txt"
+    (found,) = evaluate(translators[0], replace(sides, out=str(out)))
+    made = Translator.load(translators[0]).translate(corpus.tests["test"].source[:12], beam=2)
+    assert out.read_text().splitlines() == made
+    assert found.notes == (f"{out}: 12 translations, a line each",)
+    assert "ter" not in found.scores
+
+
+def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:
+    for name, count in (("train", 20), ("valid", 2), ("test_a", 2), ("test_b", 3)):
+        for side, lines in (("low", corpus.train.source), ("high", corpus.train.target)):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{line}\n" for line in lines[:count]))
+    options = TranslationScoring(data=str(tmp_path), beam=1, out=str(tmp_path / "made.txt"))
+    assert [one.name for one in evaluate(translators[0], options)] == ["test_a", "test_b"]
+    assert [len((tmp_path / f"made.test_{name}.txt").read_text().splitlines()) for name in "ab"] == [2, 3]
+
+
+def test_two_systems_side_by_side(translators: tuple[Path, Path], sides: TranslationScoring, corpus: Corpus) -> None:
+    one, other = translators
+    (found,) = evaluate(one, replace(sides, against=str(other), ter=True, bootstrap=100))
+    pairs = corpus.tests["test"].rows(range(12))
+    texts, others = (Translator.load(run).translate(pairs.source, beam=2) for run in translators)
+    assert texts != others
+    wanted = compare(texts, others, pairs.references, samples=100, ter=True)
+    assert found.scores["chrf"] == wanted.one.chrf
+    assert found.scores["against"]["run"] == str(other)
+    assert found.scores["against"]["chrf"] == wanted.other.chrf
+    assert found.scores["compared"]["chrf"] == {"difference": wanted.difference("chrf"), "p": wanted.p["chrf"]}
+    assert found.scores["compared"].keys() == {"bleu", "chrf", "ter"}
+    assert found.told is not None
+    assert f"  {one} " in found.told
+    assert f"p = {wanted.p['ter']:.3f}" in found.told
+
+
+def test_what_cannot_be_is_told_before_anything_is_translated(
+    translators: tuple[Path, Path], sides: TranslationScoring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "search", None)
+    for wrong, kind in (
+        ({"out": str(tmp_path / "no" / "x")}, MissingError),
+        ({"out": str(tmp_path)}, InputError),
+        ({"against": str(tmp_path / "no")}, MissingError),
+    ):
+        with pytest.raises(kind):
+            list(evaluate(translators[0], replace(sides, **wrong)))
