@@ -101,6 +101,8 @@ def inputs_of(verb: str, run: Path) -> list[str]:
     )
     if reads_pictures:
         return [str(run.parent / f"{i}.png") for i in range(2)]
+    if verb == "score" and CASES[run.name].task in ("translate", "denoise"):
+        return ["ba de gi\tGI DE BA", "ko\tKO"]
     return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]
 
 
@@ -184,6 +186,41 @@ def test_what_follows_a_tab_is_a_pair(runs, tmp_path, capsys, name):
     found = answers(capsys, "classify", runs(name), "ba", *words, "--pair", "ko")
     with standard_input(["ba\tko"], tmp_path):
         assert answers(capsys, "classify", runs(name), *words) == found
+
+
+def test_pairs_are_weighed_as_a_training_reads_them(runs, tmp_path, capsys):
+    run, pairs = runs("transformer"), [("ba de", "DE BA"), ("ko", "KO")]
+    table, sides = tmp_path / "pairs.tsv", [tmp_path / "a", tmp_path / "b"]
+    table.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    for path, side in zip(sides, zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(f"{text}\n" for text in side))
+    found = answers(capsys, "score", run, "--data", table)
+    assert [(one["source"], one["target"]) for one in found] == pairs
+    assert answers(capsys, "score", run, "--source", sides[0], "--target", sides[1]) == found
+    with standard_input(table.read_text().splitlines(), tmp_path):
+        assert answers(capsys, "score", run) == found
+    assert heed("score", run, "--data", table) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[3:] for row in rows] == [[*pair] for pair in pairs]
+    assert float(rows[0][1]) == pytest.approx(found[0]["logprob"], abs=1e-3)
+    for wrong in (["--source", sides[0]], ["ba", "--data", table], ["--choice", "a"]):
+        assert heed("score", run, *wrong) == 2
+        one_line(capsys)
+    assert heed("score", runs("gpt"), "--data", table) == 2
+    one_line(capsys)
+
+
+def test_a_second_model_chooses_among_translations(runs, capsys):
+    """Of those that the first finds; and one translation is no choice."""
+    run = runs("transformer")
+    found = answers(capsys, "translate", run, "ba de gi", "ko", "--beam", 3, "--n-best", 3)
+    chosen = answers(capsys, "translate", run, "ba de gi", "ko", "--beam", 3, "--rerank", run)
+    for one, before in zip(chosen, found, strict=True):
+        ((text, score),) = [(each["text"], each["score"]) for each in one["hypotheses"]]
+        scores = {each["text"]: each["score"] for each in before["hypotheses"]}
+        assert score != scores[text]
+    assert heed("translate", run, "ba", "--beam", 1, "--rerank", run) == 2
+    assert "--beam 5" in one_line(capsys)
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:

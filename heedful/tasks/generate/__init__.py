@@ -30,4 +30,5 @@ GENERATE = Task(
     hub_kind="lm",
     engines={"ctranslate2": Lazy("heedful.tasks.generate.ctranslate2:ENGINE")},
     commands=Lazy("heedful.tasks.generate.cli:COMMANDS"),
+    uses=("translate",),  # `heed score` is for both kinds
 )

@@ -17,7 +17,6 @@ from heedful.tasks.shared.cli import (
     Run,
     Seed,
     Temperature,
-    Texts,
     TopK,
     TopP,
     printable,
@@ -112,21 +111,36 @@ def generate(
 
 def score(
     run: Run,
-    texts: Texts = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.", show_default=False)
+    ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A text that may follow; give it twice or more.")] = None,
+    source: Annotated[str | None, typer.Option(help="Of a translator: a file, a sentence a line.")] = None,
+    target: Annotated[str | None, typer.Option(help="Its translations, line by line.")] = None,
+    data: Annotated[str | None, typer.Option(help="Of a translator: pairs, in any file that train reads.")] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Tell how likely texts are to a language model: log-probability (nats) and tokens of each.
+    """Tell how likely texts are to a language model, or translations to a translator: log-probability (nats), tokens.
 
-    With choices, tell how likely each of them is after the text, the likeliest first.
+    With choices, tell how likely each of them is after the text, the likeliest first. To a translator, a text is a
+    source, a TAB and its translation; of each it tells nats a token, nats, tokens, source and translation.
 
     Example: heed score runs/text "Once upon a time"
     """
     from heedful.data.lines import sanitise
     from heedful.run.device import chosen_device
+    from heedful.run.folder import task_name
     from heedful.tasks.generate.use import LanguageModel, ScoreOptions, weigh_texts
+    from heedful.tasks.translate.cli import score_pairs
 
+    if (run / "task.json").is_file() and task_name(run)[0] == "translate":
+        if choice:
+            raise InputError("--choice is not used by a translator", where=str(run), fix="leave it out")
+        score_pairs(run, texts, source=source, target=target, data=data, device=device, as_json=as_json)
+        return
+    if given := [name for name, value in (("source", source), ("target", target), ("data", data)) if value]:
+        raise InputError(f"--{given[0]} is not used by a language model", where=str(run), fix="leave it out")
     model = LanguageModel.load(run, device=chosen_device(device))
     options = ScoreOptions(choices=tuple(map(sanitise, choice or ())))
 

@@ -19,6 +19,7 @@ Record = Mapping[str, Any]
 Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # of texts, and of the number of the first, from 0
 
 R = TypeVar("R")
+T = TypeVar("T")
 GROUP = 512  # lines that are answered together, where so many are there
 CHUNK = 65536  # bytes that are read at a time
 
@@ -36,22 +37,46 @@ def answer_lines(
         for number, records in enumerate(answers(_arguments(inputs), 0), 1):
             _tell(records, show, f"text {number}" if len(inputs) > 1 else "", as_json=as_json)
         return
-    progress, refused, number = LineCount(comes_from_a_file()), 0, 0
-    for texts in text_groups():
-        for text, found in zip(texts, _answered(answers, texts, number), strict=True):
+    answer_groups(
+        text_groups(),
+        answers,
+        show,
+        named=lambda number: f"<stdin>:{number + 1}",
+        name="<stdin>",
+        as_json=as_json,
+        progress=LineCount(comes_from_a_file()),
+    )
+
+
+def answer_groups(
+    groups: Iterable[list[T]],
+    answers: Callable[[list[T], int], Iterable[Sequence[Record]]],
+    show: Callable[[Any], str | Iterable[str]],
+    *,
+    named: Callable[[int], str],
+    name: str,
+    as_json: bool,
+    progress: LineCount | None = None,
+) -> None:
+    """The same of inputs of any kind that come in groups. `named` tells where one of them stands, by its number from 0,
+    and `name` where all of them are from."""
+    progress, refused, number = progress or LineCount(False), 0, 0
+    for inputs in groups:
+        for one, found in zip(inputs, _answered(answers, inputs, number), strict=True):
+            where = named(number)
             number += 1
             progress.clear()
             if isinstance(found, TextError):
                 refused += 1
-                say(f"warning: <stdin>:{number}: {found.what}; it has no answer")
-                tell({"line": number, "input": text, "error": found.what}, "", as_json=as_json)
+                say(f"warning: {where}: {found.what}; it has no answer")
+                tell({"line": number, "input": one, "error": found.what}, "", as_json=as_json)
             else:
-                _tell(found, show, f"<stdin>:{number}", as_json=as_json)
+                _tell(found, show, where, as_json=as_json)
         progress.draw(number)
     progress.clear()
     if refused:
         what = f"{refused:,} of {number:,} lines have no answer"
-        raise InputError(what, where="<stdin>", fix="see the warnings; an empty line stands for each")
+        raise InputError(what, where=name, fix="see the warnings; an empty line stands for each")
 
 
 def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
@@ -129,7 +154,9 @@ def _arguments(inputs: Sequence[str]) -> list[str]:
     return [decoded_line(os.fsencode(text), f"text {number}", None) for number, text in enumerate(inputs, 1)]
 
 
-def _answered(answers: Answers, texts: list[str], first: int) -> Iterator[Sequence[Record] | TextError]:
+def _answered(
+    answers: Callable[[list[T], int], Iterable[Sequence[Record]]], texts: list[T], first: int
+) -> Iterator[Sequence[Record] | TextError]:
     """The records of each text, or why it has none: where one of many has none, they are answered in halves."""
     try:
         found = list(answers(texts, first))

@@ -14,6 +14,7 @@ TRANSLATE = Task(
     asks={
         "translate": Lazy("heedful.tasks.translate.use:ASK"),
         "align": Lazy("heedful.tasks.translate.align:ASK"),
+        "score": Lazy("heedful.tasks.translate.weigh:ASK"),
         "steps": Lazy("heedful.tasks.translate.steps:ASK"),
     },
     facts=Lazy("heedful.tasks.translate.use:translator_facts"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.errors import InputError
 from heedful.tasks.shared.cli import (
     Beam,
     Command,
@@ -24,11 +25,14 @@ from heedful.tasks.shared.cli import (
     TopK,
     TopP,
     on_one_line,
+    printable,
+    say,
 )
-from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translated
+    from heedful.tasks.translate.weigh import ScoredPair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,10 @@ def translate(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Choose among the beam by this run too, of the same or the other direction."),
+    ] = None,
     engine: Engine = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
@@ -89,6 +97,7 @@ def translate(
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_translator
+    from heedful.tasks.translate.rerank import Judge, reranked
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
 
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
@@ -107,11 +116,18 @@ def translate(
         settings["shortest"] = shortest
     if no_repeat is not None:
         settings["no_repeat"] = no_repeat
+    judge = None
+    if rerank is not None:
+        judge = Judge(load_translator(rerank, device=device), translator)
+        settings["n_best"] = max(n_best, settings.get("beam", translator.decoding().beam))
+        if max(settings["n_best"], samples) < 2:
+            raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
     options = TranslateOptions(decoding=settings, prefix=prefix)
     count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
-        return one_each(translate_texts(translator, lines, replace(options, first=first)))
+        made = translate_texts(translator, lines, replace(options, first=first))
+        return one_each(made if judge is None else reranked(made, judge, n_best=n_best))
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
@@ -119,6 +135,56 @@ def translate(
 
     with translator.in_processes(count):
         answer_lines(texts, answers, show, as_json=as_json)
+
+
+def score_pairs(
+    run: Path,
+    texts: Sequence[str] | None,
+    *,
+    source: str | None,
+    target: str | None,
+    data: str | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """`heed score` of a translator: lines of two columns, two files, or pairs as a training reads them."""
+    from heedful.data.text.pairs import read_pairs, read_whole
+    from heedful.run.device import chosen_device
+    from heedful.tasks.translate.use import Translator
+    from heedful.tasks.translate.weigh import PairOptions, weigh, weigh_texts
+
+    if data is None and (source is None) != (target is None):
+        raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")
+    if texts and (data or source):
+        raise InputError("texts beside a file of pairs", fix="give one of the two")
+    translator = Translator.load(run, device=chosen_device(device))
+
+    def show(found: "ScoredPair") -> str:
+        figures = f"{found['per_token']:.3f}\t{found['logprob']:.3f}\t{found['tokens']}"
+        return f"{figures}\t{printable(found['source'])}\t{printable(found['target'])}"
+
+    if data is not None:
+        about = translator.about
+        read, _ = read_whole(data, source=source or about["source"], target=target or about["target"])
+        pairs = read.train.apart()
+    elif source is not None and target is not None:
+        pairs = read_pairs(source, target)
+    else:
+        asked = PairOptions()
+        answer_lines(texts, lambda lines, _: one_each(weigh_texts(translator, lines, asked)), show, as_json=as_json)
+        return
+    both = [*zip(pairs.source, pairs.target, strict=True)]
+    groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
+    if pairs.dropped:
+        say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
+    answer_groups(
+        groups,
+        lambda some, _: one_each(weigh(translator, some)),
+        show,
+        named=pairs.where,
+        name=pairs.name,
+        as_json=as_json,
+    )
 
 
 def demo(

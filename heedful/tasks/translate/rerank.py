@@ -1,0 +1,39 @@
+"""Choosing among a model's best translations by what another model says of them too: one of the same direction, or of
+the other way, which is asked how well a translation tells its source (Li and Jurafsky 2016; Yee et al. 2019)."""
+
+from collections.abc import Iterable, Iterator
+
+from heedful.errors import InputError
+from heedful.tasks.translate.use import Translated, Translator, languages_of
+from heedful.tasks.translate.weigh import weigh
+
+
+class Judge:
+    """The other model, and whether it reads what is to be judged, in place of saying it."""
+
+    def __init__(self, translator: Translator, own: Translator) -> None:
+        """Raises InputError for models of other languages."""
+        theirs, ours = languages_of(translator.about), languages_of(own.about)
+        self.translator, self.backwards = translator, theirs is not None and theirs[::-1] == ours
+        if theirs != ours and not self.backwards:
+            both = (" to ".join(each) if each else "texts to summaries" for each in (theirs, ours))
+            what = "the second model is for {}, the first for {}".format(*both)
+            raise InputError(what, where="--rerank", fix="take one of the same two languages")
+
+    def scores(self, source: str, texts: list[str]) -> list[float]:
+        """Nats a token of each translation, or of the source given each; that of an empty one is -inf."""
+        filled = [text for text in texts if text.strip()] if source.strip() else []
+        pairs = [(text, source) if self.backwards else (source, text) for text in filled]
+        found = iter([one["per_token"] for one in weigh(self.translator, pairs)])
+        return [next(found) if text in filled else float("-inf") for text in texts]
+
+
+def reranked(records: Iterable[Translated], judge: Judge, *, n_best: int) -> Iterator[Translated]:
+    """Each record with its translations in the order of the mean of both models' scores, the `n_best` of them."""
+    for record in records:
+        listed = record["hypotheses"]
+        if len(listed) > 1:
+            theirs = judge.scores(record["source"], [one["text"] for one in listed])
+            both = [one | {"score": (one["score"] + score) / 2} for one, score in zip(listed, theirs, strict=True)]
+            listed = sorted(both, key=lambda one: -one["score"])[:n_best]
+        yield {**record, "text": listed[0]["text"], "score": listed[0]["score"], "hypotheses": listed}

@@ -1,0 +1,111 @@
+"""How likely given translations are: what a search adds up, whatever is asked at once."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.data.text.pairs import Corpus
+from heedful.data.tokenizer import train_tokenizer
+from heedful.decode.forced import log_probabilities as forced
+from heedful.errors import InputError, TextError
+from heedful.models import make_model
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.run.recipe import row_of
+from heedful.tasks.recipes import build
+from heedful.tasks.translate import weigh as module
+from heedful.tasks.translate.rerank import Judge, reranked
+from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.weigh import PairOptions, log_probabilities, weigh, weigh_texts
+from made import DECODER, RECURRENT, TRANSFORMER
+
+KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
+TEXTS = ["ba de gi", "ko", "lu ma ne pi ro su ba"]
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
+    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+    torch.manual_seed(4)
+    row = row_of(TRANSLATORS, build(KINDS[request.param], where="test"))
+    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high"})
+
+
+def test_a_search_adds_up_the_same(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the logits of two tokens at a time exist."""
+    monkeypatch.setattr(module, "LOGITS", 2 * model.target.size)
+    ids, _ = model.encode(TEXTS)
+    found = [best[0] for best in model.hypotheses(ids, model.decoding(beam=2, longest=9))]
+    said = [[*one.tokens, *([model.target.eos] if one.finished else [])] for one in found]
+    logs = log_probabilities(model, [*zip(ids, said, strict=True)])
+    for own, hypothesis in zip(logs, found, strict=True):
+        assert own == pytest.approx(hypothesis.token_log_probabilities, abs=1e-4)
+    one_by_one = [log_probabilities(model, [pair])[0] for pair in zip(ids, said, strict=True)]
+    assert [x for own in logs for x in own] == pytest.approx([x for own in one_by_one for x in own], abs=1e-4)
+
+
+def test_each_pair_has_its_sum_and_its_mean(model: Translator) -> None:
+    pairs = [("ba de", "DE BA"), ("ko", "BA BA BA")]
+    records = [*weigh(model, pairs)]
+    assert [(one["source"], one["target"]) for one in records] == pairs
+    for record, (source, target) in zip(records, pairs, strict=True):
+        tokens = [*model.target.encode([target])[0], model.target.eos]
+        ids, segments = model.padded(model.encode([source])[0])
+        ((wanted,),) = forced(model.model, ids, segments, bos=model.target.bos, continuations=[[tokens]])
+        assert record["logprob"] == pytest.approx(sum(wanted), abs=1e-3)
+        assert record["tokens"] == len(tokens)
+        assert record["per_token"] == record["logprob"] / len(tokens)
+
+
+def test_a_text_is_a_pair_or_its_source(translators: tuple[Path, Path]) -> None:
+    model = Translator.load(translators[0])
+    beside = [*weigh_texts(model, ["ba", "ko"], PairOptions(targets=("BA", "KO")))]
+    assert [*weigh_texts(model, ["ba\tBA", "ko\tKO"], PairOptions())] == beside
+    with pytest.raises(InputError, match="1 targets for 2 sources"):
+        weigh_texts(model, ["ba", "ko"], PairOptions(targets=("BA",)))
+    for wrong in ("ba", "ba\tBA\tba", "\tBA", "ba\t "):
+        with pytest.raises(TextError):
+            [*weigh_texts(model, [wrong], PairOptions())]
+
+
+def test_a_cut_source_is_told(translators: tuple[Path, Path]) -> None:
+    model = Translator.load(translators[0])
+    model.about = model.about | {"longest_source": 2}
+    (one,) = weigh(model, [("ba de gi ko lu", "BA")])
+    assert "only 2 of its" in one["warning"]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], backwards: bool) -> None:
+    own, other = map(Translator.load, translators)
+    if backwards:
+        other.about = other.about | {"source": own.about["target"], "target": own.about["source"]}
+    options = TranslateOptions(decoding={"beam": 4, "n_best": 4})
+    before = [*translate_texts(own, TEXTS, options)]
+    judge = Judge(other, own)
+    assert judge.backwards == backwards
+    after = [*reranked(before, judge, n_best=2)]
+    for one, wanted in zip(after, before, strict=True):
+        texts = [each["text"] for each in wanted["hypotheses"]]
+        pairs = [(text, wanted["source"])[:: 1 if backwards else -1] for text in texts if text.strip()]
+        theirs = dict(zip(filter(str.strip, texts), weigh(other, pairs), strict=True))
+        means = {
+            each["text"]: (each["score"] + theirs[each["text"]]["per_token"]) / 2
+            for each in wanted["hypotheses"]
+            if each["text"].strip()
+        }
+        best = sorted(means, key=lambda text: -means[text])[:2]
+        assert [each["text"] for each in one["hypotheses"]] == best
+        assert [each["score"] for each in one["hypotheses"]] == pytest.approx([means[text] for text in best], rel=1e-3)
+        assert (one["text"], one["score"]) == (best[0], one["hypotheses"][0]["score"])
+    assert [one["text"] for one in after] != [one["text"] for one in before]
+
+
+def test_a_model_of_other_languages_judges_nothing(translators: tuple[Path, Path]) -> None:
+    own, other = map(Translator.load, translators)
+    other.about = other.about | {"source": "other"}
+    with pytest.raises(InputError, match="is for other to high, the first for low to high"):
+        Judge(other, own)
