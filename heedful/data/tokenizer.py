@@ -130,6 +130,22 @@ class Tokenizer:
         """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
         return self._ids([self._space + sanitise(text) if text else "" for text in texts])
 
+    @property
+    def merges(self) -> list[tuple[int, int, int]]:
+        """The ids of two tokens that BPE puts together, and of what they become, the first learnt first; none in a
+        vocabulary of another kind, or of another make."""
+        model = json.loads(self.json())["model"]
+        if not self.ours or model["type"] != "BPE":
+            return []
+        ids = model["vocab"]
+        return [(ids[left], ids[right], ids[left + right]) for left, right in model["merges"]]
+
+    def unmerged(self, text: str) -> list[tuple[int, ...]]:
+        """The words of a text as `encode` reads it, each as the ids of its characters, of which `merges` make its
+        tokens."""
+        words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
+        return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
+
     def encode_placed(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """As `encode`, with the characters of the text that each token covers: from the first to before the last. A
         token of a word may cover the blank before it. The texts hold what UTF-8 can."""

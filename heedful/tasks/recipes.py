@@ -19,6 +19,7 @@ class Sections(TypedDict, total=False):
     start_from: str
     model: Mapping[str, object]
     data: Section | Mapping[str, object]
+    noise: Section | Mapping[str, object]
     train: Section | Mapping[str, object]
     decode: Section | Mapping[str, object]
     images: Section | Mapping[str, object]

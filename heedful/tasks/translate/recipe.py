@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets
+from heedful.run.recipe import Presets, Section
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import DecodeSection, PackedTrain, TextRecipe, TokenizedData
 
@@ -27,7 +27,25 @@ class PairsData(TokenizedData):
     scores: Literal["bleu", "rouge"] = Field(
         "bleu", description="bleu: BLEU and chrF, for translations; rouge: ROUGE, for summaries"
     )
+    bpe_dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="leave out each merge of BPE with this probability in training, so that each epoch cuts words "
+        "otherwise; 0.1 is usual",
+    )
+    bpe_dropout_side: Literal["both", "source", "target"] = Field("both", description="where merges are left out")
     cut: bool = Field(False, description="cut longer sources, such as documents, at the end, in training and in use")
+
+
+class NoiseSection(Section):
+    """Sources as people type them: how many of 1, in training, other ones in each epoch."""
+
+    capitals: float = Field(0.0, ge=0, le=1, description="are in CAPITALS")
+    lower: float = Field(0.0, ge=0, le=1, description="have no capitals")
+    typos: float = Field(0.0, ge=0, le=1, description="have a typing error in a tenth of their words, at least in one")
+    punctuation: float = Field(0.0, ge=0, le=1, description="have no punctuation")
+    urls: float = Field(0.0, ge=0, le=1, description="end with a URL, which their targets end with too")
 
 
 class TranslateRecipe(TextRecipe):
@@ -39,5 +57,6 @@ class TranslateRecipe(TextRecipe):
     task: str = "translate"
     preset: str = "transformer-small"
     data: PairsData = PairsData()
+    noise: NoiseSection = NoiseSection()
     train: PackedTrain = PackedTrain()
     decode: DecodeSection = DecodeSection()

@@ -1,6 +1,6 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
@@ -30,6 +30,7 @@ from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.variants import Variants, varies
 from heedful.training.loss import Loss
 
 Ids = list[int]
@@ -52,25 +53,31 @@ class TranslationTask:
         packs: bool,
         ends: Ends = OUR_ENDS,
         weights: Sequence[float] = (),
+        variants: Variants | None = None,
     ) -> None:
-        """`weights`: how often an epoch has each pair; once, where there are none."""
+        """`weights`: how often an epoch has each pair; once, where there are none. `variants` has other pairs in each
+        epoch."""
         self.plan, self.packs, self.ends = plan, packs, ends
-        self.weights = weights
+        self.weights, self.variants = weights, variants
         self.pairs = pairs
         longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
         self.row = max(plan.row, -(-longest // 16) * 16)
 
     def batches(self, epoch: int, model: object) -> list[PairBatch]:
         plan = self.plan
-        order = (
+        order: Sequence[int] = (
             weighted_order(self.weights, plan.seed, epoch)
             if self.weights
             else shuffled(len(self.pairs), plan.seed, epoch)
         )
+        pairs = self.pairs
+        if self.variants is not None:
+            pairs = self.variants.of(pairs, order, epoch, row=self.row)
+            order = range(len(pairs))
         if self.packs:
             rows = max(1, plan.tokens // self.row)
-            return list(pack_rows(self.pairs, order, row=self.row, rows=rows, ends=self.ends))
-        made = bucket_rows(self.pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
+            return list(pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends))
+        made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
         # The order in which lengths come is drawn too: long sentences last would be what is remembered.
         return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]
 
@@ -129,9 +136,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = framed_pairs(zip(sources, self.target.encode(pairs.target), strict=True), self.around)
+        encoded = self._framed(zip(sources, self.target.encode(pairs.target), strict=True))
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
+        self.variants = None
+        if varies(recipe):
+            texts = [*compress(zip(pairs.source, pairs.target, strict=True), fits)]
+            sides = self.source, self.target
+            self.variants = Variants(texts, sides, recipe, framed=self._framed, longest=self.longest)
         weights = corpus.weights
         self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(fits) if fit] if weights else []
         if len(self.pairs) < len(encoded):
@@ -196,7 +208,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             copy_weights(model, self.recipe.start_from)
 
     def task(self, model: TranslationModel) -> TranslationTask:
-        return TranslationTask(self.pairs, self.recipe.train, packs=model.packs, ends=self.ends, weights=self.weights)
+        return TranslationTask(
+            self.pairs,
+            self.recipe.train,
+            packs=model.packs,
+            ends=self.ends,
+            weights=self.weights,
+            variants=self.variants,
+        )
 
     def chance(self) -> float:
         return entropy(token for _, target in self.pairs for token in target)
@@ -248,6 +267,10 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
+
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
+        """As the model reads them: sources that are too long are cut, where they may be."""
+        return framed_pairs(((source[: self._cut()], target) for source, target in pairs), self.around)
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
