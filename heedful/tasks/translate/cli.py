@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.weigh import ScoredPair
 
 
+With = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TranslationScoring:
     """What `heed eval` is told for a translator."""
@@ -46,6 +52,7 @@ class TranslationScoring:
     data: Annotated[str | None, typer.Option(help="Data as for train: its test sets are scored.")] = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
+    together: With = None
     engine: Engine = None
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0
     ter: Annotated[bool, typer.Option("--ter", help="Score by TER too, which takes its time.")] = False
@@ -77,6 +84,7 @@ def translate(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    together: With = None,
     rerank: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Choose among the beam by this run too, of the same or the other direction."),
@@ -96,13 +104,13 @@ def translate(
 
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
-    from heedful.tasks.translate.load import load_translator
+    from heedful.tasks.translate.load import load_together, load_translator
     from heedful.tasks.translate.rerank import Judge, reranked
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
 
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
-    translator = load_translator(run, device=device, engine=engine)
+    translator = load_together([run, *map(Path, together or ())], device=device, engine=engine)
     settings = DecodingOptions(
         n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )

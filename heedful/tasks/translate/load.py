@@ -1,5 +1,6 @@
 """A translator from a run's folder, by its own search or by another library's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.core.config import unknown_key
@@ -7,6 +8,15 @@ from heedful.errors import InputError
 from heedful.tasks.translate.use import Translator
 
 ENGINES = ("ctranslate2",)
+
+
+def load_together(runs: Sequence[Path], *, device: str = "cpu", engine: str | None = None) -> Translator:
+    """The first of the runs, which searches with the others. Raises InputError where their vocabularies differ."""
+    first, *others = runs
+    translator = load_translator(first, device=device, engine=engine)
+    for run in others:
+        translator.join(load_translator(run, device=device), name=str(run))
+    return translator
 
 
 def load_translator(run: Path, *, device: str = "cpu", engine: str | None = None) -> Translator:

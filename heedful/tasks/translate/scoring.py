@@ -29,6 +29,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     tests = _tests(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
+    for run in options.together or ():
+        translator.join(load_translator(Path(run), device=_device(translator, options)), name=run)
     settings = DecodingOptions()
     if options.beam is not None:
         settings["beam"] = options.beam
@@ -41,7 +43,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
         for name, pairs in tests.items():
             made = translator.search(pairs.source, **settings)
             texts = [translation.text for translation in made]
-            loss = {"loss": translator.loss(pairs)} if translator.target.ours and options.engine is None else {}
+            alone = translator.target.ours and options.engine is None and not translator.others
+            loss = {"loss": translator.loss(pairs)} if alone else {}
             notes = _notes(made)
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
@@ -53,7 +56,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
                 continue
             others = [translation.text for translation in other.search(pairs.source, **settings)]
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
-            names = str(translator.run or "this"), str(options.against)
+            names = _name(translator, options), str(options.against)
             yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
 
 
@@ -78,8 +81,12 @@ def _other(translator: Translator, options: TranslationScoring) -> Translator | 
         return None
     if translator.metric.rank != "bleu":
         raise InputError("texts that are scored by ROUGE are not compared", fix="leave out --against")
-    device = "cpu" if options.engine else str(next(translator.model.parameters()).device)
-    return load_translator(Path(options.against), device=device, engine=options.engine)
+    return load_translator(Path(options.against), device=_device(translator, options), engine=options.engine)
+
+
+def _device(translator: Translator, options: TranslationScoring) -> str:
+    """Where the model is; one that an engine has is a description, and nowhere."""
+    return "cpu" if options.engine else str(next(translator.model.parameters()).device)
 
 
 def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
@@ -95,6 +102,10 @@ def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
     if len(names) == 1:
         return {names[0]: path}
     return {name: path.with_name(f"{path.stem}.{Path(name).name}{path.suffix}") for name in names}
+
+
+def _name(translator: Translator, options: TranslationScoring) -> str:
+    return " + ".join([str(translator.run or "this"), *(options.together or ())])
 
 
 def _notes(made: list[Translation]) -> tuple[str, ...]:

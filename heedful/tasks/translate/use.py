@@ -15,6 +15,7 @@ from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
@@ -81,6 +82,7 @@ class Translator(Opened):
         self.model = model.eval()
         self.source, self.target, self.about = source, target, about
         self.engine: SearchEngine | None = None
+        self.others: list[TranslationModel] = []  # that search with it, as one
         self.processes: Processes | None = None
 
     @classmethod
@@ -126,9 +128,28 @@ class Translator(Opened):
             made.append(Translation(text, *listed[0], listed, cut, warning))
         return made
 
+    def join(self, other: "Translator", *, name: str = "") -> None:
+        """Searches with the other model as well from now on, by the mean of their probabilities. Raises InputError for
+        one that has another vocabulary, or reads or begins texts otherwise."""
+        if self.engine is not None or other.engine is not None:
+            raise InputError("several models search by heedful alone", where=name, fix="leave out the engine")
+        sides = zip((self.source, self.target), (other.source, other.target), strict=True)
+        alike = all(own.fingerprint == theirs.fingerprint for own, theirs in sides)
+        if not alike or any(getattr(self, what) != getattr(other, what) for what in ("around", "begin", "forbidden")):
+            what = "its vocabulary is not that of the first model"
+            fix = "train both on the same data with the same data.vocab_size, or one --from the other"
+            raise InputError(what, where=name, fix=fix)
+        self.others += [other.model, *other.others]
+
+    @property
+    def positions(self) -> int | None:
+        """How many tokens a source and a target may have, ends included; None where any number."""
+        every = (most_positions(model.config) for model in (self.model, *self.others))
+        return min((most for most in every if most is not None), default=None)
+
     def refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
         """Raises TextError for a text, of these tokens, of more of them than the model can read."""
-        positions = most_positions(self.model.config)
+        positions = self.positions
         room = None if positions is None else positions - sum(map(len, self.around))
         for text, own in zip(texts, ids, strict=True):
             if room is not None and len(own) > room:
@@ -218,9 +239,14 @@ class Translator(Opened):
             self.processes.close()
             self.processes = None
 
+    @property
+    def searched(self) -> Any:
+        """What a search asks: the model, or several as one."""
+        return Ensemble([self.model, *self.others]) if self.others else self.model
+
     def traced(self, ids: Ids, decoding: Decoding, forced: Ids | None = None) -> tuple[list[Hypothesis], list[Node]]:
         """The hypotheses of one source, and the tree of all beginnings that the search kept for a while."""
-        through: Traced[Any] = Traced(self.model)
+        through: Traced[Any] = Traced(self.searched)
         prefix = None if forced is None else [[*self.begin, *forced]]
         (found,) = self._search(([ids], decoding, prefix, [0]), through=through)
         return found, through.tree(found, eos=self.target.eos)
@@ -228,9 +254,9 @@ class Translator(Opened):
     def _search(self, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
         """`through`: what is asked in place of the model itself."""
         sentences, decoding, prefix, numbers = batch
-        model: Any = through or self.model  # a Transformer or an RNN: the search knows neither
+        model: Any = through or self.searched  # a Transformer or an RNN: the search knows neither
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-        positions = most_positions(self.model.config)
+        positions = self.positions
         limits = limits if positions is None else [min(limit, positions) for limit in limits]
         if self.engine is not None:
             if self.begin or decoding.forced_eos:
