@@ -218,7 +218,7 @@ def values(kind: Any, limits: Iterable[Any] = ()) -> str:
     if origin is Literal:
         return ", ".join(f"`{shown(each)}`" for each in inner)
     if origin is tuple:
-        return "list of whole numbers"
+        return "list of whole numbers" if inner[0] is int else f"list of {values(inner[0])}"
     if dataclasses.is_dataclass(kind):
         return "fields and their values"
     noun = {int: "whole number", float: "number", str: "text", bool: "`true`, `false`"}[kind]

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
+from heedful.apply.lora import LowRankLinear
 from heedful.core.attention import Attention
 from heedful.core.block import Block
 from heedful.core.dropout import Dropout
@@ -302,7 +303,7 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
         return Int8Linear(linear)
     if weights == "int4":
         return Int4Linear(linear)
-    if isinstance(linear, Float32Linear):
+    if isinstance(linear, Float32Linear | LowRankLinear):
         return linear
     if fixed and linear.weight.numel() >= FEWEST_WEIGHTS_PACKED and onednn_knows(linear.weight.dtype):
         return PackedLinear(linear, tied=tied)

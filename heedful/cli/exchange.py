@@ -39,7 +39,12 @@ def import_(
 def export(
     run: Run,
     out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
-    to: Annotated[str, typer.Option(help="hf: a folder as the Hugging Face Hub has them; or ctranslate2.")] = "hf",
+    to: Annotated[
+        str,
+        typer.Option(
+            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; or ctranslate2."
+        ),
+    ] = "hf",
     quantize: Annotated[
         str | None,
         typer.Option(help="For ctranslate2: int8, int16, float16, bfloat16.", show_default="float32"),

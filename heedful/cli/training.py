@@ -38,6 +38,15 @@ def train(
     start_from: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Begin with the model of this run.", show_default=False)
     ] = None,
+    lora: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="RANK",
+            help="With --from: learn low-rank adapters alone, which takes less memory.",
+            show_default=False,
+        ),
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
@@ -59,7 +68,7 @@ def train(
     out = out or Path("runs") / Path(task).stem
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
-    given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
+    given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:

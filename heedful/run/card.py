@@ -69,13 +69,12 @@ def score_table(unit: str, scores: Scores) -> list[str]:
     return [header, "|---|" + "---|" * len(names), *rows]
 
 
-def model_card(folder: Path, told: CardText, *, start_from: str, minutes: float, notes: Sequence[str]) -> str:
-    """README.md of a run's folder, from what its task says."""
-    origin = f"from the model in `{start_from}`" if start_from else "from scratch"
+def model_card(folder: Path, told: CardText, *, start: str, minutes: float, notes: Sequence[str]) -> str:
+    """README.md of a run's folder, from what its task says. `start`: what it was trained from."""
     lines = [
         f"# {folder.name}",
         "",
-        f"{told.what} Trained {origin} by heedful on {told.learnt_on}.{told.after}",
+        f"{told.what} Trained {start} by heedful on {told.learnt_on}.{told.after}",
         "",
         *told.table,
         "",

@@ -1,5 +1,6 @@
 """A run's folder as a model: what `config.json`, `model.safetensors`, the tokenizers and `task.json` say together."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -9,18 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.core.config import from_json
+from heedful.apply.lora import LoRAConfig
+from heedful.core.config import from_json, to_json
 from heedful.core.init import uninitialised
 from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, read_config, read_model, read_small, save_model
+from heedful.store.checkpoint import CONFIG, read_config, read_model, read_small, read_tensors, save_model, save_tensors
 from heedful.store.files import json_bytes, read_json
 from heedful.store.migrations import FORMAT, migrated, named_before
 
 SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
+ADAPTERS = "adapters.safetensors"  # of a training that learnt them
 NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
 ONE_RUN = "config.json and the weights must come from one run"
 
@@ -29,6 +32,22 @@ def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], besi
     """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
     config = _config_in(folder, model)
     save_model(folder, config, named_before(tensors, config["format"]), beside)
+
+
+def write_adapters(folder: Path, adapters: dict[str, Tensor], config: LoRAConfig) -> None:
+    """Saves what a training has learnt beside the matrices of its start."""
+    files.make_folder(folder)
+    save_tensors(folder / ADAPTERS, adapters, {"config": json.dumps(to_json(config))})
+
+
+def read_adapters(folder: Path) -> tuple[dict[str, Tensor], LoRAConfig]:
+    """What `write_adapters` has saved. Raises MissingError or StorageError."""
+    path = folder / ADAPTERS
+    if not path.is_file():
+        raise MissingError("no adapters were trained here", where=str(folder), fix="heed train ... --from RUN --lora 8")
+    adapters, notes = read_tensors(path)
+    config = files.parse_json(notes.get("config", "{}").encode(), where=path)
+    return adapters, from_json(LoRAConfig, config, where=str(path))
 
 
 def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:

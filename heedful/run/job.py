@@ -1,17 +1,18 @@
 """What a training run needs of the thing that is trained: a job, which each task fills in."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
 
+from heedful.apply.lora import LoRAConfig, adapters, merged
 from heedful.data.parts import Parts, spread
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
-from heedful.run.folder import parameters, write_model
+from heedful.run.folder import parameters, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.training.loop import Trainable
 
@@ -50,6 +51,9 @@ class Job(ABC, Generic[R, E, M]):
         self.recipe, self.begun = recipe, begun
         if corpus is None and not recipe.data.path:
             raise InputError("no data was given", fix=f"--data PATH: {self.kinds}")
+        if recipe.train.lora and (not recipe.start_from or recipe.train.optimizer != "adam"):
+            what = "train.lora is for a model that training begins with, and for Adam"
+            raise InputError(what, fix="--from RUN and --set train.optimizer=adam, or leave out --lora")
         self.start: Any = self.read_start()
         self.corpus: Any = self.read() if corpus is None else corpus  # a subclass says of what kind
         self.valid: Any = (
@@ -114,6 +118,19 @@ class Job(ABC, Generic[R, E, M]):
     def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
 
+    def new_heads(self) -> Collection[str]:
+        """The parts of the model that the one it starts from does not have, or not so."""
+        return ()
+
+    @property
+    def lora(self) -> LoRAConfig | None:
+        """The adapters that are learnt in place of all weights."""
+        plan = self.recipe.train
+        if not plan.lora:
+            return None
+        alpha = 2.0 * plan.lora if plan.lora_alpha is None else plan.lora_alpha
+        return LoRAConfig(rank=plan.lora, alpha=alpha, targets=plan.lora_targets)
+
     def facts(self) -> dict[str, object]:
         """What data.json says."""
         own = {"fingerprint": self.fingerprint, "notes": self.notes}
@@ -121,8 +138,12 @@ class Job(ABC, Generic[R, E, M]):
         return data_facts(self.corpus, self.unit) | self.own_facts() | own | started
 
     def write(self, folder: Path, model: M) -> None:
-        """Saves the model as one to be used."""
-        write_model(folder, model, self.tensors(model), self.tokenizers() | {"task.json": self.spec()})
+        """Saves the model as one to be used: adapters are added to its weights, and kept in a file of their own."""
+        tensors = self.tensors(model)
+        if self.lora is not None:
+            write_adapters(folder, adapters(tensors), self.lora)
+            tensors = merged(tensors, self.lora)
+        write_model(folder, model, tensors, self.tokenizers() | {"task.json": self.spec()})
 
     def finish(self, folder: Path, device: str) -> Scores:
         """The scores of the model in `folder`, loaded on `device`, on each test set, or on the validation data where
@@ -140,7 +161,10 @@ class Job(ABC, Generic[R, E, M]):
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         """README.md of `folder`."""
         told = self.tells(folder, scores, best)
-        return model_card(folder, told, start_from=self.recipe.start_from, minutes=minutes, notes=self.notes_on_data())
+        start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
+        rank = self.recipe.train.lora
+        how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start
+        return model_card(folder, told, start=how, minutes=minutes, notes=self.notes_on_data())
 
     def notes_on_data(self) -> Sequence[str]:
         """Those that the model card repeats."""

@@ -6,7 +6,7 @@ with the sections and keys that it reads; any other key is an error that names t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import (
@@ -27,6 +27,7 @@ Presets = Callable[[], Mapping[str, Any]]
 FORMAT = "# heedful recipe, format 2: every key that this task reads, as docs/recipe.md describes them\n"
 
 
+Adapted = Literal["query", "key", "value", "out", "up", "gate", "down"]  # linear maps of attention and MLP
 AUTO = "auto"  # a preset that is chosen when the training begins
 
 
@@ -77,6 +78,19 @@ class TrainSection(Section):
         ge=0,
         lt=1,
         description="decay of the moving average of the weights, which is what is kept; 0: no average",
+    )
+    lora: int = Field(
+        0,
+        ge=0,
+        le=4096,
+        description="with --from: learn low-rank adapters of this rank beside the matrices inside blocks, which stay "
+        "as they are; 0: learn all weights",
+    )
+    lora_alpha: float | None = Field(
+        None, gt=0, description="with lora: adapters count alpha / rank times; null: twice the rank"
+    )
+    lora_targets: tuple[Adapted, ...] = Field(
+        get_args(Adapted), min_length=1, description="with lora: the maps of attention and MLP that get one"
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="of the arithmetic; auto: bf16 where it is faster"

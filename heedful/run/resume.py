@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import load_weights, parameters
@@ -149,12 +151,22 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
         renamed(checkpoint.tensors(f"{name}.safetensors"), number) for name in ("weights", "average", "optimizer")
     )
     load_weights(state.average.model, average, where=str(checkpoint.path))
+    copy_frozen(state)
     state.optimizer.zero()
     state.optimizer.load_masters(weights)
     state.optimizer.load_state(optimizer)
     for key in POSITION:
         setattr(state, key, facts["position"][key])
     return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)
+
+
+@torch.no_grad()
+def copy_frozen(state: State) -> None:
+    """What does not learn stands in the average alone."""
+    kept = dict(state.average.model.named_parameters())
+    for name, parameter in state.model.named_parameters():
+        if not parameter.requires_grad:
+            parameter.copy_(kept[name])
 
 
 def forget_after(out: Path, step: int, *, measured: bool) -> None:
@@ -178,8 +190,9 @@ def forget_after(out: Path, step: int, *, measured: bool) -> None:
 
 def check_space(out: Path, state: State, keep: int) -> None:
     """Raises StorageError where the disk cannot hold what this training will write."""
-    weights = sum(master.numel() for master in state.optimizer.masters) * 4
-    checkpoint = 4 * weights  # weights, average, and two moments
+    weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
+    learning = sum(master.numel() for master in state.optimizer.masters) * 4
+    checkpoint = weights + 3 * learning  # the average, the weights that learn, and two moments of each
     held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     needed = max(checkpoint, (keep + 1) * checkpoint + 2 * weights - held) + MARGIN
     with files.storage_errors(out):

@@ -18,6 +18,7 @@ import torch
 from heedful.apply.checkpointed import checkpoint_blocks
 from heedful.apply.compiled import compile_blocks
 from heedful.apply.inference import for_inference
+from heedful.apply.lora import adapt
 from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
@@ -452,6 +453,8 @@ def _new_state(
     model = make_model(job.config)
     if begins:
         job.begin(model)
+    if job.lora is not None:
+        adapt(model, job.lora, new=job.new_heads())
     model = model.to(device)
     average = Average(model, plan.average)
     for_inference(average.model, fixed=False)  # measured while it changes

@@ -210,6 +210,16 @@ def clean(run: Path) -> None:
                 files.remove_tree(path)
 
 
+def save_tensors(path: Path, tensors: Tensors, notes: dict[str, str]) -> None:
+    """Write a file of tensors, and words that belong to them. Raises StorageError."""
+    files.write_bytes(path, *_pack(tensors, notes))
+
+
+def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
+    """What `save_tensors` wrote. Raises StorageError for anything else."""
+    return _unpack(files.read_bytes(path, limit=files.memory_limit()), where=path)
+
+
 def save_model(folder: Path, config: dict[str, Any], tensors: Tensors, extra: Mapping[str, Any]) -> None:
     """Write a model folder: `config` (with its "kind"; of today's format, or of the one that it says), `tensors` under
     the names of that format, and `extra` files (bytes or JSON values).

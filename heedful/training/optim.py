@@ -52,7 +52,8 @@ def schedule(config: OptimConfig, step: int, progress: float) -> float:
 class Optimizer:
     def __init__(self, model: nn.Module, config: OptimConfig) -> None:
         self.config = config
-        self.names, self.params = map(list, zip(*model.named_parameters(), strict=True))
+        trained = [(name, param) for name, param in model.named_parameters() if param.requires_grad]
+        self.names, self.params = map(list, zip(*trained, strict=True))
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.params]
         matrices = _block_matrices(model) if config.optimizer == "muon" else set()
         self.parts: list[tuple[torch.optim.Optimizer, float]] = []
@@ -84,11 +85,10 @@ class Optimizer:
             param.grad = None
 
     def sum(self, ranks: Ranks) -> None:
-        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing, and to what stands still
-        no rank does."""
+        """Adds up the masters' gradients over all ranks; a rank without rows adds nothing."""
         if ranks.size > 1:
-            for param, master in zip(self.params, self.masters, strict=True):
-                if param.requires_grad and master.grad is None:
+            for master in self.masters:
+                if master.grad is None:
                     master.grad = torch.zeros_like(master)
             ranks.sum([master.grad for master in self.masters if master.grad is not None])
 
@@ -157,14 +157,18 @@ class Average:
     """An exponential average of the weights, which is what gets measured and kept (Polyak and Juditsky 1992).
 
     The rate grows with the steps made, so that the first weights are forgotten; with `decay` 0 it is the weights
-    themselves, in float32.
+    themselves, in float32. What does not learn is not kept twice where it is in float32.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self.model = copy.deepcopy(model).float().eval().requires_grad_(False)
+        frozen = (param for param in model.parameters() if not param.requires_grad and param.dtype == torch.float32)
+        shared = {id(param): nn.Parameter(param.detach(), requires_grad=False) for param in frozen}
+        self.model = copy.deepcopy(model, shared).float().eval()  # which takes these for copied already
+        self.trained: list[Tensor] = [param for param in self.model.parameters() if param.requires_grad]
+        self.model.requires_grad_(False)
         self.decay = decay
 
     @torch.no_grad()
     def update(self, masters: Iterable[Tensor], step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.model.parameters()), list(masters), 1 - decay)
+        torch._foreach_lerp_(self.trained, list(masters), 1 - decay)

@@ -8,13 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.apply.lora import merged
 from heedful.core.config import unknown_key
 from heedful.core.init import uninitialised
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, Family, family_of
 from heedful.exchange.fetch import fetched, is_name
+from heedful.exchange.hf import peft
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
+from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, write_chat
 from heedful.models import config_of, kind_of_config, make_model
@@ -24,14 +27,15 @@ from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifierConfig
-from heedful.run.folder import filled_then_renamed, parameters
+from heedful.run.folder import filled_then_renamed, parameters, read_adapters
 from heedful.run.task import Hub, Served
 from heedful.store import files
-from heedful.store.checkpoint import save_model
+from heedful.store.checkpoint import read_model, save_model
 from heedful.tasks import TASKS
 from heedful.tasks.load import row_of_run
+from heedful.tasks.recipes import saved_recipe
 
-TARGETS = ("hf", "ctranslate2")
+TARGETS = ("hf", "peft", "ctranslate2")
 
 
 @dataclass(frozen=True)
@@ -99,17 +103,18 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     run, out = Path(run), Path(out)
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
-    if to == "hf" and quantize is not None:
+    if to in ("hf", "peft") and quantize is not None:
         raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
     row = row_of_run(run)
     served = row.served().load(run)
-    if to == "hf":
+    if to in ("hf", "peft"):
         if row.hub is None:
             kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
             none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
             raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
         families = [family for family in ALL if row.hub_head in ("", family.head)]
-        return _to_hub(run, out, served, row.hub(), families)
+        moved = _to_hub if to == "hf" else _to_peft
+        return moved(run, out, served, row.hub(), families)
     if to not in row.engines:
         raise unserved(type(served).__name__, run)
     engine = row.engines[to]()
@@ -140,6 +145,27 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
     reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
     return Exported(family.name, "hf", str(out), names, loads)
+
+
+def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family]) -> Exported:
+    """The adapters alone, which belong to the Hub's form of the model that they were learnt beside."""
+    learnt, config = read_adapters(run)
+    base = Path(saved_recipe(run).start_from)
+    own = parameters(served.model)
+    _, begun = read_model(base)
+    whole = merged({**{name: begun[name] for name in own if name in begun}, **learnt}, config)
+    wrong = [name for name in own if name not in whole or not whole[name].equal(own[name])]
+    if wrong:
+        what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
+        raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
+    family, recast, *_ = _family_of(families, run, served, hub)
+    tensors, targets = adapters_to_peft(learnt, family.rules(recast.config), family=family.name)
+    told = config_to_peft(config, targets, base=str(base), kind=family.loads(recast.config))
+    with filled_then_renamed(out) as growing:
+        files.write_bytes(growing / peft.CONFIG, files.json_bytes(told, where=out / peft.CONFIG))
+        files.write_bytes(growing / peft.WEIGHTS, packed(tensors))
+    loads = f"peft.PeftModel.from_pretrained(model, {str(out)!r}), model being that of heed export {base} --to hf"
+    return Exported(family.name, "peft", str(out), (peft.CONFIG, peft.WEIGHTS), loads)
 
 
 def _family_of(

@@ -16,6 +16,8 @@ from heedful.tasks.recipes import read_recipe, saved_recipe
 
 # How a model is tuned that was imported, and so has no rates of its own (Devlin et al. 2019, appendix A.3).
 TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
+# Adapters begin as zeros and take more (Hu et al. 2021, appendix D).
+ADAPTING = ("train.optimizer=adam", "train.lr=5e-4", "train.warmup=100")
 
 
 def planned(
@@ -54,10 +56,12 @@ def planned(
         made = override(made, [f"preset={AUTO}"])
     start = Path(made.start_from) if made.start_from else None
     imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
-    rates = [rate for rate in TUNING if rate.partition("=")[0] not in said]
-    if imported and not by_file and rates:
+    adapting = override(made, settings).train.lora > 0
+    rates = [rate for rate in (ADAPTING if adapting else TUNING) if rate.partition("=")[0] not in said]
+    if (imported or adapting) and not by_file and rates:
         made = override(made, rates)
-        told.append(f"an imported model is tuned with {', '.join(rates)}, unless --set says otherwise")
+        whose = "adapters are" if adapting else "an imported model is"
+        told.append(f"{whose} tuned with {', '.join(rates)}, unless --set says otherwise")
     return override(made, settings), told
 
 

@@ -113,7 +113,8 @@ def test_a_task_takes_each_key_of_its_own(task):
 
 
 # Those that came after format 1.
-LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon"}
+LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon", "train.lora"}
+LATER |= {"train.lora_alpha", "train.lora_targets"}
 LATER |= {"data.bpe_dropout", "data.bpe_dropout_side"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
 # Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.

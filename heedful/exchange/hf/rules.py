@@ -63,7 +63,7 @@ def to_ours(
     """
     rules, found = list(rules), dict[str, Tensor]()
     for name, tensor in theirs.items():
-        matches = [(rule, layer) for rule in rules if (layer := _layer(rule.theirs, name)) is not None]
+        matches = [(rule, layer) for rule in rules if (layer := layer_of(rule.theirs, name)) is not None]
         if not matches:
             raise InputError(f"no rule for their tensor {name!r}", where=where)
         for rule, layer in matches:
@@ -94,7 +94,7 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str =
     unused = [rule for rule in rules if rule.ours is not None and rule.written]
     rules = list(unused)
     for name, tensor in ours.items():
-        matches = [(rule, layer) for rule in rules if rule.ours and (layer := _layer(rule.ours, name)) is not None]
+        matches = [(rule, layer) for rule in rules if rule.ours and (layer := layer_of(rule.ours, name)) is not None]
         if not matches:
             raise InputError(f"no rule for our tensor {name!r}", where=where)
         for rule, layer in matches:
@@ -110,7 +110,7 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str =
     return found
 
 
-def _layer(pattern: str, name: str) -> str | None:
+def layer_of(pattern: str, name: str) -> str | None:
     """The layer's number in `name`, "" where the pattern has none; None where the name is another."""
     match = re.fullmatch(re.escape(pattern).replace(r"\{i\}", r"(\d+)"), name)
     return None if match is None else "".join(match.groups())

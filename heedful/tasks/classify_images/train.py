@@ -1,6 +1,6 @@
 """Training a classifier of pictures, from scratch or from another's weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -128,16 +128,18 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     def spec(self) -> dict[str, Any]:
         return {"task": "classify-images", **to_json(self.answers)}
 
+    def new_heads(self) -> Collection[str]:
+        same = self.start is not None and self.start[1].labels == self.answers.labels
+        return () if same else ("head", "teacher_head")
+
     def begin(self, model: ViT) -> None:
-        """The weights that are started from, positions interpolated where the size is another. The heads stay as they
-        are, unless the labels are the same."""
+        """The weights that are started from, positions interpolated where the size is another."""
         if self.start is None:
             return
-        config, answers = self.start
+        config, _ = self.start
         _, tensors = read_model(Path(self.recipe.start_from))
         own = parameters(model)
-        if answers.labels != self.answers.labels:
-            tensors |= {name: own[name] for name in own if name.split(".")[0] in ("head", "teacher_head")}
+        tensors |= {name: own[name] for name in own if name.split(".")[0] in self.new_heads()}
         table, grids = "position_embeddings.table.weight", (config.patches.grid, self.config.patches.grid)
         if table in tensors:
             first = len(tensors[table]) - grids[0][0] * grids[0][1]

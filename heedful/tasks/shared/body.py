@@ -2,7 +2,7 @@
 preset's size or that of another run."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -68,6 +68,9 @@ class BodyJob(Job[R, E, M]):
 
     @abstractmethod
     def body_of(self, model: M) -> LM | Encoder: ...
+
+    def new_heads(self) -> Collection[str]:
+        return ("out",)
 
     def begin(self, model: M) -> None:
         if self.start:

@@ -91,10 +91,6 @@ class PictureJob(Job[R, E, M]):
         if self.start is not None:
             begin_from(self.recipe.start_from, model, new=self.new_heads())
 
-    def new_heads(self) -> Collection[str]:
-        """The parts of the model that stay as they were initialised."""
-        return ()
-
     def told(
         self,
         scores: Scores,
