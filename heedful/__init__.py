@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from heedful.run.train import Finished
     from heedful.tasks.load import (
         Answerer,
+        ChatModel,
         Detector,
         Filler,
         ImageClassifier,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __version__ = metadata.version("heedful")
 __all__ = [
     "Answerer",
+    "ChatModel",
     "Detector",
     "Filler",
     "ImageClassifier",

@@ -68,6 +68,10 @@ class Text(NamedTuple):
             raise InputError(f"a text of {len(self.ids)} tokens, of which {len(learnt)} are told to be learnt or not")
         return [*learnt, learnt[-1] if learnt else True]
 
+    def framed(self, ends: "Ends") -> "Text":
+        """The same begun by BOS and ended by EOS. Raises InputError as `targets` does."""
+        return Text([ends.bos, *self.ids, ends.eos], [False, *self.targets])
+
 
 class TextBatch(NamedTuple):
     """Rows of running text: position i of `tokens` predicts position i of `following`. Segment 0 is padding. `learnt`:
@@ -94,14 +98,15 @@ def pack_rows(
 
 
 def pack_texts(
-    texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
+    texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int, ends: Ends | None = OUR_ENDS
 ) -> Iterator[TextBatch]:
-    """As `pack_rows`, whole texts, each begun by BOS and ended by EOS. Segments, and what is learnt, stay with them."""
-    pairs: list[Pair] = [([], text.ids) for text in texts]
+    """As `pack_rows`, whole texts, each begun by BOS and ended by EOS; without `ends`, by its own first and last token,
+    and of two tokens or more. Segments, and what is learnt, stay with them."""
+    whole = [text if ends is None else text.framed(ends) for text in texts]
+    pairs: list[Pair] = [([], text.ids[1:-1]) for text in whole]
     _check_lengths(pairs, order, row, "a row", noun="text")
-    told = [(text.ids, text.targets) for text in texts]
     chunks = _chunks(pairs, order, row, rows)
-    return (_text_batch([[told[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
+    return (_text_batch([[whole[index] for index in own] for own in chunk], row) for chunk in chunks)
 
 
 def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
@@ -219,15 +224,12 @@ def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None
     )
 
 
-def _text_batch(rows: Sequence[Sequence[tuple[list[int], list[bool]]]], ends: Ends, length: int) -> TextBatch:
-    tokens = [[token for ids, _ in row for token in (ends.bos, *ids)] for row in rows]
-    following = [[token for ids, _ in row for token in (*ids, ends.eos)] for row in rows]
-    targets = [[int(target) for _, targets in row for target in targets] for row in rows]
+def _text_batch(rows: Sequence[Sequence[Text]], length: int) -> TextBatch:
     return TextBatch(
-        _rectangle(tokens, length),
-        _rectangle(following, length),
-        _rectangle([_numbered(ids for ids, _ in row) for row in rows], length),
-        _rectangle(targets, length).bool(),
+        _rectangle([[token for text in row for token in text.ids[:-1]] for row in rows], length),
+        _rectangle([[token for text in row for token in text.ids[1:]] for row in rows], length),
+        _rectangle([_numbered(text.ids[1:-1] for text in row) for row in rows], length),
+        _rectangle([[int(target) for text in row for target in text.targets[1:-1]] for row in rows], length).bool(),
     )
 
 

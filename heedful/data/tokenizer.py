@@ -10,7 +10,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -25,9 +25,9 @@ from heedful.errors import InputError, StorageError
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
-# What else may be asked for, after them. Text is cut beside "<|" or behind "<" before pieces are learnt, so that none
-# is spelled like this.
-EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>")
+# What else may be asked for, after them. Text is cut between "<" or "<|" and a letter before pieces are learnt, so that
+# none is spelled like this.
+EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
 N_BYTES = 256
 SMALLEST = len(SPECIALS) + N_BYTES
 
@@ -121,6 +121,25 @@ class Tokenizer:
         others = {self.bos, self.eos, self.special.pad, self.unk, self.mask, *self.sentinels}
         return {self._token(index): index for index in sorted(self._controls) if index not in others}
 
+    def literal(self) -> "Tokenizer":
+        """The same, to which a control token's string in a text is only text."""
+        if not self.special.spelled:
+            return self
+        inner = tokenizers.Tokenizer.from_str(self.json())
+        return Tokenizer(inner, replace(self.special, spelled=False), self.numbers)
+
+    def with_extra(self, names: Sequence[str]) -> "Tokenizer":
+        """The same with these control tokens behind all others; those that it has already stay. Raises InputError in a
+        vocabulary whose ids are numbered in a file of their own."""
+        new = [name for name in names if self._inner.token_to_id(name) not in self._controls]
+        if not new:
+            return self
+        if self.numbers is not None:
+            raise InputError(f"a vocabulary that cannot get {', '.join(new)}", fix="start from another model")
+        inner = tokenizers.Tokenizer.from_str(self.json())
+        inner.add_special_tokens([*new])
+        return Tokenizer(inner, None if self.ours else self.special)
+
     @property
     def fingerprint(self) -> str:
         """The sha256 of `json()`, in hexadecimal."""
@@ -146,11 +165,14 @@ class Tokenizer:
         words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
 
-    def encode_placed(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """As `encode`, with the characters of the text that each token covers: from the first to before the last. A
-        token of a word may cover the blank before it. The texts hold what UTF-8 can."""
-        found = self._inner.encode_batch([self._space + text for text in texts], add_special_tokens=False)
-        added = len(self._space)
+    def encode_placed(
+        self, texts: Sequence[str], *, whole: bool = False
+    ) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """As `encode`, or `encode_whole`, with the characters of the text that each token covers: from the first to
+        before the last. A token of a word may cover the blank before it. The texts hold what UTF-8 can."""
+        space = "" if whole else self._space
+        found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
+        added = len(space)
         return [
             (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in one.offsets])
             for ids, one in zip(map(self._numbered, found), found, strict=True)
@@ -376,10 +398,10 @@ def train_tokenizer(
     "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
     "chars" has a token for each character of the texts, and "bytes" for each byte, whatever the `size`.
     Raises InputError for no text, for a `size` that cannot hold the bytes or, with "unigram", the texts' characters,
-    and for extra tokens that are alike or not named as "<|user|>" is.
+    and for extra tokens that are alike or not named as "<|user|>" or "<EOQ>" is.
     """
     if not all(map(EXTRA.fullmatch, extra)) or len(set(extra)) < len(extra):
-        raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>"')
+        raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>" or "<EOQ>"')
     inner = _trained(texts, kind, size - mask - sentinels - len(extra))
     inner.add_special_tokens([MASK] * mask + [SENTINEL.format(n) for n in range(sentinels)] + [*extra])
     return Tokenizer(inner)

@@ -280,7 +280,8 @@ def hub_tokenizer(
     """tokenizer.json and tokenizer_config.json. `roles` are the ids of the "bos" token and others; with `types`, the
     model is told which text of a pair a token is of.
 
-    Their library knows a mask by its role alone, and then reads every control token where a text spells it.
+    Their library knows a mask by its role alone, and a turn of a conversation by its spelling: it then reads every
+    control token where a text spells it.
     """
     names = {f"{role}_token": inner.id_to_token(index) for role, index in roles.items() if index is not None}
     settings = {
@@ -288,7 +289,7 @@ def hub_tokenizer(
         "model_input_names": ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"],
         "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
-        "split_special_tokens": not tokenizer.special.spelled and roles.get("mask") is None,
+        "split_special_tokens": not (tokenizer.special.spelled or tokenizer.extra or roles.get("mask") is not None),
     }
     return {TOKENIZER: inner.to_str().encode(), TOKENIZER_CONFIG: settings | names}
 
@@ -302,13 +303,22 @@ def read_chat(folder: Path) -> Files:
     return found | ({} if said is None else {CHAT_SAID: said})
 
 
-def write_chat(run: Path, beside: Files) -> Files:
-    """What stands beside the weights, with what `read_chat` found where the run has it."""
-    found = dict(beside)
+def chat_files(run: Path) -> Files:
+    """What a run keeps of a chat template."""
+    found: Files = {}
     if (run / CHAT).is_file():
         found[CHAT] = files.read_bytes(run / CHAT, limit=SPM_LIMIT)
     if (run / CHAT_SAID).is_file():
-        found[TOKENIZER_CONFIG] = {**found[TOKENIZER_CONFIG], "chat_template": files.read_json(run / CHAT_SAID)}
+        found[CHAT_SAID] = files.read_json(run / CHAT_SAID)
+    return found
+
+
+def write_chat(run: Path, beside: Files) -> Files:
+    """What stands beside the weights, with what `read_chat` found where the run has it."""
+    found = beside | chat_files(run)
+    said = found.pop(CHAT_SAID, None)
+    if said is not None:
+        found[TOKENIZER_CONFIG] = {**found[TOKENIZER_CONFIG], "chat_template": said}
     return found
 
 

@@ -8,6 +8,7 @@ ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.translate:TRANSLATE"),
     Lazy("heedful.tasks.summarise:SUMMARISE"),
     Lazy("heedful.tasks.generate:GENERATE"),
+    Lazy("heedful.tasks.chat:CHAT"),
     Lazy("heedful.tasks.classify:CLASSIFY"),
     Lazy("heedful.tasks.tag:TAG"),
     Lazy("heedful.tasks.answer:ANSWER"),

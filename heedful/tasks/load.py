@@ -12,6 +12,7 @@ from heedful.tasks import TASKS
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import Answerer
+    from heedful.tasks.chat.use import ChatModel
     from heedful.tasks.classify.use import TextClassifier
     from heedful.tasks.classify_images.use import ImageClassifier
     from heedful.tasks.detect.use import Detector
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     # What may come out of a run's folder.
     Loaded: TypeAlias = (
         Answerer
+        | ChatModel
         | Detector
         | Filler
         | ImageClassifier

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from heedful.errors import InputError, MissingError
 from heedful.exchange.ctranslate2 import SCORES, unserved
+from heedful.exchange.hub import chat_files
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.run.task import Law, Served, Task
 from heedful.store.checkpoint import verify
@@ -55,7 +56,8 @@ def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) 
 def _saved_and_loaded(row: Task, run: Path, served: Served) -> float:
     own = {name: tensor.cpu() for name, tensor in parameters(served.model).items()}
     tokenizers = read_tokenizers(run)
-    beside = ({} if tokenizers is None else tokenizer_files(*tokenizers)) | {"task.json": read_json(run / "task.json")}
+    beside = {"task.json": read_json(run / "task.json")} | chat_files(run)
+    beside |= {} if tokenizers is None else tokenizer_files(*tokenizers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
         write_model(folder, served.model, own, beside)

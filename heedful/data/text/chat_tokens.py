@@ -1,0 +1,120 @@
+"""Conversations as tokens: a chat template writes one out, and each control token in it becomes what it names.
+
+What a message says never does: a user's "<|im_end|>" is nine characters, wherever it stands.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heedful.data.batches import Text
+from heedful.data.text.chat_template import ChatTemplate
+from heedful.data.text.conversations import Message
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+
+Ids = list[int]
+Span = tuple[int, int]  # characters, from the first to before the last
+GUARDS = range(0xFDD0, 0xFDF0)  # characters that stand for nothing, in any text (The Unicode Standard, 23.7)
+FIX = "take a template that has {% generation %} around what the assistant says"
+
+
+class ChatTokens:
+    """What a model with this tokenizer reads of conversations by this template: exactly what the template writes.
+
+    `end` is the token that ends each of the assistant's turns, and `lead` the blanks that the template puts before what
+    it says. Raises InputError for a template without such an end.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
+        self.tokenizer, self.template = tokenizer, template
+        names = dict(zip(tokenizer.controls, tokenizer.pieces(tokenizer.controls), strict=True))
+        self._controls = {name: index for index, name in names.items() if name}
+        longest = sorted(self._controls, key=len, reverse=True)
+        self._spelled = re.compile("|".join(map(re.escape, longest)))
+        self._literal = tokenizer.literal()
+        asked: Message = {"role": "user", "content": "a"}
+        begun, whole = (
+            template.render([asked], add_generation_prompt=True),
+            template.render([asked, {"role": "assistant", "content": "b"}]),
+        )
+        between = whole.removeprefix(begun).partition("b")[0] if whole.startswith(begun) else ""
+        self.lead = between if between.isspace() else ""
+        self.end = self.learning([asked, {"role": "assistant", "content": "b"}]).ids[-1]
+        if self.end not in names:
+            what = "a chat template after whose answers no control token stands"
+            raise InputError(what, fix="name one there, such as {{ eos_token }}")
+
+    def prompt(self, messages: Sequence[Message]) -> Ids:
+        """The tokens up to where the assistant's next turn begins. Raises InputError for what the template refuses."""
+        guard, guarded = self._guarded(messages)
+        return self._encoded(self.template.render(guarded, add_generation_prompt=True), guard)[0]
+
+    def learning(self, messages: Sequence[Message]) -> Text:
+        """The tokens of a whole conversation up to the end of its last answer, and which of them are the assistant's,
+        the ends of its turns among them. Raises InputError where that cannot be told."""
+        guard, guarded = self._guarded(messages)
+        marked = self.template.mark(guarded)
+        said = marked.answers or self._said(marked.text, guarded)
+        ids, spans = self._encoded(marked.text, guard)
+        learnt = [any(begin <= first < end for begin, end in said) for first, _ in spans]
+        length = max((i for i, own in enumerate(learnt, 1) if own), default=0)
+        if not length:
+            raise InputError("a chat template that writes nothing of what the assistant says", fix=FIX)
+        return Text(ids[:length], learnt[:length])
+
+    def _guarded(self, messages: Sequence[Message]) -> tuple[str, Sequence[Mapping[str, Any]]]:
+        """The messages with a character in each string that would be read as a control token, and that character; ""
+        where no message spells one."""
+        contents = [one["content"] for one in messages]
+        if not any(map(self._spelled.search, contents)):
+            return "", messages
+        guard = next((sign for sign in map(chr, GUARDS) if not any(sign in text for text in contents)), "")
+        if not guard:
+            raise InputError("control tokens among characters that no text has", fix="leave them out")
+
+        def apart(text: str) -> str:
+            return self._spelled.sub(lambda found: found[0][0] + guard + found[0][1:], text)
+
+        return guard, [{**one, "content": apart(one["content"])} for one in messages]
+
+    def _encoded(self, text: str, guard: str) -> tuple[Ids, list[Span]]:
+        """The tokens of what a template wrote, and the characters that each is of."""
+        if self.tokenizer.special.spelled and not guard:
+            return self.tokenizer.encode_placed([text], whole=True)[0]
+        ids: Ids = []
+        spans: list[Span] = []
+        begin = 0
+        for found in self._spelled.finditer(text):
+            self._add(text[begin : found.start()], begin, guard, ids, spans)
+            ids.append(self._controls[found[0]])
+            spans.append(found.span())
+            begin = found.end()
+        self._add(text[begin:], begin, guard, ids, spans)
+        return ids, spans
+
+    def _add(self, text: str, begin: int, guard: str, ids: Ids, spans: list[Span]) -> None:
+        """The tokens of a text between control tokens, in which the guards are nothing."""
+        at = [i for i, sign in enumerate(text) if sign != guard] + [len(text)]
+        kept = text.replace(guard, "") if guard else text
+        own, covered = self._literal.encode_placed([kept], whole=True)[0]
+        ids += own
+        spans += [(begin + at[first], begin + at[last]) for first, last in covered]
+
+    def _said(self, text: str, messages: Sequence[Mapping[str, Any]]) -> list[Span]:
+        """Where the assistant's turns stand in what a template wrote that does not mark them: each from where it would
+        have begun to say it, or from its own first word, to the control token behind it."""
+        said, after = [], 0
+        for i, message in enumerate(messages):
+            if message["role"] != "assistant":
+                continue
+            before, content = self.template.render(messages[:i], add_generation_prompt=True), message["content"].strip()
+            begins = len(before) if text.startswith(before) else after
+            found = text.find(content, begins)
+            if found < 0:
+                raise InputError("a chat template that changes what the assistant says", fix=FIX)
+            after = found + len(content)
+            ended = self._spelled.search(text, after)
+            after = ended.end() if ended else after
+            said.append((begins if text.startswith(before) else found, after))
+        return said

@@ -1,0 +1,220 @@
+"""Conversations to learn to answer from: which layout a file has is told by what is inside it.
+
+Objects of JSON: OpenAI's {"messages": [{"role", "content"}]}, ShareGPT's {"conversations": [{"from", "value"}]},
+Alpaca's {"instruction", "input", "output"} (and self-instruct's, whose "instances" have inputs and outputs),
+{"question", "answer"} and {"prompt", "completion"}. Or lines of a table: a question, a TAB and its answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise, tsv_cells
+from heedful.data.parts import Parts, kind_of, read_parts, read_tests
+from heedful.errors import InputError
+
+KINDS = (".jsonl", ".json", ".tsv", ".txt")
+FIX = 'write {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]} on each line'
+TURN = 'a message is {"role": "system", "user" or "assistant", "content": "..."}'
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "model": "assistant",
+}
+TOOLS = ("tool", "function", "function_call", "observation")  # roles of what is no conversation of two
+TWO = (("question", "answer"), ("prompt", "completion"), ("instruction", "output"))  # also headers of tables
+NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "that call tools"
+
+
+class Message(TypedDict):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+Conversation = tuple[Message, ...]
+
+
+@dataclass
+class _Taken:
+    """What was read so far, by the layout that it had, and what was left out, by why."""
+
+    layouts: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    unanswered: int = 0  # conversations whose last turns have no answer
+
+    def notes(self, where: str) -> list[str]:
+        told = [f"{where}: {count:,} conversations as {layout}" for layout, count in self.layouts.items()]
+        told += [f"{where}: {count:,} conversations {why} are left out" for why, count in self.left.items()]
+        if self.unanswered:
+            told.append(f"{where}: what follows the last answer is cut from {self.unanswered:,} conversations")
+        return told
+
+
+def read_conversations(path: str | Path) -> Parts[list[Conversation]]:
+    """The conversations of a file, or of a folder's, in parts as `read_parts` tells them; without a part to validate
+    on, those that begin with the same words are held out together. Raises InputError or MissingError, for a row that
+    is none of the layouts too."""
+    taken: list[str] = []
+    parts = read_parts(path, lambda file: _read(file, taken), kinds=KINDS, key=_asked)
+    return replace(parts, notes=(*taken, *parts.notes))
+
+
+def read_asked(path: str | Path) -> dict[str, list[Conversation]]:
+    """Those of a file, or of a folder's test files, by their names, to be measured on. Raises InputError or
+    MissingError."""
+    return read_tests(path, lambda file: _read(file, []), kinds=KINDS)
+
+
+def messages_of(value: object, *, where: str = "") -> Conversation:
+    """Messages that come from elsewhere, found right: texts with a role each. Raises InputError."""
+    found = [_turn(one, where) for one in _list(value, where)]
+    if None in found:
+        raise InputError("a message of a tool", where=where, fix=TURN)
+    return tuple(one for one in found if one is not None)
+
+
+def _asked(conversation: Conversation) -> str:
+    return next((one["content"] for one in conversation if one["role"] == "user"), "")
+
+
+def _read(path: Path, notes: list[str]) -> list[Conversation]:
+    if kind_of(path) not in KINDS:
+        what = "not a kind of file that conversations are read from"
+        raise InputError(what, where=str(path), fix=f"give {', '.join(KINDS)}, or one of these with .gz")
+    taken = _Taken()
+    found = [each for layout, turns in _rows(path) if (each := _kept(turns, layout, taken)) is not None]
+    notes += taken.notes(str(path))
+    if not found:
+        raise InputError("no conversation with an answer", where=str(path), fix=FIX)
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Sequence[Message | None]]]:
+    """The layout and the turns of each row; None stands for one of a tool."""
+    lines = read_lines(path, longest=None)
+    first = next(line.strip() for line in lines if line.strip())
+    if kind_of(path) == ".json" or first == "[" or first.replace(" ", "").startswith("[{"):
+        items = iter(json_items(path))
+    elif kind_of(path) == ".jsonl" or (first.startswith("{") and first.endswith("}")):
+        items = json_lines(path, lines)
+    else:
+        yield from _table(path, lines)
+        return
+    for where, row in items:
+        yield from _objects(row, where)
+
+
+def _table(path: Path, lines: list[str]) -> Iterator[tuple[str, Sequence[Message]]]:
+    begun = False
+    for number, cells in tsv_cells(lines):
+        if not cells:
+            continue
+        if len(cells) != 2:
+            what = f"{len(cells)} column{'s' * (len(cells) > 1)}, expected 2 (question TAB answer)"
+            raise InputError(what, where=f"{path}:{number}", fix="give a question, a TAB and its answer on each line")
+        if begun or tuple(cell.strip().lower() for cell in cells) not in TWO:
+            yield "question TAB answer", _pair(*map(sanitise, cells))
+        begun = True
+
+
+def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | None]]]:
+    """The conversations of one object: of self-instruct's, one an instance."""
+    if not isinstance(row, dict):
+        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=FIX)
+    for key in ("messages", "conversations"):
+        if key in row:
+            turns = [_turn(one, where) for one in _list(row[key], where)]
+            layout = "ShareGPT" if any("from" in one for one in row[key]) else "messages"
+            yield layout, [*_system(row), *turns]
+            return
+    if isinstance(row.get("instances"), list) and "instruction" in row:
+        for one in row["instances"]:
+            yield "self-instruct", _instructed({"instruction": row["instruction"], **_object(one, where)}, where)
+        return
+    if "instruction" in row and "output" in row:
+        yield "Alpaca", [*_system(row), *_instructed(row, where)]
+        return
+    for asked, answered in TWO:
+        if asked in row and answered in row:
+            yield f"{asked} and {answered}", [*_system(row), *_sides(row[asked], row[answered], where)]
+            return
+    raise InputError(f"no conversation: there are keys {listed(row)}", where=where, fix=FIX)
+
+
+def _kept(turns: Sequence[Message | None], layout: str, taken: _Taken) -> Conversation | None:
+    """The turns as far as the last answer; None of a conversation that is left out."""
+    whole = [one for one in turns if one is not None]
+    answered = max((i for i, one in enumerate(whole, 1) if one["role"] == "assistant"), default=0)
+    kept = tuple(one for one in whole[:answered] if one["role"] != "system" or one["content"].strip())
+    why = CALLS if len(whole) < len(turns) else NO_ANSWER if not answered else None
+    if why is None and not all(one["content"].strip() for one in kept):
+        why = EMPTY
+    if why is not None:
+        taken.left[why] += 1
+        return None
+    taken.layouts[layout] += 1
+    taken.unanswered += answered < len(whole)
+    return kept
+
+
+def _turn(value: object, where: str) -> Message | None:
+    """A message, by either pair of names; None of one that a tool has part in. Raises InputError."""
+    one = _object(value, where)
+    name = one.get("role", one.get("from"))
+    if name in TOOLS or one.get("tool_calls") or one.get("function_call"):
+        return None
+    if not isinstance(name, str) or name.lower() not in ROLES:
+        raise InputError(f"the role {name!r}", where=where, fix=TURN)
+    return _message(ROLES[name.lower()], one.get("content", one.get("value")), where)
+
+
+def _message(role: Any, content: object, where: str) -> Message:
+    if isinstance(content, list):  # of OpenAI's parts, where all are texts
+        parts = [one.get("text") if isinstance(one, dict) and one.get("type") == "text" else None for one in content]
+        content = "".join(map(str, parts)) if None not in parts else content
+    if not isinstance(content, str):
+        raise InputError(f"the content of a message is {json_type(content)}, expected text", where=where, fix=TURN)
+    return {"role": role, "content": sanitise(content)}
+
+
+def _pair(question: str, answer: str) -> tuple[Message, Message]:
+    return {"role": "user", "content": question}, {"role": "assistant", "content": answer}
+
+
+def _sides(asked: object, answered: object, where: str) -> list[Message | None]:
+    """A prompt and its completion, each a text or a list of messages."""
+    sides: list[Message | None] = []
+    for role, side in (("user", asked), ("assistant", answered)):
+        sides += [_turn(one, where) for one in side] if isinstance(side, list) else [_message(role, side, where)]
+    return sides
+
+
+def _instructed(row: Mapping[str, Any], where: str) -> tuple[Message, Message]:
+    """An instruction, below it the input where there is one, and the output."""
+    texts = [_message("user", row.get(key, ""), where)["content"] for key in ("instruction", "input", "output")]
+    return _pair("\n\n".join(filter(str.strip, texts[:2])), texts[2])
+
+
+def _system(row: Mapping[str, Any]) -> list[Message]:
+    said = row.get("system", row.get("system_prompt"))
+    return [{"role": "system", "content": sanitise(said)}] if isinstance(said, str) else []
+
+
+def _object(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{json_type(value)}, expected an object", where=where, fix=TURN)
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        what = "no messages" if value == [] else f"{json_type(value)}, expected a list of messages"
+        raise InputError(what, where=where, fix=TURN)
+    return value

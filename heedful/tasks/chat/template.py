@@ -1,0 +1,61 @@
+"""The chat template of a run: a file beside its weights, as a folder of the Hub has it."""
+
+from pathlib import Path
+
+from heedful.data.text.chat_template import QUESTION_ANSWER, ChatTemplate
+from heedful.data.tokenizer import EXTRA, Tokenizer
+from heedful.errors import InputError, MissingError
+from heedful.exchange.hub import CHAT, CHAT_SAID, chat_files
+from heedful.store import files
+
+SIMPLEST = "question-answer"
+LIMIT = 1 << 22  # bytes of a template
+FIX = "heed train chat --data CONVERSATIONS --from it"
+
+
+def template_in(folder: Path) -> str | None:
+    """The source of the template in a folder; None where it has none. Raises InputError for what is no text."""
+    kept = chat_files(folder)
+    if CHAT in kept:
+        return str(kept[CHAT].decode(errors="replace"))
+    said = kept.get(CHAT_SAID)
+    if said is None:
+        return None
+    if isinstance(said, list):  # one for each use, by name
+        named = {str(one.get("name")): one.get("template") for one in said if isinstance(one, dict)}
+        said = named.get("default")
+    if not isinstance(said, str):
+        raise InputError("no chat template that is a text", where=str(folder / CHAT_SAID), fix=FIX)
+    return said
+
+
+def read_template(run: Path, tokenizer: Tokenizer) -> ChatTemplate:
+    """The template of a run. Raises MissingError where it has none: the model knows no conversations."""
+    source = template_in(run)
+    if source is None:
+        raise MissingError("no chat template: this model has learnt no conversations", where=str(run), fix=FIX)
+    return ChatTemplate(source, special_names(tokenizer))
+
+
+def chosen_template(name: str, start: Path | None) -> str:
+    """The source of what a recipe names: a file, or by default what the run to start from has, or the simplest.
+    Raises InputError or MissingError."""
+    if name.endswith(".jinja"):
+        if not Path(name).is_file():
+            raise MissingError("no such file", where=name, fix="check data.template")
+        return files.read_bytes(Path(name), limit=LIMIT).decode(errors="replace")
+    if name not in ("", SIMPLEST):
+        raise InputError(f"data.template is {name!r}", fix=f"name a .jinja file, or {SIMPLEST}")
+    begun = None if name or start is None else template_in(start)
+    return QUESTION_ANSWER if begun is None else begun
+
+
+def controls_in(source: str) -> list[str]:
+    """The control tokens that a template spells, as they come."""
+    return [*dict.fromkeys(found[0] for found in EXTRA.finditer(source))]
+
+
+def special_names(tokenizer: Tokenizer) -> dict[str, str]:
+    """The tokens that a template may name."""
+    roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.special.pad, "unk": tokenizer.unk}
+    return {f"{role}_token": tokenizer.pieces([index])[0] for role, index in roles.items() if index is not None}

@@ -1,0 +1,172 @@
+"""Training answers in conversations, from a language model or from nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from heedful.core.config import from_json
+from heedful.core.seeds import shuffled
+from heedful.data.batches import Text, TextBatch, pack_texts
+from heedful.data.parts import Parts
+from heedful.data.text.chat_template import ChatTemplate
+from heedful.data.text.chat_tokens import ChatTokens
+from heedful.data.text.conversations import Conversation, read_conversations
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.exchange.hub import CHAT
+from heedful.metrics.labels import entropy
+from heedful.models.lm import LM, LMConfig
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.card import CardText, Scores, fingerprint
+from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.job import Job, Measurement
+from heedful.run.recipe import row_of
+from heedful.run.start import Start, copy_weights, read_start
+from heedful.tasks.chat.layout import Learnable, learnable
+from heedful.tasks.chat.recipe import ChatRecipe
+from heedful.tasks.chat.template import chosen_template, controls_in, special_names
+from heedful.tasks.chat.use import ChatModel
+from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.training.loss import Loss
+
+SHOWN = 6  # conversations of a sample
+GENERATED = 100  # answers that are generated to be compared, of a test set
+ROWS_OF_TOKENS = ("embed.tokens.weight", "head.weight", "head.bias")  # what grows with the vocabulary
+
+
+class ChatTask:
+    """Rows of whole conversations, and the cross-entropy of what the assistant says in them and of its ends."""
+
+    def __init__(self, texts: Sequence[Text], plan: SmoothedTrain, *, context: int) -> None:
+        self.texts, self.plan, self.context = texts, plan, context
+
+    def batches(self, epoch: int, model: object) -> list[TextBatch]:
+        order = shuffled(len(self.texts), self.plan.seed, epoch)
+        rows = max(1, self.plan.tokens // self.context)
+        return [*pack_texts(self.texts, order, row=self.context, rows=rows, ends=None)]
+
+    def loss(self, model: LM, batch: TextBatch) -> Loss:
+        return next_token_loss(model, batch, across=False, smoothing=self.plan.smoothing or 0.0)
+
+
+class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
+    unit: ClassVar = "conversations"
+    kinds: ClassVar = "a .jsonl, .json or .tsv file of conversations, or a folder of such"
+    served: ClassVar = ChatModel
+    score_names = ("perplexity",)
+    start: Start | None
+
+    def __init__(
+        self, recipe: ChatRecipe, corpus: Parts[list[Conversation]] | None = None, begun: Path | None = None
+    ) -> None:
+        row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
+        super().__init__(recipe, corpus, begun)
+        begins = begun if begun is not None and (begun / CHAT).is_file() else None
+        source = chosen_template("" if begins else recipe.data.template, begins or self._start_folder())
+        self.tokenizer = self._tokenizer(source)
+        self.template = ChatTemplate(source, special_names(self.tokenizer))
+        self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
+        self.written = ChatTokens(self.tokenizer, self.template)
+        self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
+        self.notes += too_long
+        self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
+        self.tokenizer_hash = self.tokenizer.fingerprint
+
+    def read(self) -> Parts[list[Conversation]]:
+        return read_conversations(self.recipe.data.path)
+
+    def read_start(self) -> Start | None:
+        return read_start(self.recipe, self.begun, "generate")
+
+    def _start_folder(self) -> Path | None:
+        return Path(self.recipe.start_from) if self.recipe.start_from else None
+
+    def _tokenizer(self, source: str) -> Tokenizer:
+        """That of the run, or of the model to begin with, with the control tokens of the template."""
+        controls, data = controls_in(source), self.recipe.data
+        known = None if self.begun is None else read_tokenizers(self.begun)
+        if self.start is not None:
+            return self.start.source.with_extra(controls)
+        if known is not None:
+            return known[0]
+        texts = [one["content"] for own in self.corpus.train for one in own]
+        return train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, extra=controls)
+
+    def _config(self) -> LMConfig:
+        """That of the model to begin with, with as many tokens more as the vocabulary has."""
+        assert self.start is not None
+        config = from_json(LMConfig, self.start.model["model"], where=f"{self.recipe.start_from}/config.json")
+        size = max(config.embed.vocab_size, self.tokenizer.size)
+        return replace(config, embed=replace(config.embed, vocab_size=size))
+
+    def _learnable(self, conversations: list[Conversation], name: str) -> Learnable:
+        return learnable(self.written, conversations, self.config.embed.context_length, name)
+
+    def describe(self) -> str:
+        learnt = sum(sum(text.targets[1:-1]) for text in self.texts)
+        sizes = f"{len(self.texts):,} conversations, {learnt:,} tokens of answers"
+        return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"tokens": sum(len(text.ids) for text in self.texts), "vocabulary": self.tokenizer.size}
+
+    def spec(self) -> dict[str, Any]:
+        """As of a language model, which this is too; nothing stands before a text, and no control token is said but the
+        end of a turn."""
+        around = {} if self.start is None else self.start.around
+        own = [token for token in self.tokenizer.controls if token != self.written.end]
+        forbidden = around.get("forbidden", own) if not self.tokenizer.ours else own
+        return {"task": "generate", "chat": True, "before": [], "end": self.written.end, "forbidden": forbidden}
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer) | {CHAT: self.template.source.encode()}
+
+    def begin(self, model: LM) -> None:
+        if self.start:
+            copy_weights(model, self.recipe.start_from, grown=ROWS_OF_TOKENS)
+
+    def task(self, model: LM) -> ChatTask:
+        return ChatTask(self.texts, self.recipe.train, context=self.config.embed.context_length)
+
+    def chance(self) -> float:
+        return entropy(token for text in self.texts for token, own in zip(text.ids, text.targets, strict=False) if own)
+
+    def measure(self, model: LM) -> Measurement:
+        chat = self._served(model)
+        found = chat.evaluate_answers(self.valid)
+        shown = [own[: _asks(own)] for own in self.valid[:SHOWN]]
+        said = chat.chat_each([own for own in shown if own], tokens=max(1, chat.context // 2), temperature=0.0)
+        asked = [own[-1]["content"] for own in shown if own]
+        sample = "".join(f"{question}\n    {reply.content}\n" for question, reply in zip(asked, said, strict=True))
+        return Measurement(found["loss"], {"perplexity": found["perplexity"]}, -found["loss"], sample)
+
+    def _served(self, model: LM) -> ChatModel:
+        return ChatModel(model, self.tokenizer, self.spec(), template=self.template)
+
+    def score(self, best: ChatModel, part: list[Conversation]) -> Mapping[str, Any]:
+        found = best.evaluate_answers(part, answers=GENERATED)
+        return {name: found[name] for name in ("loss", "perplexity", "chrf", "exact")}
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        rows = [
+            f"| {name} | {own['loss']:.4f} | {own['perplexity']:.2f} | {own['chrf']:.1f} | {100 * own['exact']:.1f} % |"
+            for name, own in scores.items()
+        ]
+        header = "| conversations | nats a token of answers | perplexity | chrF | exactly right |"
+        return CardText(
+            what="Answers in a conversation.",
+            learnt_on=f"{len(self.texts):,} conversations, from `{self.corpus.name}`",
+            table=[header, "|---|---|---|---|---|", *rows],
+            how=f"chrF and the share that is exactly right are of at most {GENERATED} answers, generated greedily.",
+            kept=f"step {best['step']:,}, the best on the validation answers ({best['valid_loss']:.4f} nats a token)",
+            use=[f"heed chat {folder}", f"heed eval {folder} --data more.jsonl"],
+            limits="It has learnt the form of answers from the conversations above, and what it says may be false: "
+            "names, numbers and sources are made up as easily as they are remembered. It has learnt to refuse only "
+            "what those conversations refuse.",
+        )
+
+
+def _asks(conversation: Conversation) -> int:
+    """How many of the messages there are to the first question's end; 0 where there is none."""
+    return next((i for i, one in enumerate(conversation, 1) if one["role"] == "user"), 0)

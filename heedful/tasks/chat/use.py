@@ -1,0 +1,273 @@
+"""Answering in a conversation, by a language model that has learnt to."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
+
+import torch
+
+from heedful.core.seeds import counter_seed
+from heedful.data.batches import pack_texts
+from heedful.data.text.chat_template import ChatTemplate
+from heedful.data.text.chat_tokens import ChatTokens
+from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.errors import InputError, TextError
+from heedful.metrics.texts import score_bleu
+from heedful.models.lm import LM
+from heedful.run.task import Ask, Scored
+from heedful.tasks.chat.cli import ChatScoring
+from heedful.tasks.chat.layout import fitted_prompt, learnable
+from heedful.tasks.chat.template import read_template
+from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.generate.writer import Writer
+
+Ids = list[int]
+READ = 4096  # tokens that are read at a time
+LEAST = 4  # one part in so many of the context is kept free for an answer, unless it is to be shorter
+
+
+class Reply(NamedTuple):
+    """What a model answers: one log-probability (nats) a token; `finish` is "stop" where it ended its turn, and
+    "length" where it had to. `forgotten`: how many of the first turns were not read, as the context had no room."""
+
+    role: str
+    content: str
+    tokens: Ids
+    logprobs: list[float]
+    finish: str
+    forgotten: int
+
+    @property
+    def message(self) -> Message:
+        """To be appended to the conversation."""
+        return {"role": "assistant", "content": self.content}
+
+
+class Asked(NamedTuple):
+    """A prompt as the model reads it, how many tokens its answer may have, and how many turns were left out."""
+
+    ids: Ids
+    tokens: int
+    forgotten: int
+
+
+class ChatModel(LanguageModel):
+    """A language model, its tokenizer, and the template by which it has learnt conversations."""
+
+    purpose: ClassVar = "conversations"
+
+    def __init__(
+        self,
+        model: LM,
+        tokenizer: Tokenizer,
+        about: dict[str, Any],
+        draft: LM | None = None,
+        *,
+        template: ChatTemplate,
+    ) -> None:
+        super().__init__(model, tokenizer, about, draft)
+        self.written = ChatTokens(tokenizer, template)
+
+    @classmethod
+    def load(
+        cls, run: str | Path, *, device: str = "cpu", weights: str = "float32", draft: str = "none"
+    ) -> "ChatModel":
+        """Reads a run's folder, as `LanguageModel.load` does. Raises MissingError, InputError or StorageError, also for
+        a language model without a chat template."""
+        plain = LanguageModel.load(run, device=device, weights=weights, draft=draft)
+        template = read_template(Path(run), plain.tokenizer)
+        return cls(plain.model, plain.tokenizer, plain.about, plain.draft, template=template)
+
+    @property
+    def end(self) -> int:
+        """What ends a turn."""
+        return self.written.end
+
+    def prompt(self, messages: Sequence[Message]) -> str:
+        """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
+        return self.written.template.render(messages, add_generation_prompt=True)
+
+    def chat(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tokens: int = 200,
+        stop: Sequence[str] = (),
+        **sampling: Unpack[SamplingOptions],
+    ) -> Reply:
+        """Answers the last message: of a conversation, or of one that begins with this text. An answer has at most so
+        many tokens, drawn as `Sampling` says. Where the conversation outgrows the model's context, its first turns are
+        not read, but what the system said is. Raises InputError."""
+        (reply,) = self.chat_each([as_messages(messages)], tokens=tokens, stop=stop, **sampling)
+        return reply
+
+    def chat_each(
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        tokens: int = 200,
+        stop: Sequence[str] = (),
+        batch: int = 32,
+        **sampling: Unpack[SamplingOptions],
+    ) -> list[Reply]:
+        """`chat` of several, at most `batch` at a time, which change nothing about each other."""
+        how, asked = Sampling(**sampling), [self.asked(own, tokens) for own in conversations]
+        texts = ["" for _ in asked]
+        made: list[tuple[Ids, list[float]]] = [([], []) for _ in asked]
+        finishes = ["" for _ in asked]
+        if not asked:
+            return []
+        writer = self.answering(asked, how, stop, rows=batch)
+        while len(writer):
+            for number, piece, token, logprob, finish in writer.step():
+                texts[number] += piece
+                if token is not None:
+                    made[number][0].append(token)
+                    made[number][1].append(logprob)
+                finishes[number] = finish or finishes[number]
+        texts = [text.removeprefix(self.written.lead) for text in texts]
+        each = zip(texts, made, finishes, asked, strict=True)
+        return [Reply("assistant", text, *own, finish, one.forgotten) for text, own, finish, one in each]
+
+    def chat_stream(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tokens: int = 200,
+        stop: Sequence[str] = (),
+        **sampling: Unpack[SamplingOptions],
+    ) -> Iterator[str]:
+        """The content that `chat` gives, piece by piece as it is made."""
+        writer = self.answering([self.asked(as_messages(messages), tokens)], Sampling(**sampling), stop, rows=1)
+        lead = self.written.lead
+        while len(writer):
+            for piece in writer.step():
+                shown, lead = led(piece.piece, lead)
+                if shown:
+                    yield shown
+
+    def asked(self, messages: Sequence[Message], tokens: int) -> Asked:
+        """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
+        or a fourth of the context. Raises InputError where nothing is to be answered."""
+        if not messages or messages[-1]["role"] != "user":
+            what = "the last message is not the user's: there is nothing to answer"
+            raise InputError(what, fix='end with {"role": "user", "content": "..."}')
+        if tokens < 1:
+            raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
+        free = max(2, min(tokens, self.context // LEAST))
+        ids, forgotten = fitted_prompt(self.written, messages, self.context - free)
+        return Asked(ids, min(tokens, self.context - len(ids)), forgotten)
+
+    def answering(self, asked: Sequence[Asked], how: Sampling, stop: Sequence[str] = (), *, rows: int) -> Writer:
+        """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
+        writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
+        for i, one in enumerate(asked):
+            seeded = replace(how, seed=counter_seed(how.seed, i, 0))
+            writer.add(one.ids, seeded, tokens=one.tokens, stop=stop)
+        return writer
+
+    def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> dict[str, Any]:
+        """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
+        spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
+        found = learnable(self.written, conversations, self.context, "data")
+        rows, order = max(1, READ // self.context), range(len(found.texts))
+        nats, count = 0.0, 0
+        with torch.inference_mode():
+            for batch in pack_texts(found.texts, order, row=self.context, rows=rows, ends=None):
+                loss = next_token_loss(self.model, batch, across=False)
+                nats, count = nats + float(loss.total), count + int(loss.count)
+        scores: dict[str, Any] = {"loss": nats / count, "perplexity": math.exp(min(nats / count, 700.0))}
+        if number := min(answers, len(conversations)):
+            own = [conversations[i * len(conversations) // number] for i in range(number)]
+            own = [one for one in own if one[-2:-1] and one[-2]["role"] == "user"]
+            longest = max(1, self.context // 2)
+            made = self.chat_each([one[:-1] for one in own], tokens=longest, temperature=0.0)
+            said, right = [one.content.strip() for one in made], [one[-1]["content"].strip() for one in own]
+            compared = score_bleu(said, [[text] for text in right])
+            scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(own)}
+        return scores | {"tokens": count}
+
+
+def led(piece: str, lead: str) -> tuple[str, str]:
+    """A piece of an answer without the blanks before all, and what of these may still come."""
+    if not lead or not piece:
+        return piece, lead
+    return (
+        (piece[len(lead) :], "")
+        if piece.startswith(lead)
+        else ("", lead[len(piece) :])
+        if lead.startswith(piece)
+        else (piece, "")
+    )
+
+
+def as_messages(given: str | Sequence[Message]) -> Sequence[Message]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def messages_in(line: str) -> Sequence[Message]:
+    """A line as a conversation: a JSON list of messages, or what a user says. Raises TextError for a list of objects
+    that are no messages."""
+    try:
+        found = json.loads(line) if line.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        return as_messages(line)
+    try:
+        return messages_of(found)
+    except InputError as error:
+        raise TextError(error.what, fix=error.fix) from None
+
+
+class ChatRecord(TypedDict):
+    """A reply as a record."""
+
+    role: str
+    content: str
+    tokens: Ids
+    warning: NotRequired[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatOptions:
+    """`system` is what the system says first, where a conversation does not say it itself."""
+
+    tokens: int = 200
+    system: str = ""
+    stop: tuple[str, ...] = ()
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+
+def with_system(messages: Sequence[Message], system: str) -> Sequence[Message]:
+    if not system or any(one["role"] == "system" for one in messages):
+        return messages
+    return [{"role": "system", "content": system}, *messages]
+
+
+def reply_record(reply: Reply) -> ChatRecord:
+    record: ChatRecord = {"role": reply.role, "content": reply.content, "tokens": reply.tokens}
+    if reply.forgotten:
+        record["warning"] = f"the context has no room for the first {reply.forgotten:,} turns, which were not read"
+    return record
+
+
+def answer_turns(model: ChatModel, texts: Sequence[str], options: ChatOptions) -> Iterator[ChatRecord]:
+    """A reply to each text: what a user says, or a JSON list of messages."""
+    turns = [with_system(messages_in(text), options.system) for text in texts]
+    made = model.chat_each(turns, tokens=options.tokens, stop=options.stop, **options.sampling)
+    yield from map(reply_record, made)
+
+
+ASK = Ask(answer_turns, ChatOptions, gathers=lambda options: False)
+
+
+def score_chat(model: ChatModel, options: ChatScoring) -> Iterator[Scored]:
+    for name, conversations in read_asked(options.path).items():
+        yield Scored(name, model.evaluate_answers(conversations, answers=options.answers))
