@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "heedful"
 FLOORS = (  # from the ground up
     ("core",),
     ("models", "decode", "look", "data", "metrics"),
-    ("store", "training", "apply"),
+    ("store", "training", "apply", "figures"),
     ("run", "exchange"),
     ("tasks.shared", "tasks.*", "tasks"),
     ("verbs",),

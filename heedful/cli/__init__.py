@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from heedful.cli import data, exchange, lecture, looking, measuring, serving, training
+from heedful.cli import data, drawing, exchange, lecture, looking, measuring, serving, tracing, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
@@ -26,6 +26,8 @@ COMMANDS = (
     Command("restore", measuring.restore, group="Measure"),
     Command("embed", looking.embed),
     Command("look", with_options(looking.look, looking.LOOK_OPTIONS), group="Look inside"),
+    Command("draw", drawing.draw, group="Look inside"),
+    Command("trace", tracing.trace, group="Look inside"),
     Command("info", measuring.info, group="Look inside"),
     Command("lecture", lecture.lecture, group="Look inside"),
     Command("serve", serving.serve, group="Serve"),

@@ -121,6 +121,15 @@ class NamedWeights(NamedTuple):
     labels: Mapping[str, Sequence[str]]
 
 
+class Feed(NamedTuple):
+    """How a model reads one input, for who watches its forward pass: what goes in, as people read it; the pass, which
+    gives the logits (V) of what is said in the end, or None; and the names of those V answers."""
+
+    tokens: Sequence[str]
+    run: "Callable[[], Tensor | None]"
+    name_of: Callable[[int], str] = str
+
+
 class HubFiles(NamedTuple):
     """What stands beside the weights in a folder of the Hub, and the ids and names that its config.json repeats."""
 
@@ -191,6 +200,9 @@ class Task:
     look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
     look_options: Lazy[type[Any]] | None = None
     attention: Lazy[Callable[[Any, str, Any], Mapping[str, NamedWeights]]] | None = None  # what `look` draws
+    feed: Lazy[Callable[[Any, str, str | None], Feed]] | None = (
+        None  # of a Served, an input, and what it is paired with
+    )
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
         None  # by task.json: what it translates from and to
     )

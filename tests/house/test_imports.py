@@ -48,6 +48,7 @@ HOUSE = {
     "store": Room("errors"),
     "training": Room("errors core core.seeds"),
     "apply": Room("errors core"),
+    "figures": Room("core models look"),
     # floor 4: what every run is, and every exchange, without the word "translate"
     "run": Room("errors core models data look store training apply"),
     "exchange": Room("errors core models data data.images store apply run"),
@@ -58,7 +59,7 @@ HOUSE = {
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
-    "verbs": Room("errors core models data data.text metrics store apply run exchange tasks"),
+    "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
     "serve": Room("errors core core.seeds look decode data.images data.text run store tasks verbs"),

@@ -20,6 +20,7 @@ ANSWER = Task(
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.answer.hub:HUB"),
     hub_kind="token_classifier",

@@ -19,6 +19,7 @@ CLASSIFY_IMAGES = Task(
     look=Lazy("heedful.tasks.classify_images.look:look_picture"),
     look_options=Lazy("heedful.tasks.shared.cli:PatchOptions"),
     attention=Lazy("heedful.tasks.classify_images.look:attention_on_picture"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
     hub=Lazy("heedful.tasks.classify_images.hub:HUB"),
     hub_kind="vit",
 )

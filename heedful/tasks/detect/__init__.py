@@ -19,6 +19,7 @@ DETECT = Task(
     look=Lazy("heedful.tasks.detect.look:look_things"),
     look_options=Lazy("heedful.run.task:NoOptions"),
     attention=Lazy("heedful.tasks.detect.look:attention_on_things"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
     hub=Lazy("heedful.tasks.detect.hub:HUB"),
     hub_kind="detr",
     commands=Lazy("heedful.tasks.detect.cli:COMMANDS"),

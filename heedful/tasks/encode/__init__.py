@@ -13,6 +13,7 @@ ENCODE = Task(
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.fill.hub:HUB"),
     hub_kind="encoder",

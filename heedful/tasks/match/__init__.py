@@ -16,6 +16,7 @@ MATCH = Task(
     laws=Lazy("heedful.tasks.match.laws:matcher_laws"),
     evaluate=Lazy("heedful.tasks.match.use:score_matcher"),
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    feed=Lazy("heedful.tasks.match.feed:feed_matcher"),
     look=Lazy("heedful.tasks.match.look:look_for_texts"),
     look_options=Lazy("heedful.tasks.match.cli:MatchLook"),
     embedder=Lazy("heedful.tasks.match.use:Matcher"),

@@ -16,6 +16,7 @@ PAINT = Task(
     laws=Lazy("heedful.tasks.paint.laws:painter_laws"),
     evaluate=Lazy("heedful.tasks.paint.use:score_painter"),
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    feed=Lazy("heedful.tasks.paint.feed:feed_painter"),
     hub_lacks="the Hub's ImageGPT has other norms, and its GPT-2 reads no pictures",
     commands=Lazy("heedful.tasks.paint.cli:COMMANDS"),
     uses=("generate",),

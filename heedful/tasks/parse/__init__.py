@@ -16,6 +16,7 @@ PARSE = Task(
     laws=Lazy("heedful.tasks.parse.laws:parser_laws"),
     evaluate=Lazy("heedful.tasks.parse.use:score_parser"),
     eval_options=Lazy("heedful.tasks.parse.cli:TreeScoring"),
+    feed=Lazy("heedful.tasks.parse.feed:feed_parser"),
     commands=Lazy("heedful.tasks.parse.cli:COMMANDS"),
     uses=("translate",),
 )

@@ -16,6 +16,7 @@ SEGMENT = Task(
     laws=Lazy("heedful.tasks.shared.probes:picture_laws"),
     evaluate=Lazy("heedful.tasks.segment.use:score_segmenter"),
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
     hub=Lazy("heedful.tasks.segment.hub:HUB"),
     hub_kind="pyramid",
     commands=Lazy("heedful.tasks.segment.cli:COMMANDS"),

@@ -24,6 +24,7 @@ TRANSLATE = Task(
     look=Lazy("heedful.tasks.translate.look:look_translating"),
     look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
     attention=Lazy("heedful.tasks.translate.look:attention_translating"),
+    feed=Lazy("heedful.tasks.translate.feed:feed_translator"),
     languages=Lazy("heedful.tasks.translate.use:languages_of"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.hub:HUB"),

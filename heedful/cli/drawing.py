@@ -1,0 +1,47 @@
+"""A model's figure 1: `heed draw`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from heedful.errors import InputError, MissingError
+from heedful.tasks.shared.cli import Json, say
+
+PICTURES: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
+
+
+def draw(
+    name: Annotated[str, typer.Argument(metavar="PRESET|RUN", help="A preset, or the folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="A .svg, .png or .txt file; without it, to the terminal.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw a model's architecture as figure 1 of its paper does, from its configuration.
+
+    Example: heed draw transformer-base --out base.svg
+    """
+    if out is not None and out.suffix not in (*PICTURES, ".txt"):
+        what = f"{out.suffix or 'no suffix'} is not a drawing"
+        raise InputError(what, where=str(out), fix="--out x.svg, x.png or x.txt")
+    if out is not None and not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    from heedful.look.architecture_text import text
+    from heedful.store import files
+    from heedful.verbs.draw import drawn, facts
+
+    figure = drawn(name)
+    if out is None:
+        if not as_json:
+            print(text(figure), end="")
+    elif out.suffix == ".txt":
+        files.write_text(out, text(figure))
+    else:
+        from heedful.look.architecture_layout import picture
+
+        files.write_bytes(out, picture(figure, PICTURES[out.suffix], dark=dark))
+    if out is not None:
+        say(str(out))
+    if as_json:
+        print(json.dumps(facts(figure) | ({} if out is None else {"out": str(out)})))

@@ -1,0 +1,78 @@
+"""A forward pass, step by step: `heed trace`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.errors import InputError, MissingError
+from heedful.tasks.shared.cli import Run, printable, say
+
+if TYPE_CHECKING:
+    from heedful.look.passes_drawn import Passed
+
+KINDS = (".html", ".svg")
+
+
+def trace(
+    run: Run,
+    given: Annotated[str, typer.Argument(metavar="TEXT|FILE", help="The text, or the file of a picture.")],
+    pair: Annotated[
+        str | None, typer.Option(help="A second text; for a translator, what has been said already.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A .html or .svg file.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide (.svg).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each step.")] = False,
+) -> None:
+    """Follow a forward pass step by step: shapes, a few numbers, and each step's share of parameters and operations.
+
+    Example: heed trace runs/demo "The small cat is sleeping." --out trace.html
+    """
+    if out is not None and out.suffix not in KINDS:
+        raise InputError(f"{out.suffix or 'no suffix'} is no trace", where=str(out), fix="--out x.html or x.svg")
+    if out is not None and not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    from heedful.look import passes_drawn
+    from heedful.store import files
+    from heedful.verbs.trace import records
+    from heedful.verbs.trace import trace as follow
+
+    traced = follow(run, given, pair)
+    if as_json:
+        for record in records(traced):
+            print(json.dumps(record, ensure_ascii=False))
+    said = ", ".join(f"{printable(name)} {chance:.3f}" for name, chance in traced.says)
+    passed = passes_drawn.Passed(
+        f"{traced.model}: {run.resolve().name}",
+        f"{printable(given)} → {' · '.join(map(printable, traced.tokens))}",
+        f"says {said}" if said else "",
+        traced.steps,
+        traced.parameters,
+        traced.operations,
+    )
+    if out is not None:
+        made = passes_drawn.page(passed).encode() if out.suffix == ".html" else passes_drawn.picture(passed, dark=dark)
+        files.write_bytes(out, made)
+        say(str(out))
+    elif not as_json:
+        print(told(passed))
+
+
+def told(passed: "Passed") -> str:
+    """As a terminal shows it: a line a step."""
+    from heedful.look.passes_drawn import numbers_in_words, shape_in_words, share
+
+    rows: list[tuple[str, ...]] = [("step", "gives", "parameters", "operations", "begins with")]
+    for step in passed.steps:
+        parts = (share(step.parameters, passed.parameters), share(step.operations, passed.operations))
+        shares = [f"{100 * part:.1f} %" if part else "" for part in parts]
+        rows.append((step.name, shape_in_words(step.gives), *shares, numbers_in_words(step)))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    aligned = "<<>>>"
+    lines = [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, aligned, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    whole = f"{passed.parameters:,} parameters, {passed.operations:,} operations"
+    return "\n".join(line for line in (passed.given, *lines, whole, passed.said) if line)

@@ -1,0 +1,35 @@
+"""Figure 1 of each family, from its configuration: what `heed draw` draws. No weight is allocated: parameters are those
+of a model on the device "meta", each where it stands."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from heedful.core.init import uninitialised
+from heedful.figures.pictures import clip, detr, pyramid, vit
+from heedful.figures.sequences import classifier, decoder_only, encoder, lm, rnn, seq2seq, token_classifier
+from heedful.figures.stacks import Sizes
+from heedful.look.architecture import Architecture
+from heedful.models import kind_of_config, make_model
+
+FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
+    "seq2seq": seq2seq,
+    "rnn": rnn,
+    "lm": lm,
+    "classifier": classifier,
+    "token_classifier": token_classifier,
+    "decoder_only_translator": decoder_only,
+    "vit": vit,
+    "clip": clip,
+    "pyramid": pyramid,
+    "detr": detr,
+    "encoder": encoder,
+}
+
+
+def architecture(config: Any, title: str) -> Architecture:
+    """The figure of models with this configuration. Raises InputError for one that makes no model."""
+    with uninitialised(), torch.device("meta"):
+        sizes = Sizes(make_model(config))
+    return FIGURES[kind_of_config(config)](config, title, sizes)

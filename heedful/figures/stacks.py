@@ -1,0 +1,156 @@
+"""A stack of blocks as a drawing shows it, and the boxes that families share."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from heedful.core.attention import AttentionConfig
+from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.embed import EmbedConfig
+from heedful.look.architecture import Add, Box, Part, Repeat, Residual
+
+ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "quick GELU", "silu": "SiLU"}
+SCHEMES = {
+    "none": "",
+    "added": "positions added to q, k",
+    "rotary": "rotary positions",
+    "alibi": "ALiBi",
+    "buckets": "relative positions",
+    "shaw": "relative keys (Shaw)",
+}
+NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
+
+
+class Sizes:
+    """How many parameters stand under a name of a model. What is tied counts where it is named first."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+
+    def of(self, *names: str) -> int:
+        """Of these modules or parameters, and all in them."""
+        return sum(
+            size
+            for own, size in self._sizes.items()
+            if any(own == name or own.startswith(f"{name}.") for name in names)
+        )
+
+    @property
+    def total(self) -> int:
+        return sum(self._sizes.values())
+
+
+def counted(notes: Sequence[str], parameters: int) -> tuple[str, ...]:
+    """The notes that say something, and the number of parameters."""
+    said = [note for note in notes if note]
+    return (*said, f"{parameters:,}") if parameters else tuple(said)
+
+
+def named(label: str, kind: str, parameters: int, *notes: str, name: str = "") -> Box:
+    """A box whose last note is its parameters."""
+    return Box(label=label, kind=kind, notes=counted(notes, parameters), parameters=parameters, name=name)  # type: ignore[arg-type]  # one of Kind
+
+
+def embedding(config: EmbedConfig, d_model: int, sizes: Sizes, at: str, *, shared: str = "") -> tuple[Part, ...]:
+    """From tokens to what goes into a stack. `shared`: what the matrix is one with, which counts there."""
+    made: list[Part] = []
+    size = sizes.of(f"{at}.tokens")
+    scaled = "times √d_model" if config.scaled else ""
+    made.append(named("Token embedding", "embed", size, f"{config.vocab_size:,} x {d_model:,}", scaled, shared))
+    if config.position_embeddings != "none":
+        size = sizes.of(f"{at}.position_embeddings")
+        kind = "learned" if config.position_embeddings == "learned" else config.position_embeddings
+        room = f"{kind}, {config.context_length:,}" if kind == "learned" else kind
+        made.append(Add(label="positions", notes=counted([room], size), parameters=size))
+    if config.types:
+        size = sizes.of(f"{at}.types")
+        made.append(Add(label="types", notes=counted([f"{config.types} of text"], size), parameters=size))
+    if config.norm_eps is not None:
+        made.append(Box(label="LayerNorm", kind="norm", parameters=sizes.of(f"{at}.norm")))
+    return tuple(made)
+
+
+def stack(config: StackConfig, d_model: int, sizes: Sizes, at: str, *, causal: bool) -> tuple[Part | Repeat, ...]:
+    """The blocks of a stack, and its final norm."""
+    pattern = config.pattern or (config.block,)
+    note, shared = "", 0
+    if config.shared_position.kind != "none":
+        note = f"{SCHEMES[config.shared_position.kind]}, shared"
+        shared = sizes.of(f"{at}.position")
+    made: list[Part | Repeat] = []
+    whole, rest = divmod(config.n_layers, len(pattern))
+    for times, first, turns in ((whole, 0, pattern), (1, whole * len(pattern), pattern[:rest])):
+        if not times or not turns:
+            continue
+        parts = [
+            part
+            for number, layer in enumerate(turns)
+            for part in block(layer, d_model, sizes, f"{at}.blocks.{first + number}", causal=causal)
+        ]
+        made.append(Repeat(times=times, parts=tuple(parts), note=note, parameters=shared, name=at))
+        shared = 0
+    if config.final_norm:
+        made.append(Box(label=NORMS[config.block.norm], kind="norm", parameters=sizes.of(f"{at}.norm")))
+    return tuple(made)
+
+
+def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: bool) -> tuple[Part, ...]:
+    """One block as its residuals; one of a kind that is not known here as a box."""
+    label = "Masked multi-head attention" if causal else "Multi-head attention"
+    within = "" if config.window is None else f"window of {config.window}"
+    match config.kind:
+        case "transformer":
+            pass
+        case "windows" | "shifted_windows":
+            label, within = "Attention in windows", f"{config.window} x {config.window} patches"
+            within += ", shifted" if config.kind == "shifted_windows" else ""
+        case _:
+            return (named(config.kind.replace("_", " ").capitalize(), "recurrent", sizes.of(at)),)
+    own = sizes.of(f"{at}.self_attention", f"{at}.offsets")
+    made: list[Part] = [residual(config, attention(config.attention, label, d_model, own, within), sizes, at, "self")]
+    if config.cross is not None:
+        cross = attention(config.cross, "Cross-attention", d_model, sizes.of(f"{at}.cross_attention"), name="cross")
+        made.append(residual(config, cross, sizes, at, "cross"))
+    made.append(residual(config, mlp(config, d_model, sizes.of(f"{at}.mlp")), sizes, at, "mlp"))
+    return tuple(made)
+
+
+def attention(
+    config: AttentionConfig, label: str, d_model: int, parameters: int, *notes: str, name: str = "self"
+) -> Box:
+    head_dim = config.head_dim or d_model // config.n_heads
+    heads = f"{config.n_heads} heads of {head_dim}" if config.n_heads > 1 else f"1 head of {head_dim}"
+    keys = f"{config.kv_heads} of keys, values" if config.kv_heads not in (None, config.n_heads) else ""
+    gate = "gated" if config.gate else ""
+    return named(label, "attention", parameters, heads, keys, SCHEMES[config.position.kind], gate, *notes, name=name)
+
+
+def mlp(config: BlockConfig, d_model: int, parameters: int) -> Box:
+    activation = ACTIVATIONS[config.activation]
+    widths = f"{d_model:,} → {config.d_ff:,} → {d_model:,}"
+    return named("Feed forward", "mlp", parameters, widths, f"{activation}, gated" if config.gated else activation)
+
+
+def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str) -> Residual:
+    """The branch with its norms where the order has them: after the sum (post), before the branch (pre), on both
+    sides of it (sandwich)."""
+    norm = NORMS[config.norm]
+
+    def normed(where: str, label: str) -> Box:
+        return Box(label=label, kind="norm", parameters=sizes.of(f"{at}.{part}_residual.{where}"))
+
+    match config.order:
+        case "post":
+            return Residual(branch=(branch,), norm=normed("out_norm", f"Add & {norm}"))
+        case "pre":
+            return Residual(branch=(normed("in_norm", norm), branch))
+        case "sandwich":
+            return Residual(branch=(normed("in_norm", norm), branch, normed("branch_norm", norm)))
+
+
+def head(label: str, inputs: int, outputs: int, parameters: int, *notes: str) -> Box:
+    return named(label, "linear", parameters, f"{inputs:,} → {outputs:,}", *notes)
+
+
+def softmax(over: str) -> Box:
+    return Box(label="Softmax", kind="softmax", notes=(over,) if over else ())

@@ -1,0 +1,89 @@
+"""One input through a model, for who watches the pass: texts that are read, and pictures."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from heedful.data.frame import rectangle
+from heedful.errors import InputError
+from heedful.models import DETR, LM, Classifier, Encoder, Pyramid, TokenClassifier
+from heedful.run.task import Feed
+from heedful.tasks.shared.pictures import prepared
+from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.served import TextReader, opened
+
+
+def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
+    """A text, or two, framed as the model reads them. What is said in the end is the next token of a language model,
+    the first masked one of an encoder, the answer of a classifier, that of the first token where each has one. Raises
+    InputError for an empty text, and a pair where the model reads one text, or none where it reads two."""
+    reads, tokenizer = served.reads, served.tokenizer
+    first, *second = reads.encode([text] if pair is None else [text, pair])
+    if not first or second == [[]]:
+        raise InputError("there is no text to trace", fix='heed trace RUN "a sentence"')
+    if pair is not None and reads.texts == "one":
+        raise InputError("this model reads one text", fix="leave out --pair")
+    if pair is None and reads.texts == "two":
+        raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
+    framed = reads.frame.put(first, *second)
+    most = reads.body.config.embed.context_length
+    if len(framed.tokens) > most:
+        raise InputError(f"{len(framed.tokens)} tokens, but the model reads at most {most}", fix="give less text")
+    if isinstance(reads.body, LM) and reads.says:  # what ends a text is not read: it is what may be said
+        whole = len(reads.frame.begin) + len(first)
+        framed = framed._replace(tokens=framed.tokens[:whole], types=framed.types[:whole])
+    tokens, segments, types = rectangle([framed])
+    model: Any = served.model  # type: ignore[attr-defined]  # every Served has one
+    masks = [i for i, token in enumerate(framed.tokens) if token == tokenizer.mask]
+
+    def run() -> Tensor | None:
+        match model:
+            case LM():
+                return model(tokens)[0, -1]
+            case Encoder(head=None):
+                model.hidden(tokens, None, types)
+                return None
+            case Encoder():
+                logits = model(tokens, None, types)
+                return logits[0, masks[0]] if masks else None
+            case Classifier():
+                return model(tokens[:, None], segments[:, None], types[:, None])[0]
+            case TokenClassifier():
+                return model(tokens, segments, types)[0, 1]
+        raise InputError(f"a {type(model).__name__} reads no text")
+
+    return Feed(readable_pieces(tokenizer, framed.tokens), run, _names(served, model))
+
+
+def _names(served: TextReader, model: object) -> Callable[[int], str]:
+    """Of the answers: tokens, or labels."""
+    if isinstance(model, LM | Encoder):
+        names = served.tokenizer.names(model.config.embed.vocab_size)
+    else:
+        about: dict[str, Any] = served.about  # type: ignore[attr-defined]  # every Served has one
+        names = list(about.get("labels", ()))
+    return lambda index: names[index] if index < len(names) else str(index)
+
+
+def feed_picture(served: Any, file: str, pair: str | None) -> Feed:
+    """A picture's file. What is said in the end is its class, that of the surest thing in it, or of its middle. Raises
+    InputError or MissingError."""
+    if pair is not None:
+        raise InputError("this model reads one picture", fix="leave out --pair")
+    spec, model = served.spec, served.model
+    ((pixels, _),) = prepared(opened([file], spec.preparation), spec.preparation, most=1)
+    labels = [*spec.labels]
+
+    def run() -> Tensor:
+        made = model(pixels)
+        if isinstance(model, DETR):
+            logits = made.logits[-1, 0]
+            return logits[int(logits.softmax(-1)[:, :-1].amax(-1).argmax())]
+        if isinstance(model, Pyramid):
+            return made[0, :, made.shape[2] // 2, made.shape[3] // 2]
+        return made[0]
+
+    _, channels, height, width = pixels.shape
+    shown = [f"{height} x {width} pixels, {channels} channels"]
+    return Feed(shown, run, lambda index: labels[index] if index < len(labels) else "nothing")

@@ -1,0 +1,28 @@
+"""One text through a translator, for who watches the pass: the source, and what is said of it so far."""
+
+import torch
+from torch import Tensor
+
+from heedful.errors import InputError
+from heedful.run.task import Feed
+from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.translate.use import Translator
+
+
+def feed_translator(served: Translator, text: str, pair: str | None) -> Feed:
+    """The source and the begin of its translation, of which `pair` is as much as is said already. What is said in the
+    end is the next token. Raises InputError for an empty text."""
+    ((ids,), _) = served.encode([text])
+    if not ids:
+        raise InputError("there is no text to trace", fix='heed trace RUN "a sentence"')
+    served.refuse_too_long([text], [ids])
+    source, segments = served.padded([ids])
+    said = [served.target.bos, *served.begin, *(served.target.encode([pair])[0] if pair else [])]
+    target = torch.tensor([said])
+
+    def run() -> Tensor:
+        return served.model(source, target, segments, torch.ones_like(target))[0, -1]
+
+    tokens = [*readable_pieces(served.source, source[0].tolist()), "→", *readable_pieces(served.target, said)]
+    names = served.target.names(served.model.head.out_features)
+    return Feed(tokens, run, names.__getitem__)

@@ -1,0 +1,34 @@
+"""Figure 1 of a run or a preset: from its configuration alone, without its weights."""
+
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import unknown_key
+from heedful.figures import architecture
+from heedful.look.architecture import Architecture, rows
+from heedful.models.named import PRESETS, preset
+from heedful.run.folder import read_saved
+from heedful.tasks.load import row_of_run
+
+
+def drawn(name: str) -> Architecture:
+    """The figure of a run's folder or a preset. Raises InputError for what is neither, MissingError and StorageError
+    as a folder is read."""
+    if name in PRESETS:
+        return architecture(preset(name), name)
+    folder = Path(name)
+    if not folder.is_dir():
+        raise unknown_key(name, [*PRESETS], where="heed draw: neither a folder nor a preset")
+    row_of_run(folder)  # says what is wrong where it is none
+    return architecture(read_saved(folder).config, folder.resolve().name)
+
+
+def facts(figure: Architecture) -> dict[str, Any]:
+    """The figure for machines: its boxes from the bottom up, each with how often it is there and its parameters."""
+    parts = [
+        {"column": row.column, "times": row.times, "part": row.box.label, "notes": [*row.box.notes]}
+        | {"parameters": row.box.parameters}
+        for row in rows(figure)
+    ]
+    links = [{"from": link.source, "to": link.target, "what": link.label} for link in figure.links]
+    return {"title": figure.title, "parameters": figure.parameters, "parts": parts, "links": links}

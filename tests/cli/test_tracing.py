@@ -1,0 +1,71 @@
+"""`heed trace`: a record a step, of every kind of model, and errors in one line."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cases import CASES, learnt
+from heedful import cli
+from heedful.errors import InputError
+from heedful.verbs.trace import trace
+
+# Of each family that reads, and each function that feeds one.
+TRACED = {"transformer": None, "gpt": None, "fill": None, "label": None, "answer": "ba is de.", "parse": None}
+TRACED |= dict.fromkeys(("match", "classify-images", "detect", "segment", "paint"))
+PICTURES = ("classify-images", "detect", "segment", "paint")
+
+
+def heed(*words: object) -> object:
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("traced")
+    Image.new("RGB", (64, 64), (90, 30, 200)).save(made / "a.png")
+    return made
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_every_family(name: str, folder: Path) -> None:
+    learnt(CASES[name], folder / name)
+    given = str(folder / "a.png") if name in PICTURES else "ba <mask> gi" if name == "fill" else "ba de gi"
+    traced = trace(folder / name, given, TRACED[name])
+    assert sum(step.parameters for step in traced.steps) + traced.unused == traced.parameters
+    assert traced.unused == 0 or name in ("match", "detect", "classify-images")
+    assert traced.operations > 0
+    assert bool(traced.says) == (name != "match")
+    assert sum(chance for _, chance in traced.says) <= 1.0001
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = folder / "gpt"
+    assert heed("trace", run, "ba de", "--json") == 0
+    first, *steps, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first["tokens"][0] == "<s>"
+    assert [step["step"] for step in steps] == [*range(1, len(steps) + 1)]
+    assert sum(step["operation_share"] for step in steps) == pytest.approx(1)
+    assert last["operations"] == sum(step["operations"] for step in steps)
+    assert heed("trace", run, "ba de") == 0
+    assert "stack.blocks.0.mlp.up" in capsys.readouterr().out
+    for name in ("t.html", "t.svg"):
+        assert heed("trace", run, "ba de", "--out", folder / name) == 0
+        assert (folder / name).stat().st_size > 1000
+    for words, said in ((("", "--json"), "no text to trace"), (("a", "--out", "x.pdf"), "is no trace")):
+        assert heed("trace", run, *words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_what_does_not_fit_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="reads one text"):
+        trace(folder / "gpt", "ba", "de")
+    with pytest.raises(InputError, match="reads one picture"):
+        trace(folder / "detect", str(folder / "a.png"), "de")
+    with pytest.raises(InputError, match="a question without a text"):
+        trace(folder / "answer", "ba?")

@@ -1,0 +1,76 @@
+"""A forward pass as hooks see it: nothing is changed, nothing counts twice, nothing is left out."""
+
+import torch
+from torch import nn
+
+from heedful.look.passes import Step, watched
+from heedful.look.passes_drawn import Passed, page, picture
+from heedful.models import make_model, preset
+
+TINY = {"d_model": 16, "n_heads": 2, "n_layers": 2}
+
+
+def gpt() -> nn.Module:
+    return make_model(preset("gpt-nano", vocab_size=50, changes=TINY)).eval()
+
+
+def steps_of(model: nn.Module, *inputs: torch.Tensor) -> list[Step]:
+    with watched(model) as steps:
+        model(*inputs)
+    return steps
+
+
+def test_shapes_numbers_and_what_is_tied() -> None:
+    model, tokens = gpt(), torch.randint(0, 50, (1, 7))
+    steps = steps_of(model, tokens)
+    by_name = {step.name: step for step in steps}
+    assert by_name["embed.tokens"].reads == ((1, 7),)
+    assert by_name["embed.tokens"].gives == (1, 7, 16)
+    assert by_name["stack.blocks.1.self_attention.heads"].gives == (1, 2, 7, 8)
+    logits = model(tokens)[0, -1]
+    torch.testing.assert_close(torch.tensor(by_name["head"].numbers), logits[:4].detach())
+    assert by_name["head"].parameters == 0  # the embedding had them
+    assert sum(step.parameters for step in steps) == sum(own.numel() for own in model.parameters())
+    assert steps[-1].name == "head"
+
+
+def test_operations_are_those_of_the_products() -> None:
+    """2 T N K for each map, and for the heads 2 T S D twice, of which a mask hides half but computes all."""
+    T, C = 7, 16
+    by_name = {step.name: step.operations for step in steps_of(gpt(), torch.randint(0, 50, (1, T)))}
+    assert by_name["stack.blocks.0.self_attention.query"] == 2 * T * C * C
+    assert by_name["stack.blocks.0.self_attention.heads"] == 2 * 2 * T * T * C
+    assert by_name["stack.blocks.0.mlp.up"] == 2 * T * C * 4 * C
+    assert by_name["head"] == 2 * T * C * 50
+    assert sum(by_name.values()) == 2 * (2 * T * (4 * C * C + 8 * C * C) + 4 * T * T * C) + 2 * T * C * 50
+
+
+def test_the_model_is_as_it_was() -> None:
+    model, tokens = gpt(), torch.randint(0, 50, (1, 7))
+    with torch.enable_grad():
+        before = model(tokens)
+        with watched(model):
+            inside = model(tokens)
+    assert torch.equal(before, inside)
+    assert not any(own._forward_hooks or own._forward_pre_hooks for own in model.modules())
+
+
+def test_a_module_that_is_called_again_counts_its_parameters_once() -> None:
+    sizes = dict.fromkeys(("d_embed", "d_align", "d_readout"), 8) | {"d_hidden": 12}
+    model = make_model(preset("rnn-small", vocab_size=50, changes=sizes)).eval()
+    steps = steps_of(model, torch.randint(0, 50, (1, 4)), torch.randint(0, 50, (1, 3)))
+    cells = [step for step in steps if step.name == "cell"]
+    assert [bool(step.parameters) for step in cells] == [True, False, False]
+    assert len({step.operations for step in cells}) == 1
+    assert sum(step.parameters for step in steps) == sum(own.numel() for own in model.parameters())
+
+
+def test_drawn() -> None:
+    steps = steps_of(gpt(), torch.randint(0, 50, (1, 7)))
+    passed = Passed("LM: <run>", "a & b", "says c 0.5", steps, 1000, sum(step.operations for step in steps))
+    made, drawn = page(passed), picture(passed, dark=True)
+    assert "<h1>LM: &lt;run&gt;</h1>" in made
+    assert "<script" not in made
+    assert made.count("<tr>") == len(steps) + 1
+    assert drawn == picture(passed, dark=True)
+    assert b"a &amp; b" in drawn
