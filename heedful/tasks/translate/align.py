@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
+from heedful.tasks.translate.alignment import crossing
 from heedful.tasks.translate.look import watched
 from heedful.tasks.translate.use import Ids, Translator
 
@@ -80,7 +80,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
         said = [*translator.begin, *translator.target.encode([options.target])[0]]
     source, logits, weights = watched(translator, ids, said)
     begins = len(translator.around[0])
-    shares = crossing(weights, len(source))[:, begins : begins + len(ids)]
+    shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
     chances = logits.softmax(-1)
     heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
     words: list[AlignedWord] = []
@@ -125,14 +125,6 @@ def others(
             text, whole = translator.target.decode(tokens[own.start : own.stop]), translator.target.decode(tokens)
             made.setdefault(text, {"text": text, "probability": probability, "translation": whole})
     return [*made.values()]
-
-
-def crossing(weights: dict[str, Float[Tensor, "_ _ _"]], source: int) -> Float[Tensor, "T S"]:
-    """What each step looked at in the source, the mean over heads and layers; of a decoder alone, which looks at the
-    source and at itself, the source's part."""
-    layers = [each for name, each in weights.items() if not name.startswith("encoder")]
-    across = [each for name, each in weights.items() if name.rpartition(".")[2] in ("cross_attention", "attention")]
-    return torch.cat([each[..., :source] for each in across or layers]).mean(0)
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:

@@ -25,15 +25,12 @@ from heedful.tasks.shared.cli import (
     TopK,
     TopP,
     on_one_line,
-    printable,
-    say,
 )
-from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.translate.cli_pairs import align
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translated
-    from heedful.tasks.translate.weigh import ScoredPair
-
 
 With = Annotated[
     list[str] | None,
@@ -145,56 +142,6 @@ def translate(
         answer_lines(texts, answers, show, as_json=as_json)
 
 
-def score_pairs(
-    run: Path,
-    texts: Sequence[str] | None,
-    *,
-    source: str | None,
-    target: str | None,
-    data: str | None,
-    device: str,
-    as_json: bool,
-) -> None:
-    """`heed score` of a translator: lines of two columns, two files, or pairs as a training reads them."""
-    from heedful.data.text.pairs import read_pairs, read_whole
-    from heedful.run.device import chosen_device
-    from heedful.tasks.translate.use import Translator
-    from heedful.tasks.translate.weigh import PairOptions, weigh, weigh_texts
-
-    if data is None and (source is None) != (target is None):
-        raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")
-    if texts and (data or source):
-        raise InputError("texts beside a file of pairs", fix="give one of the two")
-    translator = Translator.load(run, device=chosen_device(device))
-
-    def show(found: "ScoredPair") -> str:
-        figures = f"{found['per_token']:.3f}\t{found['logprob']:.3f}\t{found['tokens']}"
-        return f"{figures}\t{printable(found['source'])}\t{printable(found['target'])}"
-
-    if data is not None:
-        about = translator.about
-        read, _ = read_whole(data, source=source or about["source"], target=target or about["target"])
-        pairs = read.train.apart()
-    elif source is not None and target is not None:
-        pairs = read_pairs(source, target)
-    else:
-        asked = PairOptions()
-        answer_lines(texts, lambda lines, _: one_each(weigh_texts(translator, lines, asked)), show, as_json=as_json)
-        return
-    both = [*zip(pairs.source, pairs.target, strict=True)]
-    groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
-    if pairs.dropped:
-        say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
-    answer_groups(
-        groups,
-        lambda some, _: one_each(weigh(translator, some)),
-        show,
-        named=pairs.where,
-        name=pairs.name,
-        as_json=as_json,
-    )
-
-
 def demo(
     out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
     settings: Settings = [],  # noqa: B006  # typer copies it
@@ -233,4 +180,4 @@ def demo(
         print(json.dumps(scores | {"minutes": finished.minutes}))
 
 
-COMMANDS = (Command("demo", demo, group="Train"), Command("translate", translate))
+COMMANDS = (Command("demo", demo, group="Train"), Command("translate", translate), Command("align", align))

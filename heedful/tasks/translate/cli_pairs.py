@@ -1,0 +1,120 @@
+"""`heed align`, and `heed score` of a translator: what is asked about pairs of a source and a translation."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.errors import InputError
+from heedful.tasks.shared.cli import Device, Json, Run, printable, say
+from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
+
+    Asked = Callable[[Translator, Sequence[tuple[str, str]]], Iterable[Mapping[str, Any]]]
+
+
+def align(
+    run: Run,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="A source, a TAB and its translation; without any, lines of standard input."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="A file, a sentence a line; with --data, a language.")] = None,
+    target: Annotated[str | None, typer.Option(help="Its translations, line by line; likewise.")] = None,
+    data: Annotated[str | None, typer.Option(help="Pairs, in any file that train reads.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Tell which words of given translations belong to which of their sources.
+
+    A line for each pair, as word aligners write it: 0-1 links the first word of the source to the second of the
+    translation. Words are what blanks part.
+
+    Example: heed align runs/demo --source test.en --target test.fr
+    """
+    from heedful.tasks.translate.alignment import align_pairs
+
+    _answer_pairs(
+        run,
+        texts,
+        align_pairs,
+        lambda found: " ".join(f"{i}-{j}" for i, j in found["alignment"]),
+        source=source,
+        target=target,
+        data=data,
+        device=device,
+        as_json=as_json,
+    )
+
+
+def score_pairs(
+    run: Path,
+    texts: Sequence[str] | None,
+    *,
+    source: str | None,
+    target: str | None,
+    data: str | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """`heed score` of a translator: lines of two columns, two files, or pairs as a training reads them."""
+    from heedful.tasks.translate.weigh import weigh
+
+    def show(found: Mapping[str, Any]) -> str:
+        figures = f"{found['per_token']:.3f}\t{found['logprob']:.3f}\t{found['tokens']}"
+        return f"{figures}\t{printable(found['source'])}\t{printable(found['target'])}"
+
+    _answer_pairs(run, texts, weigh, show, source=source, target=target, data=data, device=device, as_json=as_json)
+
+
+def _answer_pairs(
+    run: Path,
+    texts: Sequence[str] | None,
+    answers: "Asked",
+    show: Callable[[Mapping[str, Any]], str],
+    *,
+    source: str | None,
+    target: str | None,
+    data: str | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """The records of pairs that are lines of two columns, two files, or in data as a training reads it."""
+    from heedful.data.text.pairs import read_pairs, read_whole
+    from heedful.run.device import chosen_device
+    from heedful.tasks.translate.use import Translator
+    from heedful.tasks.translate.weigh import in_a_pair
+
+    if data is None and (source is None) != (target is None):
+        raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")
+    if texts and (data or source):
+        raise InputError("texts beside a file of pairs", fix="give one of the two")
+    translator = Translator.load(run, device=chosen_device(device))
+    if data is not None:
+        about = translator.about
+        read, _ = read_whole(data, source=source or about["source"], target=target or about["target"])
+        pairs = read.train.apart()
+    elif source is not None and target is not None:
+        pairs = read_pairs(source, target)
+    else:
+
+        def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
+            return one_each(answers(translator, [in_a_pair(line) for line in lines]))
+
+        answer_lines(texts, answered, show, as_json=as_json)
+        return
+    both = [*zip(pairs.source, pairs.target, strict=True)]
+    groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
+    if pairs.dropped:
+        say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
+    answer_groups(
+        groups,
+        lambda some, _: one_each(answers(translator, some)),
+        show,
+        named=pairs.where,
+        name=pairs.name,
+        as_json=as_json,
+    )
