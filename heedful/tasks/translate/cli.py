@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +30,8 @@ from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.translate.cli_pairs import align
 
 if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translated
+    from heedful.decode.settings import DecodingOptions
+    from heedful.tasks.translate.use import Translated, Translator
 
 With = Annotated[
     list[str] | None,
@@ -81,6 +82,13 @@ def translate(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="IN", help="A document: its texts are translated, all else stays. May be given again."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Where the document goes, or the folder for several.")
+    ] = None,
     together: With = None,
     rerank: Annotated[
         Path | None,
@@ -93,9 +101,9 @@ def translate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Translate sentences, or standard input line by line.
+    """Translate sentences, standard input line by line, or documents.
 
-    Example: heed translate runs/demo "The small cat is sleeping."
+    Documents are txt, md and html. Example: heed translate runs/demo "The small cat is sleeping."
     """
     import torch
 
@@ -121,6 +129,10 @@ def translate(
         settings["shortest"] = shortest
     if no_repeat is not None:
         settings["no_repeat"] = no_repeat
+    if file or out is not None:
+        unused = {"texts": texts, "--prefix": prefix, "--rerank": rerank, "--n-best": n_best > 1}
+        write_documents(translator, file, out, settings, unused, processes, as_json=as_json)
+        return
     judge = None
     if rerank is not None:
         judge = Judge(load_translator(rerank, device=device), translator)
@@ -140,6 +152,35 @@ def translate(
 
     with translator.in_processes(count):
         answer_lines(texts, answers, show, as_json=as_json)
+
+
+def write_documents(
+    translator: "Translator",
+    names: Sequence[Path] | None,
+    out: Path | None,
+    settings: "DecodingOptions",
+    unused: Mapping[str, object],
+    processes: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """`heed translate` of documents. Raises InputError for options that it has no use for."""
+    import torch
+
+    from heedful.tasks.translate.documents import translate_documents
+
+    if not names or out is None:
+        fix = "--file a.html --out b.html, or a folder for several"
+        raise InputError("a document and where it goes belong together", where="--file, --out", fix=fix)
+    if given := [name for name, value in unused.items() if value]:
+        raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
+    with translator.in_processes(processes or torch.get_num_threads()):
+        for written in translate_documents(translator, names, out, settings):
+            for line in written.warnings:
+                say(f"warning: {line}")
+            say(f"{written.out}: {written.passages:,} passages translated")
+            if as_json:
+                print(json.dumps(asdict(written), ensure_ascii=False), flush=True)
 
 
 def demo(

@@ -1,0 +1,49 @@
+"""The bytes of a document as text, and back: in the encoding that it says, or in UTF-8."""
+
+import codecs
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from heedful.errors import InputError
+
+BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+XML = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)")
+HTML = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+PO = re.compile(rb"charset=([\w.:-]+)")
+
+
+class Decoded(NamedTuple):
+    text: str
+    encode: Callable[[str], bytes]
+
+
+def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, references: bool = False) -> Decoded:
+    """A file's text, its byte order mark left out, and what makes a file of one again. `says` finds the encoding in its
+    beginning; `references`: a character that the encoding lacks is written as XML and HTML refer to it. Raises
+    InputError."""
+    bom, name = next(((bom, name) for bom, name in BOMS if data.startswith(bom)), (b"", ""))
+    if not name:
+        found = says.search(data[:4096]) if says is not None else None
+        name = found[1].decode("ascii", "replace") if found else "utf-8"
+    try:
+        text = data[len(bom) :].decode(name)
+    except LookupError:
+        raise InputError(f"its encoding, {name!r}, is not known", where=where, fix="save it as UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, len(bom) + error.start) + 1
+        fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+        what = f"byte 0x{error.object[error.start]:02x} is not {name.upper()}"
+        raise InputError(what, where=f"{where}:{line}", fix=fix) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError("a NUL byte, expected text", where=f"{where}:{line}", fix="save it as UTF-8 text")
+
+    def encode(made: str) -> bytes:
+        try:
+            return bom + made.encode(name, "xmlcharrefreplace" if references else "strict")
+        except UnicodeEncodeError as error:
+            what = f"{made[error.start]!r} cannot be written in its encoding, {name}"
+            raise InputError(what, where=where, fix="save the document as UTF-8 first") from None
+
+    return Decoded(text, encode)

@@ -1,0 +1,93 @@
+"""Passages out of tokens: a run of texts and inline tags becomes a passage, and what surrounds its words stays."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from xml.sax.saxutils import escape
+
+from heedful.data.documents.markup import Token
+from heedful.data.documents.passages import Mark, Passage, Placed, with_pairs
+
+BLANKS = re.compile(r"[ \t\r\n\f]+")
+
+
+class Inline:
+    """A part of a run: a text, or a mark with the role and the name that pair it."""
+
+    def __init__(self, raw: str, text: str | None = None, role: str = "alone", name: str = "") -> None:
+        self.raw, self.text, self.role, self.name = raw, text, role, name
+
+
+def inline_of(token: Token) -> Inline:
+    if token.kind == "text":
+        return Inline(token.raw, html.unescape(token.raw))
+    role = token.kind if token.kind in ("opens", "closes") else "alone"
+    return Inline(token.raw, role=role, name=token.name)
+
+
+def escaped(placed: Placed) -> str:
+    """Texts with the escapes of XML and HTML."""
+    return "".join(escape(part) if isinstance(part, str) else part.raw for part in placed)
+
+
+def passages_from(
+    run: Sequence[Inline],
+    *,
+    write: Callable[[Placed], str] = escaped,
+    line: int = 0,
+    blanks: bool = True,
+) -> list[str | Passage]:
+    """A run as one passage with what is before and after it: blanks, and marks that hold all of its words. Where it has
+    no letter and no digit, it is kept. `blanks`: as many as there are mean one."""
+    run = [part for part in run if part.raw]
+    if not any(part.text and any(map(str.isalnum, part.text)) for part in run):
+        return ["".join(part.raw for part in run)]
+    first, last = _within(run)
+    before, inner, after = [*run[:first]], [*run[first:last]], [*run[last:]]
+    begin, end = inner[0], inner[-1]
+    if begin.text is not None:
+        kept = len(begin.raw) - len(begin.raw.lstrip())
+        before.append(Inline(begin.raw[:kept]))
+        inner[0] = Inline(begin.raw[kept:], begin.text.lstrip(" \t\r\n\f"))
+    if end.text is not None:
+        own = inner[-1]
+        kept = len(own.raw.rstrip())
+        after.insert(0, Inline(own.raw[kept:]))
+        inner[-1] = Inline(own.raw[:kept], (own.text or "").rstrip(" \t\r\n\f"))
+    passage = _passage(inner, write, line, blanks)
+    return ["".join(part.raw for part in before), passage, "".join(part.raw for part in after)]
+
+
+def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int, blanks: bool) -> Passage:
+    text, marks, names = "", list[Mark](), list[str]()
+    thing = False  # whether something stands there since the last text, which has blanks of its own
+    for part in inner:
+        if part.text is None:
+            thing |= part.role == "alone"
+            marks.append(Mark(len(text), part.raw, part.role))  # type: ignore[arg-type]
+            names.append(part.name)
+            continue
+        own = BLANKS.sub(" ", part.text) if blanks else part.text
+        text += own[1:] if blanks and not thing and text.endswith(" ") and own.startswith(" ") else own
+        thing = False
+    return Passage(text, tuple(with_pairs(marks, names)), "".join(part.raw for part in inner), write, line)
+
+
+def _within(run: Sequence[Inline]) -> tuple[int, int]:
+    """The part of a run without what is around all of its words: blanks, marks alone, and pairs."""
+    marks = [Mark(0, part.raw, part.role if part.text is None else "alone") for part in run]  # type: ignore[arg-type]
+    pairs = [mark.pair for mark in with_pairs(marks, [part.name for part in run])]
+
+    def bare(part: Inline) -> bool:
+        return part.text is not None and not part.text.strip()
+
+    begin, end = 0, len(run)
+    while True:
+        while bare(run[begin]) or (run[begin].text is None and pairs[begin] < 0):
+            begin += 1
+        while bare(run[end - 1]) or (run[end - 1].text is None and pairs[end - 1] < 0):
+            end -= 1
+        if pairs[begin] >= 0 and pairs[begin] == pairs[end - 1]:
+            begin, end = begin + 1, end - 1
+        else:
+            return begin, end

@@ -1,0 +1,90 @@
+"""Tags and the texts between them, of HTML and XML, as they stand: every character is in exactly one token."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+from xml.parsers import expat
+
+Kind = Literal["text", "opens", "closes", "empty", "other"]
+
+TAG = re.compile(r"<(?P<close>/?)(?P<name>[^\W\d][^\s/<>]*)(?P<rest>(?>\"[^\"]*\"|'[^']*'|[^'\"<>])*)>")
+ATTRIBUTE = re.compile(r"([^\s=\"'/<>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+))")
+APART = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
+EMPTY = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+RAW = {"script", "style", "textarea", "title"}  # hold no tags
+
+
+@dataclass(frozen=True)
+class Token:
+    """A tag, a text, or what is neither: comments, declarations, instructions, CDATA."""
+
+    kind: Kind
+    raw: str
+    name: str = ""  # of a tag; in HTML in small letters
+    begin: int = 0  # characters before it
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.raw)
+
+    @property
+    def local(self) -> str:
+        """The name without its namespace."""
+        return self.name.rpartition(":")[2]
+
+    def attribute(self, name: str) -> str | None:
+        """The value of an attribute, without escapes; None where there is none."""
+        for found in ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
+            if found[1].lower() == name.lower():
+                return html.unescape(found[2] or found[3] or found[4] or "")
+        return None
+
+
+def tokens_of(text: str, markup: Literal["xml", "html"]) -> Iterator[Token]:
+    """In time that is in proportion to the length."""
+    begin = position = 0
+    while (position := text.find("<", position)) >= 0:
+        token = _tag_at(text, position, markup)
+        if token is None:
+            position += 1
+            continue
+        if begin < position:
+            yield Token("text", text[begin:position], "", begin)
+        yield token
+        begin = position = token.end
+        if markup == "html" and token.kind == "opens" and token.name in RAW:
+            position = _end_of(text, position, token.name)
+    if begin < len(text):
+        yield Token("text", text[begin:], "", begin)
+
+
+def refuse_malformed(text: str) -> None:
+    """Raises ValueError for what cannot be what is inside of an element: it has no document type, and so no entities of
+    its own."""
+    parser = expat.ParserCreate("utf-8")
+    try:
+        parser.Parse(b"<text>" + text.encode() + b"</text>", True)
+    except expat.ExpatError as error:
+        raise ValueError(f"not well-formed XML ({error})") from None
+
+
+def _tag_at(text: str, position: int, markup: Literal["xml", "html"]) -> Token | None:
+    for begin, close in APART:
+        if text.startswith(begin, position):
+            end = text.find(close, position + len(begin))
+            return None if end < 0 else Token("other", text[position : end + len(close)], "", position)
+    found = TAG.match(text, position)
+    if found is None:
+        return None
+    name = found["name"].lower() if markup == "html" else found["name"]
+    alone = found["rest"].rstrip().endswith("/") or (markup == "html" and name in EMPTY)
+    kind: Kind = "closes" if found["close"] else "empty" if alone else "opens"
+    return Token(kind, found[0], name, position)
+
+
+def _end_of(text: str, position: int, name: str) -> int:
+    """Where the end tag of an element begins that holds no tags."""
+    found = re.compile(f"</{re.escape(name)}\\b", re.IGNORECASE).search(text, position)
+    return len(text) if found is None else found.start()

@@ -1,0 +1,75 @@
+"""Plain text: a line is a passage, and so are lines that were broken at the width of a page."""
+
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+
+from heedful.data.documents.passages import Passage, Placed, plain
+
+NARROWEST, WIDEST = 40, 120  # characters of a line that may have been broken at the width of a page
+ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
+
+
+def plain_parts(text: str) -> list[str | Passage]:
+    parts: list[str | Passage] = []
+    block: list[str] = []  # lines with their ends
+    number = 1
+    for line in [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", text), ""]:
+        if line.strip():
+            block.append(line)
+            continue
+        for lines in [block] if was_wrapped([own.strip() for own in block]) else [[own] for own in block]:
+            parts += wrapped_passage(lines, number)
+            number += len(lines)
+        block = []
+        parts.append(line)
+        number += 1
+    return parts
+
+
+def was_wrapped(lines: Sequence[str]) -> bool:
+    """Whether all lines but the last are about as long as a page is wide, and a sentence goes over the end of one."""
+    if len(lines) < 2 or not any(not ENDS.search(line) for line in lines[:-1]):
+        return False
+    lengths = [len(line) for line in lines[:-1]]
+    return (
+        min(lengths) >= NARROWEST
+        and max(lengths) <= WIDEST
+        and min(lengths) >= 0.6 * max(lengths)
+        and len(lines[-1]) <= WIDEST
+    )
+
+
+def wrapped_passage(lines: Sequence[str], number: int, write: Callable[[Placed], str] = plain) -> list[str | Passage]:
+    """Lines as one passage, which is broken at the same width when it is written. What the second begins with, such as
+    blanks, all later ones begin with."""
+    raw = "".join(lines)
+    begin, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
+    inner = raw[begin:end]
+    if not any(map(str.isalnum, inner)):
+        return [raw]
+    ending = re.search(r"\r\n|\r|\n", raw)
+    own = [line.strip() for line in lines]
+    width = max(len(line.rstrip()) for line in lines)
+    if len(own) == 1:
+        return [raw[:begin], Passage(own[0], (), inner, write, number), raw[end:]]
+
+    indent = re.match(r"[ \t]*", lines[-1])
+    lead, line_end = indent[0] if indent else "", ending[0] if ending else "\n"
+
+    def wrapped(placed: Placed) -> str:
+        return rewrapped(write(placed), width, lead, line_end)
+
+    return [raw[:begin], Passage(" ".join(own), (), inner, wrapped, number), raw[end:]]
+
+
+def rewrapped(text: str, width: int, lead: str, line_end: str, *, never: re.Pattern[str] | None = None) -> str:
+    """A text broken into lines of at most this width, of which all but the first begin with `lead`, and none with what
+    `never` matches."""
+    made = list[str]()
+    for line in textwrap.wrap(text, max(1, width - len(lead)), break_long_words=False, break_on_hyphens=False):
+        if made and never is not None and never.match(line):
+            made[-1] += f" {line}"
+        else:
+            made.append(line)
+    return f"{line_end}{lead}".join(made)

@@ -1,0 +1,84 @@
+"""What must come out of a translation as it went in: placeholders of programs, addresses, and numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+PLACEHOLDER = re.compile(
+    r"""
+      \$\{[^{}\n]{1,80}\}                                               # ${v}
+    | \{\{[^{}\n]{1,80}\}\}                                             # {{ v }}
+    | \{[\w.:!,-]{0,80}\}                                               # {}, {0}, {name}
+    | %\(\w{1,80}\)[#0+-]{0,3}\d*(?:\.\d+)?[diouxXeEfFgGcrsa]           # %(x)d
+    | %(?:\d+\$)?[#0+-]{0,3}\d*(?:\.\d+)?(?:hh|h|ll|l|z|t)?[diouxXeEfgGcsSpn@](?![^\W_])   # %s, %1$d, %.2f
+    | %\d(?!\d|\s*%)                                                    # %1
+    | \$[A-Za-z_]\w*                                                    # $v
+    | </?[A-Za-z][^<>\n]{0,200}>                                        # <b>, where it is text
+    | &(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,31});              # &amp;
+    | (?:https?|ftp)://[^\s<>"'()]+[^\s<>"'().,;:!?]                    # addresses
+    | www\.[^\s<>"'()]+[^\s<>"'().,;:!?]
+    | [\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+
+    """,
+    re.VERBOSE,
+)
+NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f]\d+)*")
+MARKS = ("7391", "8264", "5917", "6483", "9172", "3748", "4629", "2851")  # in place of placeholders
+
+
+class Protected(NamedTuple):
+    """What a text has of both, in its order."""
+
+    placeholders: tuple[str, ...]
+    numbers: tuple[str, ...]  # their digits alone: languages write the rest otherwise
+
+
+def protected_in(text: str) -> Protected:
+    placeholders = tuple(found[0] for found in PLACEHOLDER.finditer(text))
+    rest = PLACEHOLDER.sub(" ", text)
+    return Protected(placeholders, tuple(re.sub(r"\D", "", found[0]) for found in NUMBER.finditer(rest)))
+
+
+def lost(source: str, translation: str) -> list[str]:
+    """What a translation lacks of it, or has too much of; nothing where all is there."""
+    before, after = protected_in(source), protected_in(translation)
+    found: list[str] = []
+    for own, theirs in zip(before, after, strict=True):
+        there, wanted = Counter(theirs), Counter(own)
+        found += [*((wanted - there) + (there - wanted)).elements()]
+    return found
+
+
+def lost_placeholders(source: str, translation: str) -> bool:
+    return Counter(protected_in(source).placeholders) != Counter(protected_in(translation).placeholders)
+
+
+def masked(text: str) -> tuple[str, dict[str, str]] | None:
+    """A text with a number in place of each placeholder, which models learn to copy, and what each stands for; None
+    where there are too many for it."""
+    marks = iter(mark for mark in MARKS if mark not in text)
+    stands: dict[str, str] = {}
+    try:
+        made = PLACEHOLDER.sub(lambda found: stands.setdefault(next(marks), found[0]) and [*stands][-1], text)
+    except StopIteration:
+        return None
+    return made, stands
+
+
+def unmasked(translation: str, stands: dict[str, str]) -> str | None:
+    """The placeholders back where their numbers are; None where one of these is lost, or is there twice."""
+    if any(len(re.findall(rf"(?<!\d){mark}(?!\d)", translation)) != 1 for mark in stands):
+        return None
+    return re.sub("|".join(stands), lambda found: stands[found[0]], translation) if stands else translation
+
+
+def without(text: str) -> tuple[str, Sequence[tuple[int, str]]]:
+    """A text without its placeholders, and what is left out before which of its characters, a blank beside it too."""
+    made, out, begin = "", list[tuple[int, str]](), 0
+    for found in PLACEHOLDER.finditer(text):
+        made += text[begin : found.start()]
+        begin = found.end()
+        out.append((len(made), found[0]))
+        if text[begin : begin + 1] == " " and (not made or made.endswith(" ")):
+            begin += 1
+    return made + text[begin:], out

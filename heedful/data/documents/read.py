@@ -1,0 +1,70 @@
+"""The documents that are read, told apart by the ending of their names."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from heedful.data.documents.encodings import HTML, decoded
+from heedful.data.documents.passages import Document, Passage
+from heedful.data.lines import unreadable
+from heedful.errors import InputError
+
+MOST = 1 << 26  # bytes
+LONGEST = 1_000_000  # characters of a passage
+
+Reader = Callable[[bytes, str], Document]
+
+
+def read_document(path: Path) -> Document:
+    """Raises MissingError or InputError, which say what is wrong with it in one line."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        what = f"{path.suffix or 'no ending'} is not the name of a kind of document that is read"
+        raise InputError(what, where=str(path), fix=f"they are {' '.join(READERS)}")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST + 1)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if len(data) > MOST:
+        raise InputError(f"more than {MOST >> 20} MiB", where=str(path), fix="give it in parts")
+    document = reader(data, str(path))
+    for passage in document.passages:
+        if len(passage.text) > LONGEST:
+            what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are read"
+            raise InputError(what, where=f"{path}:{passage.line}", fix="is it a document? break its lines")
+    return document
+
+
+def plain_document(data: bytes, where: str) -> Document:
+    from heedful.data.documents.plain import plain_parts
+
+    text, encode = decoded(data, where)
+    return _of_text(plain_parts(text), encode)
+
+
+def markdown_document(data: bytes, where: str) -> Document:
+    from heedful.data.documents.markdown import markdown_parts
+
+    text, encode = decoded(data, where)
+    parts, notes = markdown_parts(text)
+    return _of_text(parts, encode, tuple(notes))
+
+
+def html_document(data: bytes, where: str) -> Document:
+    from heedful.data.documents.hypertext import hypertext_parts
+
+    text, encode = decoded(data, where, says=HTML, references=True)
+    return _of_text(hypertext_parts(text, "html"), encode)
+
+
+def _of_text(parts: list[str | Passage], encode: Callable[[str], bytes], notes: tuple[str, ...] = ()) -> Document:
+    return Document(parts, lambda whole: encode("".join(whole)), notes)
+
+
+READERS: Mapping[str, Reader] = {
+    ".txt": plain_document,
+    ".md": markdown_document,
+    ".markdown": markdown_document,
+    ".html": html_document,
+    ".htm": html_document,
+}

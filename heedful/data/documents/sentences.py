@@ -1,0 +1,45 @@
+"""The sentences of a passage, by sentencex (Wikimedia, MIT), which knows the abbreviations of some 300 languages."""
+
+import re
+
+from heedful.data.documents.words import SPACELESS, Span
+
+CODE = re.compile(r"[a-z]{2,3}")
+ANY = "en"  # where a language is not named by its code
+CLAUSE = re.compile(rf"[,;:\u2014)]\s+|(?<=[\u3001\uff0c\uff1b])|\s+|(?<=[{SPACELESS}])")
+
+
+def sentences_in(text: str, language: str) -> list[Span]:
+    """Where each sentence begins and ends, the blanks between them in none."""
+    from sentencex import get_sentence_boundaries
+
+    code = re.split("[-_]", language.lower())[0]
+    found = get_sentence_boundaries(code if CODE.fullmatch(code) else ANY, text)
+    spans = [trimmed(text, each["start_index"], each["end_index"]) for each in found]
+    return [span for span in spans if span[0] < span[1]]
+
+
+def trimmed(text: str, begin: int, end: int) -> Span:
+    part = text[begin:end]
+    return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
+
+
+def halves(text: str) -> tuple[Span, Span] | None:
+    """A sentence in two, where a clause or else a word ends, as near to its middle as may be; None of a single word."""
+    ends = {found.end(): found[0].strip() != "" for found in CLAUSE.finditer(text)}
+    inner = [end for end in ends if 0 < end < len(text) and text[:end].strip() and text[end:].strip()]
+    if not inner:
+        return None
+    middle = len(text) / 2
+    clauses = [end for end in inner if ends[end] and len(text) / 4 <= end <= 3 * len(text) / 4]
+    cut = min(clauses or inner, key=lambda end: abs(end - middle))
+    return trimmed(text, 0, cut), trimmed(text, cut, len(text))
+
+
+def gap_between(before: str, gap: str, after: str) -> str:
+    """What stands between two sentences, of which one was translated: a blank, where the script has them."""
+    if gap and not gap.isspace():
+        return gap
+    spaceless = re.compile(rf"[{SPACELESS}\u3000-\u3003\uff01\uff0c\uff0e\uff1f]")
+    tight = bool(before and after and spaceless.match(before[-1]) and spaceless.match(after[0]))
+    return ("" if gap in ("", " ") else gap) if tight else gap or " "

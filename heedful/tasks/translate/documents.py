@@ -1,0 +1,66 @@
+"""`heed translate RUN --file IN --out OUT`: whole documents."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.data.documents.read import read_document
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError, MissingError
+from heedful.store import files
+from heedful.tasks.translate.passages import translate_passages
+from heedful.tasks.translate.use import Translator
+
+
+@dataclass(frozen=True)
+class Written:
+    """A document that was translated. `warnings` are lines about what in it a person should look at."""
+
+    file: str
+    out: str
+    passages: int
+    marks: int
+    warnings: tuple[str, ...] = ()
+
+
+def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
+    """Where each document is written: to `out`, or to files of their names in the folder `out`, where there are several
+    or it is one. Raises InputError or MissingError."""
+    folder = len(names) > 1 or out.is_dir()
+    made = [out / name.name if folder else out for name in names]
+    for name, place in zip(names, made, strict=True):
+        if made.count(place) > 1:
+            raise InputError("two documents of one name", where=str(place), fix="translate them one by one")
+        if place.exists() and name.exists() and place.samefile(name):
+            raise InputError("the document itself", where=str(place), fix="give another --out")
+        if place.suffix.lower() != name.suffix.lower():
+            raise InputError(f"not the ending of {name}", where=str(place), fix=f"--out {place.stem}{name.suffix}")
+    if folder and out.exists() and not out.is_dir():
+        raise InputError("a file, expected a folder for several documents", where=str(out), fix="give another --out")
+    if not folder and not out.parent.is_dir():
+        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    return made
+
+
+def translate_documents(
+    translator: Translator, names: Sequence[Path], out: Path, decoding: DecodingOptions
+) -> Iterator[Written]:
+    """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
+    Raises InputError, MissingError or StorageError."""
+    outputs = outputs_for(names, out)
+    documents = [read_document(name) for name in names]
+    for name, place, document in zip(names, outputs, documents, strict=True):
+        passages = document.passages
+        said = [best for (best,) in translate_passages(translator, passages, decoding)]
+        told = [
+            f"{name}:{passage.line}: {what}" if passage.line else f"{name}: {what}"
+            for passage, own in zip(passages, said, strict=True)
+            for what in own.told
+        ]
+        data = document.written(own.placed for own in said)
+        files.make_folder(place.parent)
+        files.write_bytes(place, data)
+        marks = sum(len(passage.marks) for passage in passages)
+        yield Written(
+            str(name), str(place), len(passages), marks, (*(f"{name}: {note}" for note in document.notes), *told)
+        )

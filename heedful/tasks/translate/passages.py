@@ -1,0 +1,187 @@
+"""Passages translated: their sentences one by one, placeholders unharmed, and the marks inside them moved.
+
+A placeholder that the translation does not have is looked for in the other hypotheses of the search; then the sentence
+is translated with a number in its place, which models learn to copy; and at last without it, and it is put where the
+words beside it went. What had to be done, and numbers that differ, are told.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from heedful.data.documents.passages import Mark, Passage
+from heedful.data.documents.protected import lost, lost_placeholders, masked, protected_in, unmasked, without
+from heedful.data.documents.sentences import gap_between, sentences_in
+from heedful.data.documents.tags import Alignment, moved
+from heedful.data.documents.words import Span, words_in
+from heedful.decode.settings import DecodingOptions
+from heedful.tasks.translate.links import aligned
+from heedful.tasks.translate.long import parts_of
+from heedful.tasks.translate.use import Translator
+
+BLANK = str.maketrans("\u00a0\u202f", "  ")  # that models did not see
+
+
+class Sentence(NamedTuple):
+    """The translations of a sentence, the best first, and what is to be told of it."""
+
+    texts: tuple[str, ...]
+    told: tuple[str, ...] = ()
+
+
+@dataclass
+class Moved:
+    """A passage in other words, and what is to be told of it."""
+
+    placed: list[str | Mark]
+    told: list[str] = field(default_factory=list)
+
+
+def translate_passages(
+    translator: Translator,
+    passages: Sequence[Passage],
+    decoding: DecodingOptions,
+    *,
+    sentences: bool = True,
+    n: int = 1,
+) -> Iterator[list[Moved]]:
+    """The `n` best of each passage, the best first; the second is made of the second best of its sentences, and so on.
+    Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is."""
+    spans = [_spans(translator, passage.text, sentences) for passage in passages]
+    texts = [
+        [passage.text[begin:end].translate(BLANK) for begin, end in own]
+        for passage, own in zip(passages, spans, strict=True)
+    ]
+    found = translate_sentences(translator, [text for own in texts for text in own], decoding, n=n)
+    for passage, own, said in zip(passages, spans, texts, strict=True):
+        each = [found[text] for text in said]
+        yield [_assembled(translator, passage, own, each, rank) for rank in range(n)]
+
+
+def translate_sentences(
+    translator: Translator, texts: Iterable[str], decoding: DecodingOptions, *, n: int = 1
+) -> dict[str, Sentence]:
+    """The translations of each. What has no letter and no digit outside of its placeholders stays."""
+    made: dict[str, Sentence] = {}
+    asked = list[str]()
+    for text in dict.fromkeys(texts):
+        if any(map(str.isalpha, without(text)[0])):
+            asked.append(text)
+        else:
+            made[text] = Sentence((text,))
+    width = max(n, decoding.get("beam", translator.decoding().beam))
+    settings = decoding
+    if not decoding.get("samples"):
+        settings = DecodingOptions(**{**decoding, "beam": width, "n_best": width})
+    harmed = list[tuple[str, list[str], str]]()
+    for text, best in zip(asked, translator.search(asked, **settings), strict=True):
+        hypotheses = [said for said, _ in best.hypotheses]
+        whole = [said for said in hypotheses if not lost_placeholders(text, said)]
+        told = (best.warning,) if best.warning else ()
+        if whole:
+            exact = [said for said in whole if not lost(text, said)]
+            first = (exact or whole)[0] if protected_in(text).numbers else whole[0]
+            made[text] = Sentence(tuple(dict.fromkeys([first, *whole]))[:n], told + _differing(text, first))
+        else:
+            harmed.append((text, hypotheses, best.warning))
+    made.update(_mended(translator, harmed, settings, n))
+    return made
+
+
+def _mended(
+    translator: Translator, harmed: Sequence[tuple[str, list[str], str]], settings: DecodingOptions, n: int
+) -> Iterator[tuple[str, Sentence]]:
+    """Of sentences whose translations lack a placeholder."""
+    numbered = [masked(text) for text, _, _ in harmed]
+    again = [None if one is None else one[0] for one in numbered]
+    found = iter(translator.search([text for text in again if text is not None], **settings))
+    lost_still = list[str]()
+    warnings = dict[str, tuple[str, ...]]()
+    for (text, _, warning), one in zip(harmed, numbered, strict=True):
+        whole = []
+        if one is not None:
+            read = (unmasked(said, one[1]) for said, _ in next(found).hypotheses)
+            whole = [said for said in read if said is not None and not lost_placeholders(text, said)]
+        told = (warning,) if warning else tuple[str, ...]()
+        if whole:
+            yield text, Sentence(tuple(dict.fromkeys(whole))[:n], told + _differing(text, whole[0]))
+        else:
+            lost_still.append(text)
+            warnings[text] = told
+    bare = [without(text) for text in lost_still]
+    for text, (left, out), best in zip(
+        lost_still, bare, translator.search([left for left, _ in bare], **settings), strict=True
+    ):
+        said = _put_back(translator, left, out, best.text)
+        names = ", ".join(name for _, name in out)
+        what = f"{names}: the model does not copy it; it stands where the words beside it went"
+        yield text, Sentence((said,), (*warnings[text], what))
+
+
+def _put_back(translator: Translator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
+    """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
+    another library holds the model."""
+    alignment = _even(text, translation) if translator.engine is not None else aligned(translator, text, translation)
+    made = ""
+    parts = moved(text, [Mark(at, name) for at, name in out], translation, alignment)
+    for part in parts:
+        own = part if isinstance(part, str) else part.raw
+        spaced = not isinstance(part, str) and made and not made[-1].isspace() and made[-1] not in "([{\"'"
+        behind = made and isinstance(part, str) and not made[-1].isspace() and own[:1].isalnum()
+        made += f" {own}" if spaced or behind else own
+    return made
+
+
+def _even(text: str, translation: str) -> Alignment:
+    source, target = words_in(text), words_in(translation)
+    last = len(source) - 1
+    nearest = (round(t * last / max(1, len(target) - 1)) for t in range(len(target)))
+    return Alignment(source, target, [{word: 1.0} if source else {} for word in nearest])
+
+
+def _differing(text: str, translation: str) -> tuple[str, ...]:
+    """What is told where numbers are not the same."""
+    own, theirs = protected_in(text).numbers, protected_in(translation).numbers
+    missing = [number for number in dict.fromkeys(own) if own.count(number) > theirs.count(number)]
+    return (f"the number {', '.join(missing)} is not in the translation: {translation!r}",) if missing else ()
+
+
+def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
+    own = sentences_in(text, str(translator.about.get("source", ""))) if sentences else [(0, len(text))]
+    return [
+        (begin + first, begin + last)
+        for begin, end in own
+        for first, last in parts_of(translator, text[begin:end], sentences=not sentences)
+    ]
+
+
+def _assembled(
+    translator: Translator, passage: Passage, spans: Sequence[Span], each: Sequence[Sentence], rank: int
+) -> Moved:
+    """A passage out of its sentences, and the marks by the alignments of all of them."""
+    text, told = "", list[str]()
+    source, target, shares = list[Span](), list[Span](), list[dict[int, float]]()
+    last, before = 0, ""
+    for (begin, end), sentence in zip(spans, each, strict=True):
+        own = passage.text[begin:end]
+        said = sentence.texts[min(rank, len(sentence.texts) - 1)]
+        said = own if said == own.translate(BLANK) else said
+        told += sentence.told
+        gap = passage.text[last:begin]
+        text += gap if not text or (before == text[-len(before) :] and said == own) else gap_between(text, gap, said)
+        if passage.marks:
+            one = identical(own) if said == own else aligned(translator, own, said)
+            first = len(source)
+            source += [(begin + low, begin + high) for low, high in one.source]
+            target += [(len(text) + low, len(text) + high) for low, high in one.target]
+            shares += [{first + word: share for word, share in row.items()} for row in one.shares]
+        text += said
+        last, before = end, own
+    text += passage.text[last:]
+    return Moved(moved(passage.text, passage.marks, text, Alignment(source, target, shares)), told)
+
+
+def identical(text: str) -> Alignment:
+    """Of a text and itself."""
+    words = words_in(text)
+    return Alignment(words, words, [{number: 1.0} for number in range(len(words))])

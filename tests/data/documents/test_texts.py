@@ -1,0 +1,205 @@
+"""Plain text, Markdown and HTML: only what is said in them is read, and all else comes back to the byte."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.markdown import markdown_parts
+from heedful.data.documents.passages import Document, Mark, Passage
+from heedful.data.documents.plain import plain_parts
+from heedful.data.documents.read import READERS, read_document
+from heedful.errors import InputError
+
+READ = {
+    "txt": plain_parts,
+    "md": lambda text: markdown_parts(text)[0],
+    "html": lambda text: hypertext_parts(text, "html"),
+    "xml": lambda text: hypertext_parts(text, "xml"),
+}
+
+
+def whole(parts: list[str | Passage]) -> Document:
+    return Document(parts, lambda own: "".join(own).encode("utf-8", "surrogatepass"))
+
+
+def passages(kind: str, text: str) -> list[str]:
+    return [passage.text for passage in whole(READ[kind](text)).passages]
+
+
+def shouted(parts: list[str | Passage]) -> str:
+    """In capitals, with the marks where they are."""
+    made = whole(parts)
+    said = [[part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in made.passages]
+    return made.written(said).decode()
+
+
+BROKEN = """This is a paragraph that was broken at some width by hand,
+so that its lines are all of about one length, and goes
+on here."""
+SNIPPETS = [
+    "a",
+    "B c. ",
+    " ",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "    ",
+    "\t",
+    "*",
+    "**",
+    "_",
+    "`",
+    "``",
+    "[",
+    "](x)",
+    "](",
+    ")",
+    "![",
+]
+SNIPPETS += [
+    "- ",
+    "1. ",
+    "> ",
+    "# ",
+    "| a | b |\n|--|--|\n",
+    "|",
+    "```\n",
+    "~~",
+    "\\",
+    "\\*",
+    "&amp;",
+    "&",
+    "<b>",
+    "</b>",
+]
+SNIPPETS += [
+    "<p>",
+    "</p>",
+    "<br>",
+    "<",
+    ">",
+    "<!--",
+    "-->",
+    "<script>",
+    "<a href='x'>",
+    "<x/>",
+    '"',
+    "'",
+    "===\n",
+    "---\n",
+]
+SNIPPETS += ["  \nx", "[a]: b\n", "é日本。", "$v", "<http://a.b>", "http://a.b "]
+
+
+@pytest.mark.parametrize("kind", READ)
+@settings(max_examples=150, deadline=None)
+@given(text=st.lists(st.sampled_from(SNIPPETS), max_size=24).map("".join))
+def test_what_stays_comes_back_to_the_byte(kind: str, text: str) -> None:
+    made = whole(READ[kind](text))
+    assert made.written(None for _ in made.passages).decode() == text
+    assert made.written(passage.placed for passage in made.passages).decode() == text
+
+
+@pytest.mark.parametrize("kind", READ)
+@settings(max_examples=50, deadline=None)
+@given(text=st.text())
+def test_any_text_comes_back(kind: str, text: str) -> None:
+    made = whole(READ[kind](text.replace("\0", "")))
+    assert made.written(passage.placed for passage in made.passages).decode() == text.replace("\0", "")
+
+
+@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize(
+    "part", ["<", "<a", '<a "', "<!--", "</", "<script>", " ", ". ", "&", "a", "*", "[", "`", "> ", "- "]
+)
+def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
+    begun = time.process_time()
+    READ[kind](part * (20_000 // len(part)))
+    assert time.process_time() - begun < 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("txt", "One.\n  two\r\n\r\n-----\nThree", ["One.", "two", "Three"]),
+        ("txt", BROKEN + "\n\nx", [BROKEN, "x"]),
+        ("html", "<p>a <b>b</b>\n c<p>d<br>e &amp; f", ["a b c", "d", "e & f"]),
+        (
+            "html",
+            '<p>a<img alt="b">c</p><p translate=no>d<p>e</p>f</p><STYLE>g < </STYLE>h<b class="x notranslate">i</b>j'
+            "<script>'<b>'</script>k<pre>l</pre><!doctype html>m<code>n</code>",
+            ["ac", "hj", "k", "m"],
+        ),
+        ("html", "<ul><li><a href=x><i>All of it</i></a></li></ul>", ["All of it"]),
+        ("xml", "<d><t>one <k>two</k> three</t><t> <k>four</k> </t></d>", ["one two three", "four"]),
+        ("md", "---\nt: x\n---\n# A *b* ##\n\nC\n===\n\n    code\n\n```\ncode\n```\n", ["A b", "C"]),
+        ("md", "> quoted\n> text\nlazy\n\n- item\n  more\n  1. deep\n", ["quoted text lazy", "item more", "deep"]),
+        ("md", "| a | b \\| c |\n|---|---|\n| x `k` y | **z** |\n", ["a", "b | c", "x  y", "z"]),
+        ("md", 'See [the *text*](http://x "t") and ![p](q) now  \nthen `c`.', ["See the text and  now", "then ."]),
+        ("md", "<div>\n<p>inside</p>\n</div>\n\nouter &amp; \\*more\\*", ["inside", "outer & *more*"]),
+        ("md", "[a]: http://x\n\n[a] and [b][a] <http://y> z", ["a and b  z"]),
+    ],
+)  # fmt: skip
+def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
+    assert [" ".join(found.split()) for found in passages(kind, text)] == [" ".join(each.split()) for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("md", "> quoted *text* that\n> is long\n\n- a `k` b\n", "> QUOTED *TEXT* THAT\n> IS LONG\n\n- A `k` B\n"),
+        ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
+        ("html", '<p class="a">one <b>two</b>\n&amp; three</p>', '<p class="a">ONE <b>TWO</b> &amp; THREE</p>'),
+        ("txt", "  one two\r\nthree.\r\n", "  ONE TWO\r\nTHREE.\r\n"),
+    ],
+)
+def test_other_words_take_their_place(kind: str, text: str, expected: str) -> None:
+    assert shouted(READ[kind](text)) == expected
+
+
+def test_lines_that_were_broken_are_broken_again() -> None:
+    text = "  This paragraph was broken by hand at\r\n  fifty characters or so, like this one,\r\n  and ends.\r\n"
+    made = shouted(plain_parts(text))
+    assert made.split() == text.upper().split()
+    assert all(len(line) <= 42 and line.startswith("  ") for line in made.splitlines())
+    assert made.count("\r\n") == made.count("\n") == 3
+
+
+@pytest.mark.parametrize("said", ["1. first", "# head", "- item", "a *b* `c` [d](e) <f>", "> q", "+ x"])
+def test_words_become_no_markup(said: str) -> None:
+    made = whole(READ["md"]("Some text"))
+    assert passages("md", made.written([[said]]).decode()) == [said]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt", "\ufeffGrüße.\r\n".encode()),
+        ("a.txt", "\ufeffGrüße.\r\n".encode("utf-16-le")),
+        ("a.html", '<meta charset="iso-8859-1"><p>Grüße</p>'.encode("iso-8859-1")),
+        ("a.md", b""),
+        ("A.TXT", b"\r\r\n\n x"),
+    ],
+)
+def test_encodings_and_line_ends_are_kept(tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    made = read_document(path)
+    assert made.written(None for _ in made.passages) == data
+
+
+def test_what_an_encoding_lacks_is_referred_to(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_bytes('<meta charset="iso-8859-1"><p>Grüße</p>'.encode("iso-8859-1"))
+    assert read_document(path).written([["日ü"]]).endswith("<p>&#26085;ü</p>".encode("iso-8859-1"))
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a", "a.pdf"])
+def test_a_kind_that_is_not_read_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="is not the name of a kind of document") as raised:
+        read_document(tmp_path / name)
+    assert all(ending in raised.value.fix for ending in READERS)

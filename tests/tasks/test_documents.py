@@ -1,0 +1,225 @@
+"""Documents are translated as wholes: their sentences are, their tags stay theirs, and nothing else changes."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from heedful.cli import app
+from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.passages import Mark, Passage, plain
+from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
+from heedful.data.documents.read import read_document
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError, MissingError
+from heedful.tasks.translate.documents import translate_documents
+from heedful.tasks.translate.links import aligned
+from heedful.tasks.translate.passages import translate_passages, translate_sentences
+from heedful.tasks.translate.use import Translation, Translator
+from serving import opened, translator
+
+PAGE = """<html><body><p class="x">ba <b>de gi</b>. Ko lu <i>ma</i>!<br>
+pi &amp; ro</p> <!-- su --><pre>ba</pre><p>ba <b>de gi</b>.</p></body></html>
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return opened(translator(tmp_path_factory.mktemp("runs") / "made", "low", "high", seed=2))
+
+
+class Saying:
+    """A translator that says what it is told to, and looks where the model does."""
+
+    def __init__(self, own: Translator, says: Callable[[str], list[str]]) -> None:
+        self.own, self.says, self.asked = own, says, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def search(self, texts: list[str], **settings: Any) -> list[Translation]:
+        self.asked += texts
+        made = [[(said, 0.0) for said in self.says(text)] for text in texts]
+        return [Translation(text, best[0][0], 0.0, best) for text, best in zip(texts, made, strict=True)]
+
+
+def told(own: Translator, says: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Has the translator say this, and lists what it is asked."""
+    saying = Saying(own, says)
+    monkeypatch.setattr(own, "search", saying.search)
+    return saying.asked
+
+
+def page(text: str) -> list[Passage]:
+    return [part for part in hypertext_parts(text, "html") if isinstance(part, Passage)]
+
+
+def test_a_document_is_translated(own: Translator, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.html", tmp_path / "b.html"
+    path.write_text(PAGE)
+    (written,) = translate_documents(own, [path], out, DecodingOptions())
+    made = out.read_text()
+    assert (written.passages, written.marks, written.out) == (3, 6, str(out))
+    assert sorted(re.findall("<[^>]*>", made)) == sorted(re.findall("<[^>]*>", PAGE))
+    whole = re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", made)))
+    for sentence in ("ba de gi.", "Ko lu ma!", "pi & ro"):
+        assert re.sub(r"\s+", " ", own.translate(sentence)).strip() in whole
+
+
+def test_a_translator_that_says_the_same_changes_no_byte(
+    own: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(own, lambda text: [text], monkeypatch)
+    files = {"a.html": PAGE, "a.md": "# *Ba* de\r\n\r\n- ba [gi](x) {v}.  Ko\r\n", "a.txt": "ba de. gi\n\n ko  lu"}
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text.encode())
+    list(translate_documents(own, [tmp_path / name for name in files], tmp_path / "out", DecodingOptions()))
+    for name, text in files.items():
+        assert (tmp_path / "out" / name).read_bytes() == text.encode()
+
+
+def test_sentences_are_asked_one_by_one_and_once(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = told(own, lambda text: [text.upper()], monkeypatch)
+    parts = page("<p>Ba de. Gi <b>ko</b>! Ba de.</p><p>12</p><p>Gi ko!</p>")
+    made = [plain(best.placed) for (best,) in translate_passages(own, parts, DecodingOptions())]
+    assert asked == ["Ba de.", "Gi ko!"]
+    assert made == ["BA DE. GI <b>KO</b>! BA DE.", "12", "GI KO!"]
+
+
+def test_words_are_aligned_by_what_the_model_looked_at(own: Translator) -> None:
+    made = aligned(own, "ba, de 3 gi", "GI DE 3, BA.")
+    assert len(made.source) == 5
+    assert len(made.target) == len(made.shares) == 6
+    assert made.shares[2] == {3: 1.0} or made.shares[2][3] > 0.99, "a number is itself"
+    assert [*made.shares[3]] == [1], "a sign belongs to a sign"
+    assert all(sum(row.values()) == pytest.approx(1) for row in made.shares[:5])
+    assert not aligned(own, "ba", "").shares
+
+
+@pytest.mark.parametrize(
+    ("text", "placeholders", "numbers"),
+    [
+        ("Hi {name}, %s and %(x)d: ${v} {{ w }} {0}", ("{name}", "%s", "%(x)d", "${v}", "{{ w }}", "{0}"), ()),
+        ("<b>x</b> &nbsp; a < b", ("<b>", "</b>", "&nbsp;"), ()),
+        ("See https://a.b/c?d=1. Or www.x.org, a.b@c.de!", ("https://a.b/c?d=1", "www.x.org", "a.b@c.de"), ()),
+        ("50% of 1,000.5 and 3", (), ("50", "10005", "3")),
+        ("100 %1$s %.2f 5 % so", ("%1$s", "%.2f"), ("100", "5")),
+    ],
+)
+def test_what_is_protected(text: str, placeholders: tuple[str, ...], numbers: tuple[str, ...]) -> None:
+    assert protected_in(text) == (placeholders, numbers)
+    hidden = masked(text)
+    assert hidden is not None
+    assert not protected_in(hidden[0]).placeholders
+    assert unmasked(*hidden) == text
+    assert lost(text, text) == []
+    assert "%" not in without(text)[0] or "%" in re.sub(r"%[\w(.]\S*", "", text)
+
+
+@pytest.mark.parametrize(
+    ("says", "expected", "warned"),
+    [
+        (lambda text: [f"X {text}"], "X ba {n} de.", False),  # it copies
+        (lambda text: ["lost", f"Y {text}"], "Y ba {n} de.", False),  # the second best does
+        (lambda text: ["lost" if "{" in text else f"Z {text}"], "Z ba {n} de.", False),  # it copies a number
+        (lambda text: ["lost"], "{n}", True),  # it copies nothing
+    ],
+)
+def test_a_placeholder_is_never_lost(
+    own: Translator, monkeypatch: pytest.MonkeyPatch, says: Callable[[str], list[str]], expected: str, warned: bool
+) -> None:
+    told(own, says, monkeypatch)
+    made = translate_sentences(own, ["ba {n} de."], DecodingOptions())["ba {n} de."]
+    assert expected in made.texts[0]
+    assert made.texts[0].count("{n}") == 1
+    assert bool(made.told) == warned
+
+
+def test_a_number_that_is_lost_is_told(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(own, lambda text: ["ba 4", "ba 1.000"], monkeypatch)
+    assert translate_sentences(own, ["x 1,000"], DecodingOptions())["x 1,000"].texts == ("ba 1.000",)
+    told(own, lambda text: ["ba"], monkeypatch)
+    (warning,) = translate_sentences(own, ["x 7"], DecodingOptions())["x 7"].told
+    assert warning == "the number 7 is not in the translation: 'ba'"
+
+
+def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = told(own, lambda text: [text.upper()], monkeypatch)
+    monkeypatch.setitem(own.about, "source_tokens", {"longest": 12, "centile_99": 12})
+    text = "ba de gi ko, lu ma ne pi ro su ba de gi ko lu ma."
+    passage = Passage(text, (Mark(13, "<x/>"),), text)
+    ((said,),) = translate_passages(own, [passage], DecodingOptions())
+    assert len(asked) > 2
+    assert all(len(ids) <= 12 for ids in own.source.encode(asked))
+    assert plain(said.placed).replace("<x/>", "") == text.upper()
+    assert asked[0].endswith(("ko,", "gi"))
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def test_the_command_writes_many(own: Translator, tmp_path: Path) -> None:
+    folder = translator(tmp_path / "run", "low", "high", seed=2)
+    for name in ("a.txt", "b.md"):
+        (tmp_path / name).write_text("ba de {x}\n")
+    made = run(
+        "translate",
+        folder,
+        "--file",
+        tmp_path / "a.txt",
+        "--file",
+        tmp_path / "b.md",
+        "--out",
+        tmp_path / "o",
+        "--json",
+    )
+    assert made.exit_code == 0, made.output
+    records = [json.loads(line) for line in made.stdout.splitlines()]
+    assert [(record["out"], record["passages"]) for record in records] == [
+        (str(tmp_path / "o" / name), 1) for name in ("a.txt", "b.md")
+    ]
+    assert (tmp_path / "o" / "a.txt").read_text() == (tmp_path / "o" / "b.md").read_text()
+    assert (tmp_path / "o" / "a.txt").read_text().count("{x}") == 1
+
+
+def test_what_cannot_be_written_is_refused_before_a_word_is_translated(own: Translator, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("ba")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.txt").write_text("de")
+
+    def refused(names: list[Path], out: Path) -> str:
+        with pytest.raises((InputError, MissingError)) as raised:
+            list(translate_documents(own, names, out, DecodingOptions()))
+        return str(raised.value)
+
+    assert "the document itself" in refused([path], path)
+    assert "not the ending of" in refused([path], tmp_path / "a.md")
+    assert "two documents of one name" in refused([path, tmp_path / "sub" / "a.txt"], tmp_path / "out")
+    assert "expected a folder" in refused([path, tmp_path / "b.txt"], path)
+    assert "no such folder" in refused([path], tmp_path / "none" / "a.txt")
+    assert "no such file" in refused([path, tmp_path / "b.txt"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_library_tells_no_alignment(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(own, lambda text: [text.upper()], monkeypatch)
+    monkeypatch.setattr(own, "engine", object())
+    assert [plain(best.placed) for (best,) in translate_passages(own, page("ba"), DecodingOptions())] == ["BA"]
+    with pytest.raises(InputError, match="does not tell what was looked at"):
+        list(translate_passages(own, page("ba <b>de</b> gi"), DecodingOptions()))
+
+
+def test_a_document_without_text_is_written_as_it_is(own: Translator, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.txt", tmp_path / "b.txt"
+    path.write_bytes(b"\n---\n1 2\n")
+    (written,) = translate_documents(own, [path], out, DecodingOptions())
+    assert written.passages == 1
+    assert out.read_bytes() == path.read_bytes()
+    assert read_document(path).passages[0].text == "1 2"
