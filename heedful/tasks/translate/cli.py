@@ -25,6 +25,7 @@ from heedful.tasks.shared.cli import (
     TopK,
     TopP,
     on_one_line,
+    say,
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.translate.cli_pairs import align
