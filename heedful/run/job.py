@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -161,6 +161,8 @@ class Job(ABC, Generic[R, E, M]):
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         """README.md of `folder`."""
         told = self.tells(folder, scores, best)
+        if "averaged" in best:
+            told = replace(told, kept=f"the mean of the last {best['averaged']} checkpoints up to {told.kept}")
         start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = self.recipe.train.lora
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start

@@ -79,6 +79,13 @@ class TrainSection(Section):
         lt=1,
         description="decay of the moving average of the weights, which is what is kept; 0: no average",
     )
+    average_last: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="at the end also measure the mean of the last so many checkpoints' weights, and keep it where "
+        "it is better; 0: no such mean",
+    )
     lora: int = Field(
         0,
         ge=0,

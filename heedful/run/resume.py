@@ -26,6 +26,7 @@ from heedful.training.loop import State, Step
 
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
+FREE |= {"average_last"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
@@ -36,6 +37,8 @@ class Progress:
 
     best: float | None = None  # the rank of the model that was kept, and its step
     best_step: int = 0
+    best_averaged: bool = False  # whether it is the mean of the last checkpoints
+    averaged: int = 0  # the step at which that mean was last measured
     worse: int = 0  # measurements since then, none of them better
     tenth: int = 0  # of the training, as of the last step
     due_step: int = 0  # the last one after which a measurement was due, made or not
@@ -169,10 +172,11 @@ def copy_frozen(state: State) -> None:
             parameter.copy_(kept[name])
 
 
-def forget_after(out: Path, step: int, *, measured: bool) -> None:
+def forget_after(out: Path, step: int, *, measured: bool, averaged: bool) -> None:
     """Takes the lines of later steps out of metrics.jsonl, which are about to come again.
 
-    `measured`: whether the measurement after this very step is already made.
+    `measured`: whether the measurement after this very step is already made; `averaged`: that of the mean of the last
+    checkpoints too.
     """
     path = out / "metrics.jsonl"
     if not path.is_file():
@@ -182,7 +186,8 @@ def forget_after(out: Path, step: int, *, measured: bool) -> None:
     kept = [
         line
         for line, row in zip(lines, rows, strict=True)
-        if row["step"] < step or (row["step"] == step and (measured or "valid_loss" not in row))
+        if row["step"] < step
+        or (row["step"] == step and ("valid_loss" not in row or (averaged if "averaged" in row else measured)))
     ]
     if len(kept) < len(lines):
         files.write_text(path, "".join(f"{line}\n" for line in kept))
@@ -209,11 +214,11 @@ def log(out: Path, row: Mapping[str, object]) -> None:
     files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))
 
 
-def log_measured(out: Path, step: int, found: Measurement) -> None:
-    """What was measured at a step, and the sample that shows it."""
-    log(out, {"step": step, "valid_loss": found.loss, **found.scores})
+def log_measured(out: Path, step: int, found: Measurement, *, averaged: int = 0) -> None:
+    """What was measured at a step, or of the mean of so many checkpoints, and the sample that shows it."""
+    log(out, {"step": step, "valid_loss": found.loss, **found.scores, **({"averaged": averaged} if averaged else {})})
     files.make_folder(out / "samples")
-    place = out / "samples" / f"step-{step}"
+    place = out / "samples" / (f"step-{step}-averaged" if averaged else f"step-{step}")
     if isinstance(found.sample, str):
         files.write_text(place.with_suffix(".txt"), found.sample)
     else:

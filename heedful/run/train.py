@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from heedful.apply.checkpointed import checkpoint_blocks
 from heedful.apply.compiled import compile_blocks
@@ -23,6 +24,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
 from heedful.models import make_model
+from heedful.run.averaging import mean_of_last
 from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
 from heedful.run.folder import parameters
@@ -198,7 +200,7 @@ class _Run:
             self._go_back(newest)
             self.notes.append(f"continuing from step {self.state.step}")
         if ranks.first:
-            check_space(out, self.state, self.plan.keep)
+            check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
         self.task = Kept(job.task(self.state.model))
         self.set_back = 0  # times, without a checkpoint in between
 
@@ -260,6 +262,8 @@ class _Run:
             raise InputError("the budget ends before the first step", where="train", fix="--set train.steps=1000")
         if self.progress.measured != state.step:
             yield from self._measure()
+        if plan.average_last > 1 and self.progress.averaged != state.step:
+            yield from self._measure_mean()
         if self.progress.saved != state.step:
             yield self._save()
         if self.ranks.first:
@@ -339,9 +343,26 @@ class _Run:
                 raise
             raise self._interrupted(self.signals.number) from None
 
-    def _measure(self) -> Iterator[Event]:
-        """On the validation data. A signal ends it, saves, and leaves: it is made up for when the run continues."""
-        progress, state, model = self.progress, self.state, self.state.average.model
+    def _measure_mean(self) -> Iterator[Event]:
+        """The mean of the last checkpoints, once they are all there: it is kept where it is better."""
+        progress, state = self.progress, self.state
+        progress.averaged = state.step
+        progress.saved = -1  # what was measured is to be in the last one
+        if not self.ranks.first:
+            return
+        model, count = mean_of_last(self.out, state, self.plan.average_last)
+        for event in self._measure(model, averaged=count):
+            if isinstance(event, Measured):
+                how = "is better, and is kept" if event.best else "is no better, and is not kept"
+                yield Note(
+                    f"the mean of the last {count} checkpoints: validation loss {event.valid_loss:.4f}; it {how}"
+                )
+            yield event
+
+    def _measure(self, mean: nn.Module | None = None, *, averaged: int = 0) -> Iterator[Event]:
+        """On the validation data: the average of the weights, or this mean of so many checkpoints. A signal ends it,
+        saves, and leaves: it is made up for when the run continues."""
+        progress, state, model = self.progress, self.state, mean or self.state.average.model
         progress.due, progress.measured = False, state.step
         if not self.ranks.first:
             return
@@ -350,18 +371,22 @@ class _Run:
             with self.signals.giving_up():
                 found = self.job.measure(model)
         except Leave:
-            progress.due = True
+            if mean is None:
+                progress.due = True
+            else:
+                progress.averaged = 0
             yield self._save()
             raise self._interrupted(self.signals.number) from None
         except NonFiniteError as error:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
         progress.cost = time.perf_counter() - begin
         progress.measuring += progress.cost
-        log_measured(self.out, state.step, found)
-        progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
-        best = progress.best is None or found.rank >= progress.best
+        log_measured(self.out, state.step, found, averaged=averaged)
+        if mean is None:
+            progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
+        best = progress.best is None or (found.rank >= progress.best if mean is None else found.rank > progress.best)
         if best:
-            progress.best, progress.best_step = found.rank, state.step
+            progress.best, progress.best_step, progress.best_averaged = found.rank, state.step, averaged > 0
             self.job.write(self.out, model)
         yield Measured(state.step, found.loss, found.scores, best, found.sample)
 
@@ -371,7 +396,7 @@ class _Run:
         if self.ranks.first:
             size = self.ranks.size
             save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
-            rotate(self.out, self.plan.keep)
+            rotate(self.out, max(self.plan.keep, self.plan.average_last))
         return Checkpointed(self.state.step)
 
     def _log(self, step: Step) -> None:
@@ -425,7 +450,8 @@ class _Run:
     def _go_back(self, checkpoint: Checkpoint) -> None:
         self.progress = restore(self.state, checkpoint, self.job, self.out)
         if self.ranks.first:
-            forget_after(self.out, self.state.step, measured=not self.progress.due)
+            averaged = self.progress.averaged == self.state.step
+            forget_after(self.out, self.state.step, measured=not self.progress.due, averaged=averaged)
 
 
 def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
@@ -493,6 +519,7 @@ def _finish(
     figure = curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
     files.write_json(out / "scores.json", asdict(finished))
-    best = next(row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
+    measured = (row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
+    best = next(row for row in measured if ("averaged" in row) == progress.best_averaged)
     files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
     return finished, best["valid_loss"]

@@ -151,6 +151,16 @@ def load_newest(run: Path, warn: Callable[[str], None], *, finite: bool = False)
     return None
 
 
+def load_before(run: Path, step: int, count: int) -> list[Checkpoint]:
+    """At most `count` checkpoints of steps before this one that verify and are finite, the newest first."""
+    found: list[Checkpoint] = []
+    for earlier in _steps(run):
+        path = _place(run, earlier)
+        if earlier < step and len(found) < count and not verify(path) and _manifest(path)["finite"]:
+            found.append(Checkpoint(earlier, path, _manifest(path)))
+    return found
+
+
 def verify(path: Path) -> list[str]:
     """What is wrong with the checkpoint folder `path`, one line for each file; empty when all is well.
 

@@ -114,9 +114,10 @@ def test_a_task_takes_each_key_of_its_own(task):
 
 # Those that came after format 1.
 LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon", "train.lora"}
-LATER |= {"train.lora_alpha", "train.lora_targets"}
+LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last"}
 LATER |= {"data.bpe_dropout", "data.bpe_dropout_side"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
+LATER_TASKS = {"chat"}
 # Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.
 FORMAT_1 = """\
 task: {task}
@@ -135,7 +136,7 @@ answer: {{longest: 13}}
 """
 
 
-@pytest.mark.parametrize("task", KEYS)
+@pytest.mark.parametrize("task", sorted(KEYS.keys() - LATER_TASKS))
 def test_a_run_of_format_1_keeps_what_its_task_reads(task):
     """It held the keys of all tasks: each of this task comes back as it was, and the others are forgotten."""
     preset = heedful.recipe(task).preset
