@@ -118,6 +118,9 @@ class TrainSection(Section):
     )
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; null: at each measurement")
     keep: int = Field(2, ge=1, description="how many checkpoints are kept, the newest")
+    tensorboard: bool = Field(
+        False, description="also write the curves for TensorBoard, which is to be installed, into RUN/tensorboard"
+    )
     non_finite: Literal["stop", "skip", "rollback"] = Field(
         "stop",
         description="when a loss or gradient is NaN or infinite: stop; skip the step; or go back to the last "

@@ -4,10 +4,8 @@ Everything that a step depends on is in it: float32 weights, optimizer, average,
 measured so far. Random numbers need no state: they come from counters (`train/loop.py`).
 """
 
-import json
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import torch
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import load_weights, parameters
-from heedful.run.job import Job, Measurement
+from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
@@ -26,7 +24,7 @@ from heedful.training.loop import State, Step
 
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
-FREE |= {"average_last"}
+FREE |= {"average_last", "tensorboard"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
@@ -207,19 +205,3 @@ def check_space(out: Path, state: State, keep: int) -> None:
         raise StorageError(what, where=str(out), fix="free some, choose another --out, or --set train.keep=1")
     if not os.access(out, os.W_OK):
         raise StorageError("this folder cannot be written to", where=str(out), fix="choose another --out")
-
-
-def log(out: Path, row: Mapping[str, object]) -> None:
-    """One more line of metrics.jsonl."""
-    files.append_line(out / "metrics.jsonl", json.dumps(row, allow_nan=False))
-
-
-def log_measured(out: Path, step: int, found: Measurement, *, averaged: int = 0) -> None:
-    """What was measured at a step, or of the mean of so many checkpoints, and the sample that shows it."""
-    log(out, {"step": step, "valid_loss": found.loss, **found.scores, **({"averaged": averaged} if averaged else {})})
-    files.make_folder(out / "samples")
-    place = out / "samples" / (f"step-{step}-averaged" if averaged else f"step-{step}")
-    if isinstance(found.sample, str):
-        files.write_text(place.with_suffix(".txt"), found.sample)
-    else:
-        files.write_bytes(place.with_suffix(".png"), found.sample)

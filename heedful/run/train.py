@@ -16,30 +16,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.apply.checkpointed import checkpoint_blocks
-from heedful.apply.compiled import compile_blocks
-from heedful.apply.inference import for_inference
-from heedful.apply.lora import adapt
 from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
 from heedful.look.draw import curves, to_bytes
-from heedful.models import make_model
 from heedful.run.averaging import mean_of_last
 from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
-from heedful.run.folder import parameters
 from heedful.run.job import Job
+from heedful.run.log import Log, check_tensorboard
 from heedful.run.measuring import SHARE, affordable_share, beside, too_little
 from heedful.run.recipe import AUTO, Recipe, to_yaml
-from heedful.run.resume import Progress, check_space, forget_after, log, log_measured, restore, same_recipe, save_state
+from heedful.run.resume import Progress, check_space, forget_after, restore, same_recipe, save_state
 from heedful.run.sizing import sized_job, with_begun_preset
+from heedful.run.state import new_state, precision_of
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import NAME, run_lock
 from heedful.training.loop import NON_FINITE_FIX, Budget, Kept, Skipped, State, Step, fit
-from heedful.training.optim import Average, OptimConfig, Optimizer
-from heedful.training.precision import DTYPES, Precision, choose_precision
+from heedful.training.precision import Precision
 from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
@@ -117,6 +112,8 @@ def train(
         job, where = None, device or best_device()
         if ranks.first:
             recipe = with_begun_preset(recipe, out)
+            if recipe.train.tensorboard:
+                check_tensorboard()
             begun = _begun(recipe, out, resume=resume)
             if recipe.train.minutes is not None and corpus is None:
                 yield Note("reading the data, which is not part of the minutes")
@@ -129,7 +126,7 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        yield from _Run(task, recipe, out, corpus, job, ranks, signals, where).events()
+        yield from _Run(task, recipe, out, corpus, job, ranks, signals, where, held).events()
 
 
 def _job(
@@ -173,6 +170,7 @@ class _Run:
         ranks: Ranks,
         signals: Signals,
         device: torch.device,
+        held: ExitStack,
     ) -> None:
         self.recipe, self.plan, self.out, self.ranks, self.signals = recipe, recipe.train, out, ranks, signals
         self.counted = task.counted
@@ -181,7 +179,7 @@ class _Run:
         if job is not None:
             self.notes += job.notes
             newest = self._newest()
-            precision, why = _precision(recipe, newest, self.device)
+            precision, why = precision_of(recipe, newest, self.device)
             threads = torch.get_num_threads()
             self.notes.append(f"training in {precision} on {self.device.type} with {threads} threads: {why}")
             if newest is None:
@@ -194,13 +192,15 @@ class _Run:
             newest = self._newest()
         self.job = job
         self.precision: Precision = precision
-        self.state = _new_state(recipe, job, self.device, precision, begins=newest is None)
+        self.state = new_state(recipe, job, self.device, precision, begins=newest is None)
         self.progress = Progress()
         if newest is not None:
             self._go_back(newest)
             self.notes.append(f"continuing from step {self.state.step}")
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
+            self.log = Log(out, step=self.state.step, tensorboard=self.plan.tensorboard)
+            held.callback(self.log.close)
         self.task = Kept(job.task(self.state.model))
         self.set_back = 0  # times, without a checkpoint in between
 
@@ -381,7 +381,7 @@ class _Run:
             raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
         progress.cost = time.perf_counter() - begin
         progress.measuring += progress.cost
-        log_measured(self.out, state.step, found, averaged=averaged)
+        self.log.measured(state.step, found, averaged=averaged)
         if mean is None:
             progress.worse = 0 if progress.best is None or found.rank > progress.best else progress.worse + 1
         best = progress.best is None or (found.rank >= progress.best if mean is None else found.rank > progress.best)
@@ -401,7 +401,7 @@ class _Run:
 
     def _log(self, step: Step) -> None:
         progress = self.progress
-        row: dict[str, object] = {
+        row = {
             "step": step.step,
             "epoch": step.epoch,
             "train_loss": progress.loss / progress.count,
@@ -411,7 +411,7 @@ class _Run:
         }
         progress.loss, progress.count = 0.0, 0
         if self.ranks.first:
-            log(self.out, row)
+            self.log.add(row)
 
     def _interrupted(self, number: int) -> Interrupted:
         what = f"{signal.Signals(number).name}: saved at step {self.state.step}; {AGAIN}"
@@ -461,51 +461,6 @@ def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machi
     files.write_json(out / "data.json", job.facts())
     for name, data in job.tokenizers().items():
         files.write_bytes(out / name, data)
-
-
-def _precision(recipe: Recipe, newest: Checkpoint | None, device: torch.device) -> tuple[Precision, str]:
-    if newest is not None:
-        return newest.json("state.json")["precision"], "as this run was begun"
-    if recipe.train.precision != "auto":
-        return recipe.train.precision, "as the recipe says"
-    return choose_precision(device)
-
-
-def _new_state(
-    recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
-) -> State:
-    plan = recipe.train
-    torch.manual_seed(plan.seed)
-    model = make_model(job.config)
-    if begins:
-        job.begin(model)
-    if job.lora is not None:
-        adapt(model, job.lora, new=job.new_heads())
-    model = model.to(device)
-    average = Average(model, plan.average)
-    for_inference(average.model, fixed=False)  # measured while it changes
-    optim = OptimConfig(
-        optimizer=plan.optimizer,
-        lr=plan.lr,
-        betas=(plan.beta1, plan.beta2),
-        eps=plan.epsilon,
-        muon_lr=plan.muon_lr,
-        weight_decay=plan.weight_decay,
-        clip=plan.clip,
-        schedule=plan.schedule,
-        warmup=plan.warmup,
-    )
-    model = model.to(DTYPES[precision])
-    optimizer = Optimizer(model, optim)
-    optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
-    if plan.compile and plan.checkpointing:
-        raise InputError("train.compile and train.checkpointing", where="recipe", fix="choose one of them")
-    if plan.compile:
-        compile_blocks(model)
-    if plan.checkpointing:
-        checkpoint_blocks(model)
-    companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
-    return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
 
 
 def _finish(

@@ -1,0 +1,60 @@
+"""What a training tells while it goes on: a line of metrics.jsonl each time, samples, and curves for TensorBoard."""
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedful.errors import MissingError, pip_install
+from heedful.run.job import Measurement
+from heedful.store import files
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+PLACES = ("step", "epoch", "seconds", "averaged")  # what a row says beside what was measured
+
+
+class Log:
+    """Of the run in `out`, as it begins or is continued after `step`."""
+
+    def __init__(self, out: Path, *, step: int, tensorboard: bool) -> None:
+        self.out = out
+        self.board = _board(out, step) if tensorboard else None
+
+    def add(self, row: Mapping[str, int | float]) -> None:
+        """One more line, about the step that it names."""
+        files.append_line(self.out / "metrics.jsonl", json.dumps(row, allow_nan=False))
+        if self.board is not None:
+            for name in row.keys() - set(PLACES):
+                self.board.add_scalar(name, row[name], int(row["step"]))
+            self.board.flush()
+
+    def measured(self, step: int, found: Measurement, *, averaged: int = 0) -> None:
+        """What was measured at a step, or of the mean of so many checkpoints, and the sample that shows it."""
+        mean = {"averaged": averaged} if averaged else {}
+        self.add({"step": step, "valid_loss": found.loss, **found.scores, **mean})
+        files.make_folder(self.out / "samples")
+        place = self.out / "samples" / (f"step-{step}-averaged" if averaged else f"step-{step}")
+        if isinstance(found.sample, str):
+            files.write_text(place.with_suffix(".txt"), found.sample)
+        else:
+            files.write_bytes(place.with_suffix(".png"), found.sample)
+
+    def close(self) -> None:
+        if self.board is not None:
+            self.board.close()
+
+
+def check_tensorboard() -> None:
+    """Raises MissingError where it is not installed."""
+    if find_spec("tensorboard") is None:
+        what = "TensorBoard is not installed"
+        raise MissingError(what, where="train.tensorboard", fix=pip_install("tensorboard"))
+
+
+def _board(out: Path, step: int) -> "SummaryWriter":
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(out / "tensorboard"), purge_step=step + 1)

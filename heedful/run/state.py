@@ -1,0 +1,67 @@
+"""What a training begins with: a model, what is done to it from outside, its optimizer and its average."""
+
+from typing import Any
+
+import torch
+
+from heedful.apply.checkpointed import checkpoint_blocks
+from heedful.apply.compiled import compile_blocks
+from heedful.apply.inference import for_inference
+from heedful.apply.lora import adapt
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.run.folder import parameters
+from heedful.run.job import Job
+from heedful.run.recipe import Recipe
+from heedful.store.checkpoint import Checkpoint
+from heedful.training.loop import State
+from heedful.training.optim import Average, OptimConfig, Optimizer
+from heedful.training.precision import DTYPES, Precision, choose_precision
+
+
+def precision_of(recipe: Recipe, newest: Checkpoint | None, device: torch.device) -> tuple[Precision, str]:
+    """The precision of a training, and why."""
+    if newest is not None:
+        return newest.json("state.json")["precision"], "as this run was begun"
+    if recipe.train.precision != "auto":
+        return recipe.train.precision, "as the recipe says"
+    return choose_precision(device)
+
+
+def new_state(
+    recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
+) -> State:
+    """The model, its optimizer and its average, as the recipe has them. Where a training `begins`, the model has the
+    weights that it starts from; else those of a checkpoint are still to come."""
+    plan = recipe.train
+    torch.manual_seed(plan.seed)
+    model = make_model(job.config)
+    if begins:
+        job.begin(model)
+    if job.lora is not None:
+        adapt(model, job.lora, new=job.new_heads())
+    model = model.to(device)
+    average = Average(model, plan.average)
+    for_inference(average.model, fixed=False)  # measured while it changes
+    optim = OptimConfig(
+        optimizer=plan.optimizer,
+        lr=plan.lr,
+        betas=(plan.beta1, plan.beta2),
+        eps=plan.epsilon,
+        muon_lr=plan.muon_lr,
+        weight_decay=plan.weight_decay,
+        clip=plan.clip,
+        schedule=plan.schedule,
+        warmup=plan.warmup,
+    )
+    model = model.to(DTYPES[precision])
+    optimizer = Optimizer(model, optim)
+    optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
+    if plan.compile and plan.checkpointing:
+        raise InputError("train.compile and train.checkpointing", where="recipe", fix="choose one of them")
+    if plan.compile:
+        compile_blocks(model)
+    if plan.checkpointing:
+        checkpoint_blocks(model)
+    companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
+    return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)

@@ -1,0 +1,65 @@
+"""What a training tells: its rows, also as TensorBoard gets them."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from heedful.data.text.pairs import Corpus
+from heedful.errors import MissingError
+from heedful.run import log
+from heedful.run.train import Trained
+from heedful.verbs.train import train
+from made import made_recipe
+
+
+class Board:
+    """Keeps what TensorBoard would be told."""
+
+    made: list["Board"] = []  # noqa: RUF012
+
+    def __init__(self, folder: str, purge_step: int) -> None:
+        self.folder, self.first = folder, purge_step
+        self.rows: list[tuple[str, float, int]] = []
+        Board.made.append(self)
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.rows.append((name, value, step))
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_tensorboard_gets_every_row_once(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Board
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    monkeypatch.setattr(log, "find_spec", lambda name: True)
+    monkeypatch.setattr("heedful.run.train.LOG_EVERY", 2)
+    recipe, out = made_recipe(tensorboard=True), tmp_path / "run"
+    for event in train(recipe, out, corpus=corpus):
+        if isinstance(event, Trained) and event.step.step == 9:  # after the save at step 8
+            break
+    for _ in train(recipe, out, corpus=corpus):
+        pass
+    first, second = Board.made
+    assert (first.folder, first.first, second.first) == (str(out / "tensorboard"), 1, 9)
+    assert first.closed
+    assert second.closed
+    told = [row for row in first.rows if row[2] < second.first] + second.rows
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    kept = [(name, value, row["step"]) for row in rows for name, value in row.items() if name not in log.PLACES]
+    assert sorted(told) == sorted(kept)
+
+
+def test_what_is_not_installed_is_said_first(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="TensorBoard is not installed"):
+        next(train(made_recipe(tensorboard=True), tmp_path / "run", corpus=corpus))
+    assert not (tmp_path / "run").exists()
