@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.weigh import ScoredPair
 
 
+To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
+FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
 With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
@@ -84,6 +86,8 @@ def translate(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    to: To = "",
+    from_language: FromLanguage = "",
     together: With = None,
     rerank: Annotated[
         Path | None,
@@ -111,6 +115,7 @@ def translate(
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
     translator = load_together([run, *map(Path, together or ())], device=device, engine=engine)
+    translator = translator.directed(from_language, to)
     settings = DecodingOptions(
         n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )
