@@ -13,6 +13,8 @@ from transformers import (
     BartForConditionalGeneration,
     BertConfig,
     BertForMaskedLM,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -189,6 +191,18 @@ def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False
         (folder / "tokenizer.json").unlink()
         pieces = "".join(f"{inner.id_to_token(index)}\n" for index in range(size))
         (folder / "vocab.txt").write_text(pieces, encoding="utf-8")
+    return model
+
+
+def distilbert_folder(folder: Path, kind: Any = DistilBertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
+    """BERT's vocabulary."""
+    size = bert_folder(folder, bare=bare).config.vocab_size
+    sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 40}
+    model = kind(DistilBertConfig(vocab_size=size, **sizes, **options))
+    names = {"tokenizer_class": "DistilBertTokenizer", "model_input_names": ["input_ids", "attention_mask"]}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True} | names))
+    loud(model)
+    model.eval().save_pretrained(folder)
     return model
 
 

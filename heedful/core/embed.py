@@ -22,7 +22,7 @@ from heedful.errors import InputError
 class EmbedConfig:
     vocab_size: int
     scaled: bool = True  # multiply by sqrt(d_model) (Vaswani et al. 2017, section 3.4)
-    position_embeddings: Literal["none", "sinusoidal", "learned", "binary"] = "sinusoidal"
+    position_embeddings: Literal["none", "sinusoidal", "fairseq", "learned", "binary"] = "sinusoidal"
     context_length: int = 512  # how many positions a learned table has; of others, how many the model was made for
     sines_first: bool = False  # sinusoidal: all sines, then all cosines, in place of taking turns
     types: int = 0  # kinds of token, such as those of a first and a second sentence, with a vector each
@@ -47,6 +47,14 @@ def sinusoidal_2d(rows: Float[Tensor, "*B T"], columns: Float[Tensor, "*B T"], d
     if d_model % 2:
         raise InputError(f"d_model {d_model} cannot be halved for rows and columns")
     return torch.cat([sinusoidal(rows, d_model // 2), sinusoidal(columns, d_model // 2)], dim=-1)
+
+
+def fairseq_sinusoidal(positions: Int[Tensor, "*B T"], d_model: int) -> Float[Tensor, "*B T C"]:
+    """sin((t + 2) / 10000^(i / (d/2 - 1))) for all i < d/2, then the cosines of the same, as fairseq (Ott et al. 2019)
+    computes them: the wavelengths end at 10000 itself, and the numbers 0 and 1 belong to no position."""
+    exponent = torch.arange(d_model // 2, device=positions.device, dtype=torch.float64) / (d_model // 2 - 1)
+    angle = (positions[..., None] + 2) * 10_000.0**-exponent
+    return F.pad(torch.cat([angle.sin(), angle.cos()], dim=-1), (0, d_model % 2)).float()
 
 
 def binary(positions: Int[Tensor, "*B T"], d_model: int) -> Float[Tensor, "*B T C"]:
@@ -117,7 +125,13 @@ class PositionEmbeddings(nn.Module):
 def _vectors(kind: str, size: int, d_model: int, sines_first: bool, device: torch.device) -> Float[Tensor, "T C"]:
     """Of the first positions. They are kept, as sines in double precision are slow and every step needs them."""
     positions = torch.arange(size, device=device)
-    return binary(positions, d_model) if kind == "binary" else sinusoidal(positions, d_model, sines_first=sines_first)
+    match kind:
+        case "binary":
+            return binary(positions, d_model)
+        case "fairseq":
+            return fairseq_sinusoidal(positions, d_model)
+        case _:
+            return sinusoidal(positions, d_model, sines_first=sines_first)
 
 
 class Embed(nn.Module):

@@ -28,6 +28,7 @@ class Ends(NamedTuple):
 
     bos: int = BOS
     eos: int = EOS
+    source: int | None = None  # what ends a source, where that is another
 
 
 OUR_ENDS = Ends()
@@ -212,7 +213,8 @@ def _chunks(pairs: Sequence[Pair], order: Sequence[int], row: int, rows: int) ->
 
 def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> PairBatch:
     """The pairs of each row, one after another, as far as `length` or the longest row."""
-    source = [[token for ids, _ in row for token in (*ids, ends.eos)] for row in rows]
+    last = ends.eos if ends.source is None else ends.source
+    source = [[token for ids, _ in row for token in (*ids, last)] for row in rows]
     target_in = [[token for _, ids in row for token in (ends.bos, *ids)] for row in rows]
     target_out = [[token for _, ids in row for token in (*ids, ends.eos)] for row in rows]
     return PairBatch(

@@ -1,4 +1,4 @@
-"""SentencePiece models (Kudo and Richardson, 2018) as tokenizers: the .spm files that come with Marian's translators.
+"""SentencePiece models (Kudo and Richardson, 2018) as tokenizers: the .spm and .model files that come with translators.
 
 A model is a protobuf message. Its pieces, their scores and the table of its normalisation are all that is needed; a
 reader of the wire format takes them out, so that neither of the two libraries has to be there.
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
@@ -16,7 +17,7 @@ from heedful.errors import InputError, StorageError
 
 UNKNOWN = 2  # of the kinds of pieces; the others are control and unused ones
 NORMAL, USER_DEFINED = 1, 4  # those that a text may hold
-UNIGRAM = 1  # of the kinds of models
+KINDS: dict[int, Literal["unigram", "bpe"]] = {1: "unigram", 2: "bpe"}  # of models
 AGAIN = "get the file again from its source"
 NEVER_READ = " "  # every space is "▁" by the time that pieces are looked for
 
@@ -30,13 +31,15 @@ class Spm:
     pieces: tuple[tuple[str, float], ...]
     listed: tuple[tuple[str, float], ...]  # in the order of their ids, control pieces among them
     unknown: int  # the id of what is no piece
+    kind: Literal["unigram", "bpe"]
+    by_bytes: bool  # what is no piece is written in bytes, whose pieces are in `listed`
     charsmap: bytes
     prefix: bool  # a space is put before a text
     squeezed: bool  # spaces at the ends go, and of several one stays
 
 
 def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
-    """Reads a `ModelProto` of the unigram kind. Raises InputError for another kind, StorageError for another file."""
+    """Reads a `ModelProto` of unigrams or of BPE. Raises InputError for another kind, StorageError for another file."""
     pieces, settings, normal = [], dict[int, Value](), dict[int, Value]()
     try:
         for number, value in _fields(data):
@@ -56,8 +59,10 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
     scores = [score for _, score, kind in pieces if kind == NORMAL]
     if not scores:
         raise StorageError("a SentencePiece model without pieces", where=str(where), fix=AGAIN)
-    if settings.get(3, UNIGRAM) != UNIGRAM or settings.get(24) or settings.get(35) or normal.get(5) == 0:
-        what = "not a SentencePiece model of unigrams that begin words with a space and know no bytes"
+    said = settings.get(3, 1)
+    kind = KINDS.get(said) if isinstance(said, int) else None
+    if kind is None or settings.get(24) or normal.get(5) == 0:
+        what = "not a SentencePiece model of unigrams, or of BPE, that begin words with a space"
         raise InputError(what, where=str(where), fix="take a model that comes with a tokenizer.json")
     # As the library counts: a piece that its maker defined beats all that it could be made of.
     defined = [(piece, len(piece) * max(scores) - 0.1) for piece, _, kind in pieces if kind == USER_DEFINED]
@@ -65,6 +70,8 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
         tuple([(piece, score) for piece, score, kind in pieces if kind == NORMAL] + defined),
         tuple((piece, score) for piece, score, _ in pieces),
         next((index for index, (*_, kind) in enumerate(pieces) if kind == UNKNOWN), 0),
+        kind,
+        bool(settings.get(35)),
         charsmap,
         prefix=bool(normal.get(3, 1)),
         squeezed=bool(normal.get(4, 1)),
@@ -74,7 +81,11 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
 def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> tokenizers.Tokenizer:
     """A tokenizer whose pieces are those of the model; which ids they have, `Tokenizer` is told by `numbers`, of which
     the names of languages are taken here: a text may begin with ">>fra<<". `controls` are the control tokens."""
-    inner = tokenizers.Tokenizer(models.Unigram([(NEVER_READ, 0.0), *spm.pieces], unk_id=0))
+    if spm.by_bytes:
+        raise InputError("a SentencePiece model that knows bytes", fix="take a model that comes with a tokenizer.json")
+    inner = tokenizers.Tokenizer(
+        models.Unigram([(NEVER_READ, 0.0), *spm.pieces], unk_id=0) if spm.kind == "unigram" else _merging(spm)
+    )
     steps: list[normalizers.Normalizer] = [normalizers.Precompiled(spm.charsmap)] if spm.charsmap else []
     if spm.squeezed:
         steps += [normalizers.Replace(Regex(r"\A +|[ ▁]+\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
@@ -88,14 +99,44 @@ def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> t
     return inner
 
 
+def _merging(spm: Spm) -> models.BPE:
+    """The merges of a model of BPE: it makes the best piece first that two neighbours make, whichever two they are."""
+    numbers = {piece: index for index, (piece, _) in enumerate([(NEVER_READ, 0.0), *spm.pieces])}
+    scores = dict(spm.pieces)
+    merges = [
+        (piece[:cut], piece[cut:])
+        for piece in sorted(scores, key=lambda piece: -scores[piece])
+        for cut in range(1, len(piece))
+        if piece[:cut] in scores and piece[cut:] in scores
+    ]
+    return models.BPE(numbers, merges, unk_token=NEVER_READ, fuse_unk=True)
+
+
+def as_fairseq(spm: Spm, languages: Sequence[str], mask: str) -> tokenizers.Tokenizer:
+    """A tokenizer with the ids of fairseq's models (Ott et al. 2019), such as mBART's and XLM-R's: four controls of
+    their own in place of the model's three, the pieces, the names of languages, and the mask."""
+    controls = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = [*((name, 0.0) for name in controls), *spm.listed[3:], *((name, 0.0) for name in (*languages, mask))]
+    inner = _unigrams(spm, pieces, unknown=3)
+    inner.add_special_tokens([*controls, *languages, AddedToken(mask, lstrip=True, normalized=False)])
+    return inner
+
+
 def with_sentinels(spm: Spm, sentinels: Sequence[str]) -> tokenizers.Tokenizer:
     """A tokenizer with the ids of the model's pieces, and behind them the sentinels' (as the code of Raffel et al.)."""
-    pieces = [*spm.listed, *((name, 0.0) for name in sentinels)]
-    inner = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=spm.unknown))
+    return _unigrams(spm, [*spm.listed, *((name, 0.0) for name in sentinels)], unknown=spm.unknown)
+
+
+def _unigrams(spm: Spm, pieces: list[tuple[str, float]], *, unknown: int) -> tokenizers.Tokenizer:
+    """Raises InputError for a model of BPE."""
+    if spm.kind != "unigram":
+        raise InputError("a SentencePiece model of BPE", fix="take a model that comes with a tokenizer.json")
+    inner = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=unknown, byte_fallback=spm.by_bytes))
     if spm.charsmap:
         inner.normalizer = normalizers.Precompiled(spm.charsmap)
     inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    inner.decoder = decoders.Metaspace()
+    spaced = decoders.Metaspace()
+    inner.decoder = decoders.Sequence([decoders.ByteFallback(), spaced]) if spm.by_bytes else spaced
     return inner
 
 

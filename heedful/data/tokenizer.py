@@ -72,7 +72,13 @@ class Tokenizer:
             self._controls = {index for index, token in inner.get_added_tokens_decoder().items() if token.special}
         else:
             self._names = {index: piece for piece, index in numbers.items()}
-            self._controls = {index for index in (self.bos, self.eos, self.pad, self.unk) if index is not None}
+            added = (token.content for token in inner.get_added_tokens_decoder().values() if token.special)
+            named = (numbers.get(name) for name in added)
+            self._controls = {index for index in (self.bos, self.eos, self.pad, self.unk, *named) if index is not None}
+
+    def begun_by(self, bos: int) -> "Tokenizer":
+        """The same one with another token that begins what is generated."""
+        return Tokenizer(self._inner, replace(self.special, bos=bos), self.numbers)
 
     @property
     def bos(self) -> int:

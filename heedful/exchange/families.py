@@ -12,11 +12,15 @@ from heedful.exchange.hf import (
     bert,
     clip,
     detr,
+    distilbert,
     gpt2,
     gpt2_classifier,
     llama,
+    m2m100,
     marian,
+    mbart,
     modernbert,
+    mt5,
     pegasus,
     roberta,
     segformer,
@@ -24,6 +28,7 @@ from heedful.exchange.hf import (
     t5,
     token_classifier,
     vit,
+    xlm_roberta,
 )
 from heedful.exchange.hf.rules import Recast, Rule
 from heedful.exchange.hf.seq2seq import biased_sines_first
@@ -73,6 +78,7 @@ class Family:
     made: Callable[[Any], dict[str, Tensor]] = lambda config: {}  # theirs that are no weights of ours
     recast: Callable[[Any], Recast[Any]] = lambda config: Recast(config, dict)
     tokens: Mapping[str, int]  # the ids that a config.json which does not name them means
+    alias: str = ""  # its model_type, where another family holds the same models, and comes before it
 
 
 def _family(name: str, config: type, loads: str, module: Module, tokens: Mapping[str, int] | None = None) -> Family:
@@ -106,9 +112,14 @@ FAMILIES: dict[str, Family] = {
         made=pegasus.made,
     ),
     "bart": replace(_family("BART", Seq2SeqConfig, _SEQ2SEQ, bart, bart.TOKENS), whole=bart.whole),
+    "mbart": _family("mBART", Seq2SeqConfig, _SEQ2SEQ, mbart, mbart.TOKENS),
+    "m2m_100": _family("M2M-100", Seq2SeqConfig, _SEQ2SEQ, m2m100, m2m100.TOKENS),  # and NLLB
     "t5": _family("T5", Seq2SeqConfig, _SEQ2SEQ, t5, t5.TOKENS),
+    "mt5": replace(_family("mT5", Seq2SeqConfig, _SEQ2SEQ, mt5, mt5.TOKENS), alias="mt5"),
     "roberta": _encoder("RoBERTa", roberta, roberta.TOKENS),
+    "xlm-roberta": replace(_encoder("XLM-R", xlm_roberta, xlm_roberta.TOKENS), alias="xlm-roberta"),
     "bert": _encoder("BERT", bert, bert.TOKENS),
+    "distilbert": _encoder("DistilBERT", distilbert, distilbert.TOKENS),
     "modernbert": replace(
         _encoder("ModernBERT", modernbert, modernbert.TOKENS),
         whole=modernbert.whole,
@@ -166,12 +177,13 @@ def _token_classifier(name: str, body: sequence_classifier.Body, head: token_cla
 
 def _on_encoder(name: str, body: sequence_classifier.Body) -> tuple[Family, ...]:
     tags, spans = _token_classifier(name, body, "classifier"), _token_classifier(name, body, "qa_outputs")
-    return _classifier(name, body), tags, spans
+    return tuple(replace(family, alias=FAMILIES[body].alias) for family in (_classifier(name, body), tags, spans))
 
 
 # Those of models with one head, by the model_type.
 HEADS: dict[str, tuple[Family, ...]] = {
     "roberta": _on_encoder("RoBERTa", "roberta"),
+    "xlm-roberta": _on_encoder("XLM-R", "xlm-roberta"),
     "bert": _on_encoder("BERT", "bert"),
     "gpt2": (_CAUSAL,),
 }

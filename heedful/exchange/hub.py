@@ -1,7 +1,7 @@
 """The tokenizer in a folder of the Hub, and what the folder says of its tokens and of how to search with them.
 
 It is a tokenizer.json; in older folders the bare lists that one is made of: vocab.txt (WordPiece), vocab.json with
-merges.txt (bytes), or spiece.model (SentencePiece).
+merges.txt (bytes), or a .model (SentencePiece).
 """
 
 import json
@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import Regex, normalizers, processors
 
 from heedful.core.embed import EmbedConfig
-from heedful.data.spm import read_spm, with_sentinels
+from heedful.data.spm import as_fairseq, read_spm, with_sentinels
 from heedful.data.tokenizer import SENTINEL, SpecialTokens, Tokenizer, read_inner
 from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
@@ -24,7 +24,8 @@ from heedful.run.task import HubFiles
 from heedful.store import files
 
 GENERATION, TOKENIZER, TOKENIZER_CONFIG = "generation_config.json", "tokenizer.json", "tokenizer_config.json"
-SPECIAL_MAP, WORD_PIECES, MERGES, PIECES = "special_tokens_map.json", "vocab.txt", "merges.txt", "spiece.model"
+SPECIAL_MAP, WORD_PIECES, MERGES = "special_tokens_map.json", "vocab.txt", "merges.txt"
+PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
 SPM_LIMIT = 1 << 28  # bytes
 CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
@@ -208,7 +209,11 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         mask = spelled(names, "mask_token", "<mask>")
         controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
         inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
-        return _with_frame(inner, [first], [last]) if framed else inner
+        return _with_frame(inner, [first], [last], [last, last]) if framed else inner
+    if (folder / FAIRSEQ_PIECES).is_file():
+        spm = read_spm(files.read_bytes(folder / FAIRSEQ_PIECES, limit=SPM_LIMIT), where=folder / FAIRSEQ_PIECES)
+        inner = as_fairseq(spm, added_tokens(names), spelled(names, "mask_token", "<mask>"))
+        return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
     if (folder / PIECES).is_file():
         spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
         sentinels = [SENTINEL.format(n) for n in reversed(range(names.get("extra_ids", 100)))]
@@ -219,12 +224,22 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
     raise MissingError("no tokenizer", where=str(folder / TOKENIZER), fix=fix)
 
 
-def _with_frame(inner: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str]) -> tokenizers.Tokenizer:
+def added_tokens(names: Mapping[str, Any]) -> list[str]:
+    """What `token_names` says of further special tokens, in its order."""
+    keys = ("additional_special_tokens", "extra_special_tokens")
+    found: list[Any] = next((names[key] for key in keys if isinstance(names.get(key), list)), [])
+    return [str(token["content"] if isinstance(token, dict) else token) for token in found]
+
+
+def _with_frame(
+    inner: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str], between: Sequence[str] | None = None
+) -> tokenizers.Tokenizer:
     vocabulary = inner.get_vocab()
     for name in (*before, *after):
         if name not in vocabulary:
             raise InputError(f"no {name} in the vocabulary", fix="name the token in tokenizer_config.json")
-    set_around(inner, *([vocabulary[name] for name in side] for side in (before, after)))
+    sides = (before, after, after if between is None else between)
+    set_around(inner, *([vocabulary[name] for name in side] for side in sides))
     return inner
 
 

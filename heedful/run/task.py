@@ -131,10 +131,12 @@ class Feed(NamedTuple):
 
 
 class HubFiles(NamedTuple):
-    """What stands beside the weights in a folder of the Hub, and the ids and names that its config.json repeats."""
+    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, and what
+    it says beside what makes the model."""
 
     files: dict[str, Any]
     ids: dict[str, Any]
+    said: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
     beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
+    if family.alias:
+        beside["task.json"]["family"] = family.alias
     with filled_then_renamed(out) as growing:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
@@ -112,7 +114,9 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
             kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
             none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
             raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
+        alias = served.about.get("family", "")  # of several families that hold it, the one that it came from
         families = [family for family in ALL if row.hub_head in ("", family.head)]
+        families.sort(key=lambda family: family.alias != alias)
         moved = _to_hub if to == "hf" else _to_peft
         return moved(run, out, served, row.hub(), families)
     if to not in row.engines:
@@ -181,7 +185,8 @@ def _family_of(
         written = hub.write(run, served)
         recast = family.recast(config)
         try:
-            return family, recast, family.config_to_hf(recast.config, **written.ids), written.files
+            theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
+            return family, recast, theirs, written.files
         except InputError as error:
             refused.append(error)
     if refused:  # the family that comes nearest lacks the fewest words

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from heedful.data.spm import from_spm, read_spm
+from heedful.data.spm import as_fairseq, from_spm, read_spm, with_sentinels
 from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.errors import HeedError, InputError, StorageError
 from hub import LINES, spm
@@ -32,6 +32,8 @@ def pair(data: bytes) -> tuple[sentencepiece.SentencePieceProcessor, Tokenizer, 
         {"add_dummy_prefix": False},
         {"remove_extra_whitespaces": False},
         {"user_defined_symbols": ["is", "the w"]},
+        {"model_type": "bpe"},
+        {"model_type": "bpe", "normalization_rule_name": "nmt_nfkc_cf"},
     ],
     ids=str,
 )
@@ -66,10 +68,41 @@ def test_a_file_that_is_no_model_is_one_line() -> None:
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"model_type": "bpe"}, {"model_type": "char"}, {"byte_fallback": True}, {"treat_whitespace_as_suffix": True}],
-)
+@pytest.mark.parametrize("size", [400, 330])
+def test_what_is_no_piece_is_written_in_bytes(size: int) -> None:
+    """As mT5's vocabulary does."""
+    data = spm(LINES * 9, size, byte_fallback=True)
+    theirs, inner = sentencepiece.SentencePieceProcessor(model_proto=data), with_sentinels(read_spm(data), [])
+    draw = random.Random(0)
+    texts = ["".join(draw.choice(SYMBOLS) for _ in range(draw.randint(1, 30))) for _ in range(300)]
+    texts = [" ".join(text.replace("▁", " ").replace("<", "").split()) for text in texts]  # and no control is spelled
+    for text in [*texts, *LINES, "unseen ЖЖ ☃"]:
+        found = inner.encode(text)
+        assert found.ids == theirs.encode(text), text
+        assert inner.decode(found.ids) == theirs.decode(found.ids)
+
+
+def test_ids_as_in_fairseq() -> None:
+    data = spm(LINES * 9, 120)
+    theirs, inner = (
+        sentencepiece.SentencePieceProcessor(model_proto=data),
+        as_fairseq(read_spm(data), ["en_XX"], "<mask>"),
+    )
+    size = theirs.get_piece_size()
+    for text in [*LINES, "unseen ЖЖ ☃ x"]:
+        expected = [3 if index == 0 else index + 1 for index in theirs.encode(text)]
+        assert inner.encode(text).ids == expected
+    assert inner.encode("</s>en_XX <mask>").ids == [2, size + 1, size + 2]
+
+
+@pytest.mark.parametrize("options", [{"model_type": "char"}, {"treat_whitespace_as_suffix": True}])
 def test_other_kinds_of_models_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="not a SentencePiece model of unigrams"):
-        read_spm(spm(LINES * 9, 400 if "byte_fallback" in options else 100, **options))
+        read_spm(spm(LINES * 9, 100, **options))
+
+
+def test_a_kind_that_its_place_has_no_use_for_is_refused() -> None:
+    with pytest.raises(InputError, match="knows bytes"):
+        from_spm(read_spm(spm(LINES * 9, 400, byte_fallback=True)), {}, [])
+    with pytest.raises(InputError, match="of BPE"):
+        with_sentinels(read_spm(spm(LINES * 9, 120, model_type="bpe")), [])

@@ -20,9 +20,12 @@ from transformers import (
     BertForPreTraining,
     BertForSequenceClassification,
     BertModel,
+    DistilBertForMaskedLM,
     RobertaForMaskedLM,
     RobertaForSequenceClassification,
     RobertaModel,
+    XLMRobertaForMaskedLM,
+    XLMRobertaForSequenceClassification,
 )
 
 import heedful
@@ -38,13 +41,16 @@ from heedful.tasks.shared.look import draw_text, head_labels, look_within, looke
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, bert_folder, loud, roberta_folder
+from hub import LINES, TEXTS, bert_folder, distilbert_folder, loud, roberta_folder
+from hub_languages import xlm_roberta_folder
 from saved import save_run
 
 MAKERS: dict[str, tuple[Any, Any]] = {
     "bert": (bert_folder, BertForMaskedLM),
     "bert, all heads": (bert_folder, BertForPreTraining),
     "roberta": (roberta_folder, RobertaForMaskedLM),
+    "xlm-r": (xlm_roberta_folder, XLMRobertaForMaskedLM),
+    "distilbert": (distilbert_folder, DistilBertForMaskedLM),
 }
 MASKED = ["The <mask> cat is sleeping.", "<mask>", "My sister<mask>is <mask> a book", "a <mask>, b"]
 CONTROLS = ["[CLS] x [SEP] y", "a </s> b <s><pad>", "<unk> [UNK] [MASK]", "don't STOP, ok?"]
@@ -105,7 +111,7 @@ def test_texts_have_their_ids(pair: Pair) -> None:
     assert own.mask == pair.tokenizer.mask_token_id
 
 
-@pytest.mark.parametrize("make", [bert_folder, roberta_folder])
+@pytest.mark.parametrize("make", [bert_folder, roberta_folder, xlm_roberta_folder])
 def test_bare_lists_are_the_same_tokenizer(tmp_path: Path, make: Any) -> None:
     make(tmp_path / "theirs", bare=True)
     import_model(tmp_path / "theirs", tmp_path / "run")
@@ -211,7 +217,11 @@ def test_an_encoder_without_a_head(tmp_path: Path, make: Any, kind: Any) -> None
 
 
 PAIRS = [("The small cat", ""), ("My sister", "sings 123 songs"), (TEXTS[2], "a book.")]
-CLASSIFIERS = [(bert_folder, BertForSequenceClassification), (roberta_folder, RobertaForSequenceClassification)]
+CLASSIFIERS = [
+    (bert_folder, BertForSequenceClassification),
+    (roberta_folder, RobertaForSequenceClassification),
+    (xlm_roberta_folder, XLMRobertaForSequenceClassification),
+]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from transformers import (
     GPT2ForSequenceClassification,
     RobertaForQuestionAnswering,
     RobertaForTokenClassification,
+    XLMRobertaForQuestionAnswering,
+    XLMRobertaForTokenClassification,
 )
 
 import heedful
@@ -36,6 +38,7 @@ from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.store.checkpoint import read_model
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, bert_folder, gpt2_folder, loud, roberta_folder
+from hub_languages import xlm_roberta_folder
 from saved import save_run
 
 LABELS = ["B-a", "I-a", "O"]
@@ -201,6 +204,8 @@ HEADS = [
     (roberta_folder, RobertaForTokenClassification, same_tagger),
     (bert_folder, BertForQuestionAnswering, same_answerer),
     (roberta_folder, RobertaForQuestionAnswering, same_answerer),
+    (xlm_roberta_folder, XLMRobertaForTokenClassification, same_tagger),
+    (xlm_roberta_folder, XLMRobertaForQuestionAnswering, same_answerer),
     (gpt2_folder, GPT2ForSequenceClassification, same_classifier),
 ]
 

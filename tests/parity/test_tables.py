@@ -13,9 +13,12 @@ from heedful.exchange.hf import (
     bert,
     clip,
     detr,
+    distilbert,
     gpt2,
     llama,
+    m2m100,
     marian,
+    mbart,
     modernbert,
     pegasus,
     roberta,
@@ -27,8 +30,26 @@ from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths,
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (bart, bert, clip, detr, gpt2, llama, marian, modernbert, pegasus, roberta, segformer, t5, vit)
+    for module in (
+        bart,
+        bert,
+        clip,
+        detr,
+        distilbert,
+        gpt2,
+        llama,
+        m2m100,
+        marian,
+        mbart,
+        modernbert,
+        pegasus,
+        roberta,
+        segformer,
+        t5,
+        vit,
+    )
 }
+AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have
 NEEDED = {"modernbert": {"global_attn_every_n_layers": 1, "norm_bias": True}}  # what their default is no model of ours
 
 
@@ -109,7 +130,7 @@ def test_nothing_of_ours_has_two_keys(name: str) -> None:
 def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
     """But the classes' names, which only an export knows."""
     module, config = (
-        MODULES["vit" if name == "deit" else name],
+        MODULES[AS.get(name, name)],
         FAMILIES[name].config_from_hf({"model_type": name} | NEEDED.get(name, {}), (), "there"),
     )
     written = in_theirs(module.KEYS, config)

@@ -60,14 +60,14 @@ IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
 UNUSED = 2  # rows of their tables of positions
 _BIAS = "final_logits_bias"
 _SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
-RULES = (
-    *seq2seq.block_rules(),
+AROUND_BLOCKS = (
     *modules({"model.encoder.layernorm_embedding": "source.norm", "model.decoder.layernorm_embedding": "target.norm"}),
     Rule("model.encoder.embed_positions.weight", "source.position_embeddings.table.weight", unused=UNUSED),
     Rule("model.decoder.embed_positions.weight", "target.position_embeddings.table.weight", unused=UNUSED),
     *(Rule(f"{name}.weight", "source.tokens.weight") for name in _SHARED),
     Rule(_BIAS, "head.bias", "row"),
 )
+RULES = (*seq2seq.block_rules(), *AROUND_BLOCKS)
 
 
 def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:

@@ -34,7 +34,7 @@ FIXED = bert.FIXED | {
     "pad_token_id": UNUSED - 1,
 }
 TOKENS = {"pad_token_id": UNUSED - 1}
-IRRELEVANT = EVERYWHERE | {"classifier_dropout", "initializer_range"}
+IRRELEVANT = EVERYWHERE | {"classifier_dropout", "initializer_range", "output_past", "tokenizer_class"}
 
 _WORDS = {"lm_head.dense": "transform.dense", "lm_head.layer_norm": "transform.norm"}
 

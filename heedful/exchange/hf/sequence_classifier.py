@@ -1,7 +1,8 @@
-"""Classifiers of texts on BERT (Devlin et al. 2019, section 4.1) and RoBERTa (Liu et al. 2019), as the Hub holds them.
+"""Classifiers of texts on BERT (Devlin et al. 2019, section 4.1), RoBERTa (Liu et al. 2019) and XLM-R (Conneau et al.
+2020), as the Hub holds them.
 
-BERT's head is one `classifier` on what its pooler sums up. RoBERTa has no pooler, and two maps in its `classifier`:
-`dense`, which is our pooler, and `out_proj`.
+BERT's head is one `classifier` on what its pooler sums up. The others have no pooler, and two maps in their
+`classifier`: `dense`, which is our pooler, and `out_proj`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,15 +10,21 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.errors import InputError
-from heedful.exchange.hf import bert, keys, roberta
+from heedful.exchange.hf import bert, keys, roberta, xlm_roberta
 from heedful.exchange.hf.rules import Rule
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 
-Body = Literal["bert", "roberta"]
-FAMILIES = {"bert": bert, "roberta": roberta}
-NAMES = {"bert": "Bert", "roberta": "Roberta"}
-HEADS = {"bert": {"classifier": "out"}, "roberta": {"classifier.dense": "encoder.pooler", "classifier.out_proj": "out"}}
+Body = Literal["bert", "roberta", "xlm-roberta"]
+FAMILIES = {"bert": bert, "roberta": roberta, "xlm-roberta": xlm_roberta}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}
+TRUNKS: dict[Body, tuple[str, int]] = {  # what begins their names, and how many rows of positions nothing looks up
+    "bert": ("bert.", 0),
+    "roberta": ("roberta.", roberta.UNUSED),
+    "xlm-roberta": ("roberta.", roberta.UNUSED),
+}
+_TWO_MAPS = {"classifier.dense": "encoder.pooler", "classifier.out_proj": "out"}
+HEADS = {"bert": {"classifier": "out"}, "roberta": _TWO_MAPS, "xlm-roberta": _TWO_MAPS}
 
 
 def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:
@@ -27,7 +34,8 @@ def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:
 
 def _trunk(config: ClassifierConfig, body: Body) -> Iterator[Rule]:
     encoder = replace(_encoder(config), pooler=body == "bert")
-    for rule in bert.trunk(encoder, f"{body}.", written=True, unused=roberta.UNUSED if body == "roberta" else 0):
+    prefix, unused = TRUNKS[body]
+    for rule in bert.trunk(encoder, prefix, written=True, unused=unused):
         yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
 
 
@@ -63,5 +71,5 @@ def config_to_hf(
 def _encoder(config: ClassifierConfig) -> EncoderConfig:
     """Raises InputError for a classifier on a language model."""
     if config.encoder is None:
-        raise InputError("BERT and RoBERTa cannot hold a classifier on a language model")
+        raise InputError("BERT, RoBERTa and XLM-R cannot hold a classifier on a language model")
     return config.encoder

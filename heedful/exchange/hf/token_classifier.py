@@ -1,15 +1,15 @@
-"""Encoders that say something of each token, on BERT (Devlin et al. 2019, figure 4 c and d) and RoBERTa (Liu et al.
-2019), as the Hub holds them: the labels of words by a `classifier`, or where an answer begins and ends by
-`qa_outputs`."""
+"""Encoders that say something of each token, on BERT (Devlin et al. 2019, figure 4 c and d), RoBERTa (Liu et al. 2019)
+and XLM-R (Conneau et al. 2020), as the Hub holds them: the labels of words by a `classifier`, or where an answer begins
+and ends by `qa_outputs`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.errors import InputError
-from heedful.exchange.hf import bert, keys, roberta
+from heedful.exchange.hf import bert, keys
 from heedful.exchange.hf.rules import Rule
-from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, Body
+from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, TRUNKS, Body
 from heedful.models.token_classifier import TokenClassifierConfig
 
 Head = Literal["classifier", "qa_outputs"]
@@ -23,11 +23,11 @@ def rules(config: TokenClassifierConfig, body: Body, head: Head) -> tuple[Rule, 
 
 
 def _trunk(config: TokenClassifierConfig, body: Body) -> Iterator[Rule]:
-    unused = roberta.UNUSED if body == "roberta" else 0
-    for rule in bert.trunk(config.encoder, f"{body}.", written=True, unused=unused):
+    prefix, unused = TRUNKS[body]
+    for rule in bert.trunk(config.encoder, prefix, written=True, unused=unused):
         yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
     for kind in ("weight", "bias"):  # which old files hold, and nothing reads
-        yield Rule(f"{body}.pooler.dense.{kind}", None)
+        yield Rule(f"{prefix}pooler.dense.{kind}", None)
 
 
 def config_from_hf(

@@ -98,8 +98,8 @@ def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str
 
 
 def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -> Spec:
-    """What task.json says beside the task's name."""
-    return from_json(kind, {key: value for key, value in about.items() if key != "task"}, where=where)
+    """What task.json says beside the task's name, and the family of the Hub that the model came from."""
+    return from_json(kind, {key: value for key, value in about.items() if key not in ("task", "family")}, where=where)
 
 
 def refuse_nan_answers(answers: Tensor, what: str = "answers") -> None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
     from heedful.tasks.translate.use import Translated, Translator
 
+To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
+FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
 With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
@@ -90,6 +92,8 @@ def translate(
     out: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Where the document goes, or the folder for several.")
     ] = None,
+    to: To = "",
+    from_language: FromLanguage = "",
     together: With = None,
     rerank: Annotated[
         Path | None,
@@ -117,6 +121,7 @@ def translate(
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
     translator = load_together([run, *map(Path, together or ())], device=device, engine=engine)
+    translator = translator.directed(from_language, to)
     settings = DecodingOptions(
         n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )

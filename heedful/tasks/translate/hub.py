@@ -13,6 +13,7 @@ from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG
 from heedful.exchange.hub import (
+    FAIRSEQ_PIECES,
     GENERATION,
     MERGES,
     SPM_LIMIT,
@@ -26,26 +27,42 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
     space_before,
+    token_names,
 )
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
+from heedful.tasks.translate.hub_languages import (
+    direction_of,
+    params_of,
+    read_languages,
+    reader_of,
+    with_languages,
+)
+from heedful.tasks.translate.languages import as_told, languages_in
 from heedful.tasks.translate.use import Translator
 
 SPM = ("source.spm", "target.spm")
 
 
 def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig) -> Files:
-    """The tokenizer is a tokenizer.json for both sides; or a SentencePiece model a side, and their pieces' ids.
+    """The tokenizer is a tokenizer.json for both sides; or a SentencePiece model, of both or a side, and their pieces'
+    ids.
 
     `said`: their config.json, with the ids that it leaves out.
     """
     apart = (folder / NUMBERS).is_file() and not any((folder / name).is_file() for name in (TOKENIZER, MERGES))
     inner = None if apart else read_tokenizer(folder, framed=True)
+    joint = apart and (folder / FAIRSEQ_PIECES).is_file()
     numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
+    if joint:
+        numbers = with_languages(numbers, token_names(folder), where=str(folder))
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
+    languages = read_languages(tokens, said)
+    told = languages is not None and languages.target in ("begin", "start")
+    bos = eos if bos is None and told else bos
     if bos is None or eos is None:
         raise InputError("decoder_start_token_id or eos_token_id is none of its tokens", where=str(folder / CONFIG))
     if tokens.names.get("separate_vocabs"):
@@ -57,12 +74,15 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         target = source
     else:
         before, after = [], [eos]
-        kept = {name: files.read_bytes(folder / name, limit=SPM_LIMIT) for name in SPM}
-        controls = [name for name, index in numbers.items() if index in (bos, eos, special.pad, special.unk)]
-        source, target = (
+        sides = (FAIRSEQ_PIECES,) if joint else SPM
+        kept = {name: files.read_bytes(folder / name, limit=SPM_LIMIT) for name in sides}
+        marks = {bos, eos, special.pad, special.unk, *(languages.tokens.values() if joint and languages else ())}
+        controls = [name for name, index in numbers.items() if index in marks]
+        read = [
             Tokenizer(from_spm(read_spm(data, where=folder / name), numbers, controls), special, numbers)
             for name, data in kept.items()
-        )
+        ]
+        source, target = read[0], read[-1]
     decode = tokens.search(eos=eos, context_length=config.target.context_length)
     from_json(Decoding, decode, where=str(folder / GENERATION))  # which looks at the type of every value
     about = {
@@ -75,6 +95,13 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
+    if languages is not None:
+        about["languages"] = as_told(languages)
+    if languages is not None and told:
+        one, other = direction_of(languages, tokens)
+        about |= languages.around(one, other, [], eos=eos) | {"source": one, "target": other}
+        if (start := languages.start(other)) is not None and source is target:
+            source = target = source.begun_by(start)
     if "early_stopping" in tokens.searched:  # what is found is final when a beam is full: kept for the way back
         about["early_stopping"] = tokens.searched["early_stopping"]
     return kept | tokenizer_files(source, target) | {"task.json": about}
@@ -87,20 +114,23 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     model = translator.model
     assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
     longest = model.config.target.context_length
-    if source.numbers is not None:
-        made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
+    languages = languages_in(about)
+    if source is target and source.numbers is not None and languages is not None:
+        pieces = {name: index for name, index in source.numbers.items() if index not in languages.tokens.values()}
+        made: Files = {FAIRSEQ_PIECES: files.read_bytes(run / FAIRSEQ_PIECES, limit=SPM_LIMIT), NUMBERS: pieces}
+        made[TOKENIZER_CONFIG] = {"model_max_length": longest} | _named(source, {"eos": eos, "pad": pad})
+    elif source.numbers is not None:
+        made = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
         made[TOKENIZER_CONFIG] = {
             "tokenizer_class": "MarianTokenizer",
             "source_lang": about["source"],
             "target_lang": about["target"],
             "model_max_length": longest,
         }
-        roles = {"eos": eos, "pad": pad, "unk": source.unk}
-        made[TOKENIZER_CONFIG] |= {
-            f"{role}_token": source.pieces([index])[0] for role, index in roles.items() if index is not None
-        }
+        made[TOKENIZER_CONFIG] |= _named(source, {"eos": eos, "pad": pad})
     elif source is target:
-        before, after = translator.around
+        prefixed = languages is not None and bool(languages.prefixes)  # config.json says those
+        before, after = ([], [eos]) if prefixed else translator.around
         inner = framed(source, before, after)
         if source.ours:
             inner.normalizer = space_before(source)
@@ -110,6 +140,12 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=longest)
     else:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
+    said: dict[str, Any] = {}
+    if languages is not None and languages.prefixes:
+        said = params_of(languages)
+    elif languages is not None and languages.source:
+        listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
+        made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
     search = {
         "decoder_start_token_id": target.bos,
         "forced_bos_token_id": next(iter(translator.begin), None),
@@ -124,7 +160,13 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "early_stopping": about.get("early_stopping", True if source.ours else None),
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
-    return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad})
+    return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said)
+
+
+def _named(tokenizer: Tokenizer, roles: Mapping[str, int]) -> dict[str, str]:
+    """How the vocabulary spells the tokens with a role."""
+    known = {**roles, "unk": tokenizer.unk}
+    return {f"{role}_token": tokenizer.pieces([index])[0] for role, index in known.items() if index is not None}
 
 
 HUB = Hub(read_translator, write_translator)

@@ -23,18 +23,17 @@ def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float
 
 
 def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
-    """What begins a target and ends both sides. Raises InputError where a source ends otherwise."""
+    """What begins a target and ends each side. Raises InputError where nothing ends a source."""
     after = around.get("after", [target.eos])
-    if after != [target.eos]:
-        what = f"its sources end with the tokens {after}, and its targets with {target.eos}"
-        raise InputError(what, where=where, fix="start from another model")
-    return Ends(target.bos, target.eos)
+    if not after:
+        raise InputError("nothing ends its sources", where=where, fix="start from another model")
+    return Ends(target.bos, target.eos, None if after[-1] == target.eos else after[-1])
 
 
 def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
-    """With what stands before every source and begins every target."""
-    before, begin = around.get("before", []), around.get("begin", [])
-    return [([*before, *source], [*begin, *target]) for source, target in pairs]
+    """With what stands around every source, but for the token that ends it, and begins every target."""
+    before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
+    return [([*before, *source, *after], [*begin, *target]) for source, target in pairs]
 
 
 def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:

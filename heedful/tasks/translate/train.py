@@ -27,6 +27,7 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate.languages import directed_start
 from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
@@ -121,6 +122,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         if data.scores == "rouge":
             rouge_scorer()  # found missing now, and not when the training is over
         if self.start:
+            self.start, told = directed_start(self.start, corpus.source, corpus.target)
+            self.notes += [told] if told else []
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
@@ -38,6 +39,7 @@ from heedful.tasks.shared.lengths import (
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
+from heedful.tasks.translate.languages import ARROW, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
 Ids = list[int]
@@ -127,6 +129,25 @@ class Translator(Opened):
             listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
             made.append(Translation(text, *listed[0], listed, cut, warning))
         return made
+
+    def directed(self, source: str = "", target: str = "") -> "Translator":
+        """The same from and to these languages, of those that it has; "" is the one that it has by default. Raises
+        InputError for another."""
+        if not source and not target:
+            return self
+        given = str(self.about.get("source", "")), str(self.about.get("target", ""))
+        languages = languages_in(self.about)
+        if languages is None:
+            only_direction(source, target, given=given)
+            return self
+        source, target = languages.direction(source, target, given=given)
+        prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
+        around = languages.around(source, target, self.source.encode([prefix])[0], eos=self.source.eos)
+        other = copy(self)
+        other.about = {**self.about, **around, "source": source, "target": target}
+        if (start := languages.start(target)) is not None:
+            other.target = self.target.begun_by(start)
+        return other
 
     def join(self, other: "Translator", *, name: str = "") -> None:
         """Searches with the other model as well from now on, by the mean of their probabilities. Raises InputError for
@@ -254,6 +275,8 @@ class Translator(Opened):
     def _search(self, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
         """`through`: what is asked in place of the model itself."""
         sentences, decoding, prefix, numbers = batch
+        if self.about.get("target") == "":
+            raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
         model: Any = through or self.searched  # a Transformer or an RNN: the search knows neither
         limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
         positions = self.positions
@@ -335,6 +358,8 @@ class TranslateOptions:
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
     first: int = 0
+    source: str = ""  # the language of the texts, where the model has several
+    target: str = ""  # and the one to translate to
 
 
 def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
@@ -345,6 +370,7 @@ def translate_texts(translator: Translator, texts: Sequence[str], options: Trans
 def searched(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> list[Translation]:
     """Of n best, the beam is at least as wide."""
     settings = options.decoding
+    translator = translator.directed(options.source, options.target)
     if settings.get("n_best", 1) > 1 or "beam" in settings:
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}

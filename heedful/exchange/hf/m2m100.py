@@ -1,0 +1,88 @@
+"""M2M-100 (Fan et al. 2020) and NLLB-200 (NLLB Team 2022), as the Hub holds them: the pre-norm Transformer with biases
+everywhere but on the logits, one matrix for source, target and output, and positions as fairseq computes them.
+
+Which tokens begin, end and pad a text, and which name languages, is no part of our configuration: `config_to_hf` is
+told, and who imports reads it from what stands beside the weights.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from heedful.exchange.hf import keys, seq2seq
+from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.rules import Rule, modules
+from heedful.models.seq2seq import Seq2SeqConfig
+
+# With what each is where a file leaves it out (their M2M100Config).
+KEYS = seq2seq.stack_keys(activation="relu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
+    "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
+    "attention_dropout": Key(0.1, "decoder.block.{attention,cross}.dropout encoder.block.attention.dropout"),
+    "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
+    "max_position_embeddings": Key(1024, "{source,target}.context_length"),
+    "scale_embedding": Key(True, "{source,target}.scaled"),
+    "vocab_size": Key(128112, "{source,target}.vocab_size"),
+}
+ALWAYS = {
+    "{source,target}.position_embeddings": "fairseq",
+    "{encoder,decoder}.block.order": "pre",
+    "{encoder,decoder}.final_norm": True,
+    "init": "normal",
+}
+
+# What they are where a config.json does not say.
+TOKENS = {"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}
+
+# Whole layers were left out now and then when theirs were trained, and are not here.
+_LAYERDROP = {"decoder_layerdrop", "encoder_layerdrop"}
+# Another value would make another model, or another training.
+FIXED = {key: value for key, value in seq2seq.FIXED.items() if key not in _LAYERDROP} | {
+    "add_final_layer_norm": True,
+    "model_type": "m2m_100",
+    "normalize_before": True,
+    "normalize_embedding": False,
+    "static_position_embeddings": True,
+    "tie_word_embeddings": True,
+}
+IRRELEVANT = (
+    seq2seq.IRRELEVANT_TEXT
+    | _LAYERDROP
+    | {"early_stopping", "length_penalty", "min_length", "no_repeat_ngram_size", "output_past", "tokenizer_class"}
+)
+
+_SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
+RULES = (
+    *seq2seq.block_rules("in_norm"),
+    *modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")}),
+    *(Rule(f"model.{stack}.embed_positions.weights", None) for stack in ("encoder", "decoder")),
+    *(Rule(f"{name}.weight", "source.tokens.weight") for name in _SHARED),
+)
+
+
+def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
+    """The table, which is one for all of them."""
+    return RULES
+
+
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
+    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
+    build."""
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
+
+
+def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
+    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
+
+    Raises InputError for a configuration that M2M-100 cannot hold, and names what it is.
+    """
+    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs |= {
+        "architectures": ["M2M100ForConditionalGeneration"],
+        "decoder_layerdrop": 0.0,
+        "decoder_start_token_id": start,
+        "encoder_layerdrop": 0.0,
+        "eos_token_id": end,
+        "pad_token_id": pad,
+    }
+    keys.nothing_lost(config, config_from_hf(theirs), "M2M-100")
+    return theirs

@@ -1,0 +1,60 @@
+"""mBART (Liu et al. 2020) and mBART-50 (Tang et al. 2020), as the Hub holds them: BART in pre-norm, with a norm at the
+end of each stack.
+
+Which tokens begin, end and pad a text, and which name languages, is no part of our configuration: `config_to_hf` is
+told, and who imports reads it from what stands beside the weights.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from heedful.exchange.hf import bart, keys, seq2seq
+from heedful.exchange.hf.rules import Rule, modules
+from heedful.models.seq2seq import Seq2SeqConfig
+
+KEYS = bart.KEYS
+ALWAYS = bart.ALWAYS | {"{encoder,decoder}.block.order": "pre", "{encoder,decoder}.final_norm": True}
+
+# What they are where a config.json does not say. Decoding may begin with the name of a language, which none means.
+TOKENS = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+
+# Another value would make another model, or another training.
+FIXED = bart.FIXED | {"add_final_layer_norm": True, "model_type": "mbart", "normalize_before": True}
+IRRELEVANT = bart.IRRELEVANT | {"tokenizer_class"}
+
+RULES = (
+    *seq2seq.block_rules("in_norm"),
+    *modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")}),
+    *bart.AROUND_BLOCKS,
+)
+
+
+def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
+    """The table, which is one for all of them."""
+    return RULES
+
+
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
+    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
+    build."""
+    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
+
+
+def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
+    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. `first`: what
+    every text begins with after `start`.
+
+    Raises InputError for a configuration that mBART cannot hold, and names what it is.
+    """
+    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs |= {
+        "architectures": ["MBartForConditionalGeneration"],
+        "decoder_start_token_id": start,
+        "eos_token_id": end,
+        "forced_bos_token_id": first,
+        "forced_eos_token_id": end,
+        "pad_token_id": pad,
+    }
+    keys.nothing_lost(config, config_from_hf(theirs), "mBART")
+    return theirs

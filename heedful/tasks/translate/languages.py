@@ -1,0 +1,142 @@
+"""Models of several languages: which tokens name them, where these stand, and how a direction is asked for.
+
+task.json keeps it under `languages`; its `source` and `target` are the direction that is taken unless another is asked
+for, and "" where one has to be.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from heedful.core.config import from_json, to_json
+from heedful.data.lines import listed
+from heedful.data.text.headers import SIDES, meaning
+from heedful.errors import InputError
+from heedful.run.start import Start
+
+KEY = "languages"
+ARROW = ">"  # "en>de" is from English to German
+Ids = list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Languages:
+    """`tokens` are the ids of languages by their names. A source's language stands before it, or after its end
+    (Liu et al. 2020); the target's is said first (Tang et al. 2020; Fan et al. 2020), starts decoding in place of the
+    token that does (Liu et al. 2020), or stands before the source (Johnson et al. 2017).
+
+    `prefixes` are texts before a source, by the direction (Raffel et al. 2020); `directions` those that were learnt,
+    where not every one can be asked for.
+    """
+
+    tokens: dict[str, int] = field(default_factory=dict)
+    source: Literal["", "before", "after"] = ""
+    target: Literal["", "begin", "start", "before"] = ""
+    prefixes: dict[str, str] = field(default_factory=dict)
+    directions: tuple[str, ...] = ()
+
+    @property
+    def learnt(self) -> tuple[str, ...]:
+        return self.directions or tuple(self.prefixes)
+
+    def names(self, side: Literal["source", "target"]) -> list[str]:
+        """Those that can be translated from, or to."""
+        index = 0 if side == "source" else 1
+        return list(dict.fromkeys(each.split(ARROW)[index] for each in self.learnt)) or list(self.tokens)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every direction."""
+        if self.learnt:
+            return [(source, target) for source, _, target in (each.partition(ARROW) for each in self.learnt)]
+        return [(source, target) for source in self.tokens for target in self.tokens if source != target]
+
+    def around(self, source: str, target: str, prefix: Ids, *, eos: int) -> dict[str, Any]:
+        """What stands around a text of this direction, as task.json says it; "" is a language that is not told."""
+        before, after, begin = list(prefix), [eos], list[int]()
+        if source and self.source:
+            (before if self.source == "before" else after).append(self.tokens[source])
+        if target and self.target in ("begin", "before"):
+            (begin if self.target == "begin" else before).append(self.tokens[target])
+        return {"before": before, "after": after, "begin": begin}
+
+    def start(self, target: str) -> int | None:
+        """The token that decoding starts with, where the target's language is that."""
+        return self.tokens[target] if target and self.target == "start" else None
+
+    def direction(self, source: str, target: str, *, given: tuple[str, str]) -> tuple[str, str]:
+        """The names of two languages as the model has them; "" is what it has `given`. Raises InputError for one that
+        it does not have, or two between which it does not translate."""
+        asked, told = bool(source), not source or self.source or self.learnt  # a language that no token tells is any
+        source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
+        target = named(target, self.names("target"), "--to") if target else given[1]
+        if not asked and self.learnt and f"{source}{ARROW}{target}" not in self.learnt:
+            found = [one for one, other in self.pairs() if other == target]
+            source = found[0] if len(found) == 1 else source  # the only one that leads there
+        if self.learnt and f"{source}{ARROW}{target}" not in self.learnt:
+            what = f"it does not translate {source} to {target}"
+            raise InputError(what, fix=f"it does {', '.join(each.replace(ARROW, ' to ') for each in self.learnt[:8])}")
+        return source, target
+
+
+def named(name: str, among: Sequence[str], option: str) -> str:
+    """The language of `among` that a name means: by its letters, or the only one that is the same language ("fr" is
+    "fra_Latn"). Raises InputError."""
+    plain = {each.lower(): each for each in among}
+    if name.lower() in plain:
+        return plain[name.lower()]
+    wanted = meaning(name.lower())
+    same = [each for each in among if wanted and wanted not in SIDES and meaning(each.lower()) == wanted]
+    if len(same) == 1:
+        return same[0]
+    what = f"{name!r} may be {listed(same)}" if same else f"no language {name!r}: there are {listed(among)}"
+    more = f" and {len(among) - 8} more" if not same and len(among) > 8 else ""
+    raise InputError(what + more, where=option, fix="name one of them" if same else "heed info RUN names all")
+
+
+def languages_in(about: Mapping[str, Any]) -> Languages | None:
+    """What task.json says of several languages; None of a model of one direction."""
+    return from_json(Languages, about[KEY], where="task.json: languages") if KEY in about else None
+
+
+def as_told(languages: Languages) -> dict[str, Any]:
+    """As task.json keeps it."""
+    return {key: value for key, value in to_json(languages).items() if value}
+
+
+def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
+    """A model to begin with, in the direction of pairs whose sides are called so, and a line that says what that adds
+    to the texts. Raises InputError where it has no such language, and one has to be told."""
+    languages = languages_in(start.around)
+    if languages is None:
+        return start, ""
+    given = str(start.around.get("source", "")), str(start.around.get("target", ""))
+    try:
+        source, target = languages.direction(source, target, given=given)
+    except InputError as error:
+        if languages.prefixes or languages.target == "before":
+            return start, f"no language of the model is told: {error.what}"
+        fix = "say what the sides are in, as the model calls it: --source NAME --target NAME"
+        raise InputError(error.what, where="languages of the data", fix=fix) from None
+    prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
+    around = languages.around(source, target, start.source.encode([prefix])[0], eos=start.source.eos)
+    directed = start._replace(around={**start.around, **around, "source": source, "target": target})
+    if (first := languages.start(target)) is not None:
+        tokenizer = start.target.begun_by(first)
+        directed = directed._replace(source=tokenizer, target=tokenizer)
+    return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
+
+
+def only_direction(source: str, target: str, *, given: tuple[str, str]) -> None:
+    """Raises InputError where a model of one direction is asked for another one."""
+    for name, known, option in ((source, given[0], "--from-language"), (target, given[1], "--to")):
+        if name and name != known and (meaning(name) is None or meaning(name) != meaning(known)):
+            what = f"{name!r}: this run translates {given[0]} to {given[1]} alone"
+            raise InputError(what, where=option, fix=f"leave out {option}")
+
+
+def in_a_line(languages: Languages) -> str:
+    """For `heed info`: how many languages, and the first of them."""
+    count, both = len(languages.names("target")), languages.pairs()
+    if len(both) <= 8:
+        return ", ".join(f"{source} to {target}" for source, target in both)
+    return f"{count:,} languages: {', '.join(languages.names('target')[:6])} ..."
