@@ -1,10 +1,10 @@
-"""AlphaFold's trunk in small (Jumper et al. 2021, supplement 1.6, algorithm 6): many relatives of one sequence, and what
-each pair of its residues has to do with each other, which tell each other what they know.
+"""AlphaFold's trunk in small (Jumper et al. 2021, supplement 1.6, algorithm 6): many relatives of one sequence, and
+what each pair of its residues has to do with each other, which tell each other what they know.
 
-All of its attention is the core's, along one axis at a time, with a bias that is made of the pairs and with a gate. Left
-out: dropout, recycling, templates, and the structure module. The maps out of attention have no biases here.
+All of its attention is the core's, along one axis at a time, with a bias that is made of the pairs and with a gate.
+Left out: dropout, recycling, templates, and the structure module. The maps out of attention have no biases here.
 
-B batch, N sequences, R residues, M width of a sequence's residue, C width of a pair, H heads, K kinds of residue.
+B batch, N sequences, R residues, I rows of J entries each, M width of a sequence's residue, C width of a pair.
 """
 
 from dataclasses import dataclass
@@ -52,13 +52,12 @@ class RowAttention(nn.Module):
         pair: Float[Tensor, "B J J C"] | None = None,
         valid: Bool[Tensor, "B J"] | None = None,
     ) -> Float[Tensor, "B I J M"]:
-        B, I, J, _ = x.shape
-        rows, bias = x.flatten(0, 1), None
+        rows, bias, per_row = x.flatten(0, 1), None, x.shape[1]
         if self.bias is not None and pair is not None:
-            bias = self.bias(pair).permute(0, 3, 1, 2).repeat_interleave(I, dim=0)
-        mask = EVERYONE if valid is None else Mask(valid=valid.repeat_interleave(I, dim=0))
+            bias = self.bias(pair).permute(0, 3, 1, 2).repeat_interleave(per_row, dim=0)
+        mask = EVERYONE if valid is None else Mask(valid=valid.repeat_interleave(per_row, dim=0))
         kv = self.attention.keys_values(rows)
-        return self.attention(self.attention.queries(rows), kv, mask=mask, bias=bias).view(B, I, J, -1)
+        return self.attention(self.attention.queries(rows), kv, mask=mask, bias=bias).view_as(x)
 
 
 class TriangleAttention(nn.Module):

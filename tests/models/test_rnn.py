@@ -114,7 +114,7 @@ def test_the_first_state_has_read_the_whole_sentence_backward() -> None:
 
 
 def test_without_attention_by_hand() -> None:
-    """Cho et al. 2014, section 2.2: the last state of one direction begins the decoder, and enters each of its steps."""
+    """Cho et al. 2014, section 2.2: the last state of one direction begins the decoder and enters each step."""
     model, source, target = loud(attention=False), torch.randint(4, V, (S,)), torch.randint(4, V, (T,))
     vector = torch.zeros(N)
     for word in model.source.weight[source]:
