@@ -66,6 +66,8 @@ MODEL = {
     "d_hidden": "width of the recurrent state",
     "d_model": "width of the model: numbers in the vector of a token or a patch",
     "d_readout": "width of the layer before the output",
+    "RNNSize.attention": "Look back at the source before each word; false: all that is known of it is one vector, the "
+    "encoder's last state, and d_align is not used.",
     "decoder_layers": "blocks of the decoder",
     "depths": "blocks of each stage",
     "drop_path": "chance to leave out a branch of the last block; it grows from 0 at the first",

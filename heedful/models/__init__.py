@@ -8,9 +8,11 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
+from heedful.models.decision import DecisionTransformer, DecisionTransformerConfig
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.evoformer import Evoformer, EvoformerConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
@@ -30,10 +32,14 @@ __all__ = [
     "Classifier",
     "ClassifierConfig",
     "DETRConfig",
+    "DecisionTransformer",
+    "DecisionTransformerConfig",
     "DecoderOnlyTranslator",
     "DecoderOnlyTranslatorConfig",
     "Encoder",
     "EncoderConfig",
+    "Evoformer",
+    "EvoformerConfig",
     "LMConfig",
     "Pyramid",
     "PyramidConfig",
@@ -68,6 +74,8 @@ KINDS: dict[str, tuple[type, Any]] = {
     "pyramid": (PyramidConfig, Pyramid),
     "detr": (DETRConfig, DETR),
     "encoder": (EncoderConfig, Encoder),
+    "decision": (DecisionTransformerConfig, DecisionTransformer),
+    "evoformer": (EvoformerConfig, Evoformer),
 }
 
 

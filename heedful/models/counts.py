@@ -28,6 +28,7 @@ PARAMETERS: dict[str, int] = {
     "t5-v1.1-base": 255_061_248,
     "t5-v1.1-large": 793_127_936,
     "rnn-small": 21_346_184,
+    "rnn-plain": 20_426_632,
     "rnn-bahdanau": 69_699_000,
     "gpt-nano": 834_304,
     "gpt-mini": 5_273_088,

@@ -91,6 +91,7 @@ class RNNSize:
     d_align: int
     d_readout: int
     dropout: float = 0.0
+    attention: bool = True  # False: one vector for the whole sentence, and `d_align` is not used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +181,7 @@ TRANSLATORS: dict[str, TranslatorSize] = {
     "t5-v1.1-base": seq2seq_size("t5-v1.1", 768, 12, 2048, 12),
     "t5-v1.1-large": seq2seq_size("t5-v1.1", 1024, 16, 2816, 24),
     "rnn-small": RNNSize(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2),
+    "rnn-plain": RNNSize(d_embed=256, d_hidden=256, d_align=256, d_readout=256, dropout=0.2, attention=False),
     "rnn-bahdanau": RNNSize(d_embed=620, d_hidden=1000, d_align=1000, d_readout=500),
 }
 
@@ -208,6 +210,7 @@ def translator_config(
         d_readout=row.d_readout,
         dropout=row.dropout,
         tied=joint,
+        attention=row.attention,
     )
 
 

@@ -1,7 +1,9 @@
 """The recurrent translator that attention was invented for (Bahdanau, Cho and Bengio 2015): a bidirectional GRU
-encoder, and a GRU decoder that looks back at it before each word.
+encoder, and a GRU decoder that looks back at it before each word; and the one before it, whose decoder is given the
+encoder's last state alone (Cho et al. 2014).
 
-B batch, S source tokens, T target tokens, E embedding width, N hidden width, V target vocabulary.
+B batch, S source tokens, T target tokens, E embedding width, N hidden width, M width of what is looked at,
+V target vocabulary.
 """
 
 from collections.abc import Sequence
@@ -30,6 +32,7 @@ class RNNConfig:
     d_readout: int = 500
     dropout: float = 0.0  # of embeddings and readout; the paper has none
     tied: bool = False  # one embedding matrix for source and target
+    attention: bool = True  # False: the encoder reads once, from start to end, and its last state is all that is known
 
 
 class Keys(NamedTuple):
@@ -76,6 +79,20 @@ class AdditiveAttention(nn.Module):
         return masked_softmax(scores, keys.valid[:, None])[:, None]
 
 
+class ThoughtVector(nn.Module):
+    """In place of attention: the same vector at every step, the encoder's state after the last word (Cho et al. 2014,
+    section 2.2; Sutskever et al. 2014, section 2). The keys of a sentence are this one vector."""
+
+    def keys(self, states: Float[Tensor, "B S N"], valid: Bool[Tensor, "B S"]) -> Keys:
+        rows, last = torch.arange(len(states), device=states.device), valid.sum(1) - 1
+        vector = states[rows, last][:, None]
+        return Keys(vector, vector[..., :0], torch.ones_like(valid[:, :1]))
+
+    def forward(self, query: Float[Tensor, "B N"], keys: Keys) -> Float[Tensor, "B N"]:
+        """The context, whatever the query."""
+        return keys.states[:, 0]
+
+
 @dataclass(frozen=True)
 class RNNState:
     hidden: Float[Tensor, "B N"]
@@ -97,13 +114,14 @@ class RNN(nn.Module):
             raise InputError(f"vocabularies of {sizes} cannot share a matrix", fix="tied = false")
         self.config = config
         E, N = config.d_embed, config.d_hidden
+        M = 2 * N if config.attention else N  # of what is looked at
         self.source = Table(config.source_vocab, E)
         self.target = self.source if config.tied else Table(config.target_vocab, E)
-        self.encoder = nn.GRU(E, N, batch_first=True, bidirectional=True)
+        self.encoder = nn.GRU(E, N, batch_first=True, bidirectional=config.attention)
         self.first = nn.Linear(N, N)
-        self.attention = AdditiveAttention(N, 2 * N, config.d_align)
-        self.cell = nn.GRUCell(E + 2 * N, N)
-        self.readout = nn.Linear(N + E + 2 * N, 2 * config.d_readout)
+        self.attention = AdditiveAttention(N, M, config.d_align) if config.attention else ThoughtVector()
+        self.cell = nn.GRUCell(E + M, N)
+        self.readout = nn.Linear(N + E + M, 2 * config.d_readout)
         self.head = nn.Linear(config.d_readout, config.target_vocab)
         self.dropout = Dropout(config.dropout)
         xavier(self)
@@ -147,8 +165,10 @@ class RNN(nn.Module):
         lengths = valid.sum(1).cpu()
         words = pack_padded_sequence(self.dropout(self.source(source)), lengths, batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.encoder(words)[0], batch_first=True, total_length=source.shape[1])[0]
-        backward = states[:, 0, self.config.d_hidden :]  # has read the whole sentence, from its end to its begin
-        return RNNState(torch.tanh(self.first(backward)), self.attention.keys(states, valid))
+        keys = self.attention.keys(states, valid)
+        # What has read the whole sentence: the backward state at its first word, or the thought vector.
+        whole = states[:, 0, self.config.d_hidden :] if self.config.attention else keys.states[:, 0]
+        return RNNState(torch.tanh(self.first(whole)), keys)
 
     def step(self, tokens: Int[Tensor, "B"], state: RNNState) -> tuple[Float[Tensor, "B V"], RNNState]:
         """The logits of what follows `tokens`, the newest of each row."""

@@ -51,17 +51,19 @@ def of_decoder_only(*, d: int, ff: int, layers: int, vocabulary: int, final_norm
 
 
 def of_recurrent(*, e: int, n: int, a: int, r: int, source: int, target: int, matrices: int) -> int:
-    """Bahdanau et al. 2015, appendix A; torch's gated unit has two biases where one would do."""
+    """Bahdanau et al. 2015, appendix A; torch's gated unit has two biases where one would do. Without an alignment
+    (a = 0), Cho et al. 2014: one direction, whose last state is given to each step."""
 
     def gated(inputs: int) -> int:
         return 3 * (n * inputs + n * n + 2 * n)
 
     embeddings = source * e + (target * e if matrices == 2 else 0)
-    encoder = 2 * gated(e)
+    directions = 2 if a else 1
+    encoder = directions * gated(e)
     first = n * n + n
     align = (a * n + a) + a * 2 * n + a
-    decoder = gated(e + 2 * n)
-    readout = 2 * r * (n + e + 2 * n) + 2 * r
+    decoder = gated(e + directions * n)
+    readout = 2 * r * (n + e + directions * n) + 2 * r
     return embeddings + encoder + first + align + decoder + readout + r * target + target
 
 
@@ -133,6 +135,7 @@ def test_a_decoder_alone_has_one_vocabulary() -> None:
 
 RECURRENT = {
     "rnn-small": {"e": 256, "n": 256, "a": 256, "r": 256},
+    "rnn-plain": {"e": 256, "n": 256, "a": 0, "r": 256},
     "rnn-bahdanau": {"e": 620, "n": 1000, "a": 1000, "r": 500},
 }
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import InputError
-from heedful.models.rnn import RNN, AdditiveAttention, Keys, RNNConfig
+from heedful.models.rnn import RNN, AdditiveAttention, Keys, RNNConfig, ThoughtVector
 from rows import V, padded, sentences
 
 B, S, T = 3, 6, 5
@@ -113,6 +113,30 @@ def test_the_first_state_has_read_the_whole_sentence_backward() -> None:
     close(model.start(source, segments).hidden, firsts[0])
 
 
+def test_without_attention_by_hand() -> None:
+    """Cho et al. 2014, section 2.2: the last state of one direction begins the decoder and enters each step."""
+    model, source, target = loud(attention=False), torch.randint(4, V, (S,)), torch.randint(4, V, (T,))
+    vector = torch.zeros(N)
+    for word in model.source.weight[source]:
+        vector = gated(word, vector, model.encoder, "_l0")
+    s, logits = torch.tanh(model.first.weight @ vector + model.first.bias), []
+    for token in target:
+        word = model.target.weight[token]
+        s = gated(torch.cat([word, vector]), s, model.cell, "")
+        wide = model.readout.weight @ torch.cat([s, word, vector]) + model.readout.bias
+        logits.append(model.head.weight @ wide.unflatten(0, (R, 2)).amax(1) + model.head.bias)
+    close(model(source[None], target[None])[0], torch.stack(logits))
+
+
+def test_all_that_is_known_of_a_source_is_one_vector() -> None:
+    """Sources whose last states agree cannot be told apart, whatever was read before."""
+    model = loud(attention=False)
+    assert isinstance(model.attention, ThoughtVector)
+    state = model.start(*padded(sentences(6, 4, 1), S))
+    assert state.keys.states.shape == (B, 1, N)
+    assert not [name for name, _ in model.named_parameters() if "attention" in name or "reverse" in name]
+
+
 def test_additive_attention_by_loops() -> None:
     attention = AdditiveAttention(N, E, A)
     query, states = torch.randn(B, N), torch.randn(B, S, E)
@@ -132,9 +156,9 @@ def test_additive_attention_by_loops() -> None:
     assert (weights[~valid] == 0).all()
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_step_by_step_is_all_at_once(tied: bool) -> None:
-    model = loud(tied=tied)
+@pytest.mark.parametrize("more", [{}, {"tied": True}, {"attention": False}])
+def test_step_by_step_is_all_at_once(more: dict[str, bool]) -> None:
+    model = loud(**more)
     source, segments = padded(sentences(6, 4, 1), S)
     target = torch.randint(4, V, (B, T))
     for given in (segments, None):
@@ -145,9 +169,10 @@ def test_step_by_step_is_all_at_once(tied: bool) -> None:
             close(logits, full[:, t])
 
 
-def test_a_batch_is_one_by_one() -> None:
+@pytest.mark.parametrize("attention", [True, False])
+def test_a_batch_is_one_by_one(attention: bool) -> None:
     """In any order of lengths, with any amount and content of padding."""
-    model, sources, targets = loud(), sentences(2, 6, 3), sentences(3, 1, 4)
+    model, sources, targets = loud(attention=attention), sentences(2, 6, 3), sentences(3, 1, 4)
     alone = [model(x[None], y[None])[0] for x, y in zip(sources, targets, strict=True)]
     for more in (0, 3):
         (source, x_segments), (target, y_segments) = padded(sources, 6 + more), padded(targets, 4 + more)
@@ -156,8 +181,9 @@ def test_a_batch_is_one_by_one() -> None:
             close(batch[row, : len(logits)], logits)
 
 
-def test_nothing_comes_from_the_future() -> None:
-    model, source, target = loud(), torch.randint(4, V, (1, S)), torch.randint(4, V, (1, T))
+@pytest.mark.parametrize("attention", [True, False])
+def test_nothing_comes_from_the_future(attention: bool) -> None:
+    model, source, target = loud(attention=attention), torch.randint(4, V, (1, S)), torch.randint(4, V, (1, T))
     embedded: list[Tensor] = []
     model.target.register_forward_hook(lambda module, inputs, out: embedded.append(out))
     logits = model(source, target)
@@ -167,8 +193,9 @@ def test_nothing_comes_from_the_future() -> None:
         assert (gradient[0, : t + 1] != 0).any(-1).all()
 
 
-def test_pick_commutes_with_step() -> None:
-    model = loud()
+@pytest.mark.parametrize("attention", [True, False])
+def test_pick_commutes_with_step(attention: bool) -> None:
+    model = loud(attention=attention)
     source, segments = padded(sentences(6, 4, 2), S)
     for chosen in ([2, 0, 0, 1], [1], [0, 1, 2]):
         rows = torch.tensor(chosen)

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer
-from heedful.look.record import record
+from heedful.look.record import Watched, record
 from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
 from heedful.tasks.shared.served import on_device
@@ -76,12 +76,13 @@ class Probe(Generic[M]):
                 TOLERANCE,
                 otherwise="the model in use would not be the one that was trained",
             )
-        yield Law(
-            "recording changes nothing",
-            self.recorded(),
-            0.0,
-            otherwise="a picture would show another computation than that of the answer",
-        )
+        if any(isinstance(module, Watched) for module in self.model.modules()):
+            yield Law(
+                "recording changes nothing",
+                self.recorded(),
+                0.0,
+                otherwise="a picture would show another computation than that of the answer",
+            )
 
     def read(self, *inputs: Tensor) -> Tensor:
         return self.model(*on_device(inputs, self.device)).cpu()
