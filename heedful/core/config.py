@@ -70,6 +70,10 @@ def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
         if not isinstance(value, list | tuple):
             raise InputError(f"expected a list, found {value!r}", where=where)
         return origin(_value(arguments[0], item, f"{where}[{i}]", largest) for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise InputError(f"expected an object, found {value!r}", where=where)
+        return {key: _value(arguments[1], item, f"{where}.{key}", largest) for key, item in value.items()}
     if typing.is_typeddict(kind):
         if not isinstance(value, dict):
             raise InputError(f"expected an object, found {value!r}", where=where)

@@ -6,6 +6,7 @@ from torch import nn
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
+from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
@@ -26,6 +27,8 @@ __all__ = [
     "LM",
     "PRESETS",
     "RNN",
+    "ActorCritic",
+    "ActorCriticConfig",
     "CLIPConfig",
     "Classifier",
     "ClassifierConfig",
@@ -68,6 +71,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "pyramid": (PyramidConfig, Pyramid),
     "detr": (DETRConfig, DETR),
     "encoder": (EncoderConfig, Encoder),
+    "actor_critic": (ActorCriticConfig, ActorCritic),
 }
 
 

@@ -16,7 +16,7 @@ from heedful.store.checkpoint import read_model
 from heedful.store.migrations import FORMAT, migrated
 
 # What task.json says of the tokens around texts: who starts from the run keeps it.
-AROUND = ("before", "after", "begin", "forbidden")
+AROUND = ("before", "after", "begin", "end", "forbidden")
 
 
 class Start(NamedTuple):
