@@ -13,6 +13,7 @@ from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.data.parts import Parts
 from heedful.data.text.documents import Documents
+from heedful.data.text.judgements import Judgement
 from heedful.data.text.labelled import Example, Labelled
 from heedful.data.text.pairs import Corpus
 from heedful.data.text.questions import Question, Span
@@ -34,6 +35,7 @@ TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
 LINES = [f"{text}. {text[::-1]}\n" for text in TEXTS]
 DOCUMENTS = Documents(LINES[:56], LINES[56:60], {"test": LINES[60:]}, "made", (), ())
 PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "made", source="low", target="high")
+JUDGED = [Judgement(t[:5], (t[6:], "no", t), ((0,), (1, 2)) if t[0] < "g" else ((0, 2), (1,))) for t in TEXTS]
 SENTENCES = [Sentence((*t.split(),), (*("B-X" if word == "de" else "O" for word in t.split()),)) for t in TEXTS]
 QUESTIONS = [Question(f"{t[:2]}?", f"{t[:2]} is {t[3:5]}.", (Span(t[3:5], 6),), t) for t in TEXTS]
 TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
@@ -186,6 +188,14 @@ CASES = {
         Treebank(TREES, TREES[:3], {"test": TREES[:3]}, "made"),
         lambda model, files: [list(map(str, model.parse(["a ba de", "", "gi"], beam=beam))) for beam in (1, 2)],
         BPE,
+    ),
+    "reward": Case(
+        "reward",
+        "gpt-nano",
+        TINY,
+        Parts(JUDGED, JUDGED[:6], {"test": JUDGED[:6]}, "made"),
+        lambda model, files: [model.reward(["ba", "gi ko", ""], ["de", "", "ba"]), model.reward("ba de gi")],
+        CHARS,
     ),
     "classify-images": Case(
         "classify-images",

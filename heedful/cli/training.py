@@ -47,6 +47,13 @@ def train(
             show_default=False,
         ),
     ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Of prefer: ppo, grpo, dpo or best-of-n.", show_default=False)
+    ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(help="Of prefer: a run of reward, module:function, or command:WORDS.", show_default=False),
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
@@ -69,6 +76,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
+    given |= {"prefer.method": method, "prefer.reward": reward}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:

@@ -135,6 +135,30 @@ def curves(
     return figure
 
 
+def panels(metrics: Sequence[Mapping[str, float | int]], keys: Mapping[str, Sequence[str]]) -> Figure:
+    """A panel a heading, of the keys of `metrics` below it over the steps; one whose keys never occur is left out.
+    Raises InputError when none of them occurs."""
+    found = {heading: [key for key in own if any(key in row for row in metrics)] for heading, own in keys.items()}
+    shown = {heading: own for heading, own in found.items() if own}
+    if not shown:
+        what = f"no row of the metrics has any of {', '.join(key for own in keys.values() for key in own)}"
+        raise InputError(what, fix="name keys that occur")
+    columns = min(3, len(shown))
+    rows = -(-len(shown) // columns)
+    with _style():
+        figure = Figure(figsize=(3.6 * columns, 2.6 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, (heading, own) in zip(grid, shown.items(), strict=False):
+            for key in own:
+                points = [(row["step"], row[key]) for row in metrics if key in row]
+                few = "o" if len(points) <= 40 else ""
+                axes.plot(*zip(*points, strict=True), label=key.replace("_", " "), marker=few, markersize=3)
+            _plain(axes, "step", heading)
+        for axes in grid[len(shown) :]:
+            axes.set_axis_off()
+    return figure
+
+
 def score_by_length(
     scores: Mapping[str, Sequence[float | int]],
     bins: Sequence[str],

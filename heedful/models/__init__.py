@@ -6,6 +6,7 @@ from torch import nn
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError
+from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.decision import DecisionTransformer, DecisionTransformerConfig
@@ -28,6 +29,8 @@ __all__ = [
     "LM",
     "PRESETS",
     "RNN",
+    "ActorCritic",
+    "ActorCriticConfig",
     "CLIPConfig",
     "Classifier",
     "ClassifierConfig",
@@ -76,6 +79,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "encoder": (EncoderConfig, Encoder),
     "decision": (DecisionTransformerConfig, DecisionTransformer),
     "evoformer": (EvoformerConfig, Evoformer),
+    "actor_critic": (ActorCriticConfig, ActorCritic),
 }
 
 

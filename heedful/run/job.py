@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
@@ -46,6 +47,9 @@ class Job(ABC, Generic[R, E, M]):
     fingerprint: str  # of the training data
     tokenizer_hash: str = ""
     config: Any  # of the model
+    saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
+    # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
+    panels: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def __init__(self, recipe: R, corpus: Parts[E] | None = None, begun: Path | None = None) -> None:
         self.recipe, self.begun = recipe, begun
@@ -113,7 +117,14 @@ class Job(ABC, Generic[R, E, M]):
 
     def tensors(self, model: M) -> dict[str, Tensor]:
         """The weights that are saved of the model."""
-        return parameters(model)
+        return parameters(model.get_submodule(self.saved))
+
+    def remembered(self) -> dict[str, Tensor]:
+        """What batches are made of that came of the model as it was when their epoch began: a checkpoint holds it."""
+        return {}
+
+    def remember(self, tensors: dict[str, Tensor]) -> None:
+        """Takes back what `remembered` gave."""
 
     def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
@@ -143,7 +154,7 @@ class Job(ABC, Generic[R, E, M]):
         if self.lora is not None:
             write_adapters(folder, adapters(tensors), self.lora)
             tensors = merged(tensors, self.lora)
-        write_model(folder, model, tensors, self.tokenizers() | {"task.json": self.spec()})
+        write_model(folder, model.get_submodule(self.saved), tensors, self.tokenizers() | {"task.json": self.spec()})
 
     def finish(self, folder: Path, device: str) -> Scores:
         """The scores of the model in `folder`, loaded on `device`, on each test set, or on the validation data where

@@ -53,7 +53,9 @@ def _written(run: Path, newest: Checkpoint) -> Restored:
     number = facts.get("format", 1)
     config = read_config(run)
     model = model_from(migrated({key: value for key, value in config.items() if key != "format"}, config["format"]))
-    trained = from_json(type(model.config), migrated(facts["model"], number), where=f"{newest.path}/state.json: model")
+    saved = facts.get("saved", "")  # the part of the trained model that is the run's
+    begun = migrated(facts["model"], number)
+    trained = from_json(type(model.config), begun[saved] if saved else begun, where=f"{newest.path}/state.json: model")
     if model.config != trained:
         raise StorageError("not the configuration that was trained", where=str(run / CONFIG), fix=FIX)
     tokenizers = read_tokenizers(run)
@@ -63,6 +65,9 @@ def _written(run: Path, newest: Checkpoint) -> Restored:
             raise StorageError("not the tokenizer that was trained with", where=str(run), fix=FIX)
     about = files.read_json(run / "task.json")
     weights = renamed(newest.tensors("average.safetensors"), number)
+    if saved:
+        within = f"{saved}."
+        weights = {name.removeprefix(within): own for name, own in weights.items() if name.startswith(within)}
     load_weights(model, weights, where=str(newest.path))
     aside = None
     if os.path.lexists(run / MODEL):

@@ -6,7 +6,7 @@ measured so far. Random numbers need no state: they come from counters (`train/l
 
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
 from heedful.training.loop import State, Step
+from heedful.training.loss import Sum, added
 
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
+REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
 
@@ -48,6 +50,18 @@ class Progress:
     cost: float = 0.0
     loss: float = 0.0  # summed since the last line of metrics.jsonl
     count: int = 0
+    beside: dict[str, Sum] = field(default_factory=dict)  # the same of what a loss tells beside itself
+
+    def add(self, step: Step) -> None:
+        """A step's loss, and what it tells beside that, for the next line of metrics.jsonl."""
+        self.loss, self.count = self.loss + step.loss * step.count, self.count + step.count
+        self.beside = added(self.beside, step.beside)
+
+    def means(self) -> dict[str, float]:
+        """Of all that was added since this was last asked."""
+        found = {"train_loss": self.loss / self.count, **{name: own.mean for name, own in sorted(self.beside.items())}}
+        self.loss, self.count, self.beside = 0.0, 0, {}
+        return found
 
     def measures(self, step: Step, every: int | None) -> bool:
         """Whether a measurement is due now: every so many steps, or ten times in all."""
@@ -113,6 +127,8 @@ def save_state(
         "average.safetensors": parameters(state.average.model),
         "optimizer.safetensors": optimizer.state(),
     }
+    if made := job.remembered():
+        contents[REMEMBERED] = made
     finite = all(bool(tensor.isfinite().all()) for tensors in contents.values() for tensor in tensors.values())
     contents["state.json"] = {
         "precision": precision,
@@ -120,6 +136,7 @@ def save_state(
         "tokenizers": job.tokenizer_hash,
         "format": FORMAT,
         "model": to_json(job.config),
+        **({"saved": job.saved} if job.saved else {}),
         "position": {key: getattr(state, key) for key in POSITION},
         "progress": asdict(progress),
     }
@@ -156,6 +173,8 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
     state.optimizer.zero()
     state.optimizer.load_masters(weights)
     state.optimizer.load_state(optimizer)
+    if REMEMBERED in checkpoint.manifest["files"]:
+        job.remember(checkpoint.tensors(REMEMBERED))
     for key in POSITION:
         setattr(state, key, facts["position"][key])
     return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)

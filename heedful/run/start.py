@@ -17,7 +17,7 @@ from heedful.store.migrations import FORMAT, migrated
 
 # What task.json says of the tokens around texts, of languages, and of where a model is from: who starts from the run
 # keeps it.
-AROUND = ("before", "after", "begin", "forbidden", "languages", "family")
+AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family")
 
 
 class Start(NamedTuple):

@@ -18,7 +18,7 @@ from torch import nn
 
 from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError, RankError
-from heedful.look.draw import curves, to_bytes
+from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import mean_of_last
 from heedful.run.card import Scores, environment
 from heedful.run.device import best_device
@@ -238,7 +238,7 @@ class _Run:
             progress = self.progress
             rates = [*rates[-19:], step.count / max(1e-9, step.seconds - before)]
             before = step.seconds
-            progress.loss, progress.count = progress.loss + step.loss * step.count, progress.count + step.count
+            progress.add(step)
             left = self._left(step, len(rates))
             yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
             if step.step % LOG_EVERY == 0:
@@ -400,16 +400,16 @@ class _Run:
         return Checkpointed(self.state.step)
 
     def _log(self, step: Step) -> None:
-        progress = self.progress
+        means = self.progress.means()
         row = {
             "step": step.step,
             "epoch": step.epoch,
-            "train_loss": progress.loss / progress.count,
+            "train_loss": means.pop("train_loss"),
             "lr": step.lr * self.plan.lr,
             "norm": step.norm,
             "seconds": step.seconds,
+            **means,
         }
-        progress.loss, progress.count = 0.0, 0
         if self.ranks.first:
             self.log.add(row)
 
@@ -471,7 +471,7 @@ def _finish(
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = [files.parse_json(line.encode(), where=out) for line in files.read_whole_lines(out / "metrics.jsonl")]
     files.make_folder(out / "plots")
-    figure = curves(rows, scores=job.score_names, title=out.name)
+    figure = panels(rows, job.panels) if job.panels else curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
     files.write_json(out / "scores.json", asdict(finished))
     measured = (row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)

@@ -21,6 +21,8 @@ ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.match:MATCH"),
     Lazy("heedful.tasks.paint:PAINT"),
     Lazy("heedful.tasks.encode:ENCODE"),
+    Lazy("heedful.tasks.reward:REWARD"),
+    Lazy("heedful.tasks.prefer:PREFER"),
 )
 TASKS: Mapping[str, Task] = {row.name: row for row in (part() for part in ROWS)}
 

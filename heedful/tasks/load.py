@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heedful.tasks.match.use import Matcher
     from heedful.tasks.paint.use import Painter
     from heedful.tasks.parse.use import Parser
+    from heedful.tasks.reward.use import RewardModel
     from heedful.tasks.segment.use import Segmenter
     from heedful.tasks.shared.embed import TextEncoder
     from heedful.tasks.tag.use import Tagger
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         | Matcher
         | Painter
         | Parser
+        | RewardModel
         | Segmenter
         | Tagger
         | TextClassifier

@@ -25,6 +25,8 @@ class Sections(TypedDict, total=False):
     images: Section | Mapping[str, object]
     classify: Section | Mapping[str, object]
     answer: Section | Mapping[str, object]
+    reward: Section | Mapping[str, object]
+    prefer: Section | Mapping[str, object]
 
 
 def recipe(task: str | None = None, **sections: Unpack[Sections]) -> Recipe:

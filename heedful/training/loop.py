@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from heedful.core import dropout
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
-from heedful.training.loss import Loss
+from heedful.training.loss import Loss, Sum, added
 from heedful.training.optim import Average, Optimizer, schedule
 from heedful.training.ranks import Ranks
 from heedful.training.threads import Waits
@@ -121,6 +121,7 @@ class Step:
     progress: float  # 0 to 1
     seconds: float = field(repr=False)  # of training so far
     signal: int = 0  # that one of the ranks was sent, and on which all agree; 0: none
+    beside: Mapping[str, Sum] = field(default_factory=dict, repr=False)  # what the loss tells of this rank's rows
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def fit(
             if [state.epoch, state.batch] in state.left_out:
                 state.batch += len(group)
                 continue
-            total, count = _gradients(task, state, group, ranks)
+            total, count, beside = _gradients(task, state, group, ranks)
             now = time.perf_counter()
             spent, begin = now - begin, now
             everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
@@ -190,12 +191,16 @@ def fit(
             state.seconds = everyone[0][3] + now - begin
             asked = int(max(each[2] for each in everyone))
             waits.look()
-            yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked)
+            yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
             begin = time.perf_counter()
 
 
-def _gradients(task: Trainable, state: State, group: Sequence[Any], ranks: Ranks) -> tuple[float, int]:
-    """Adds up the gradients of this rank's rows of the batches; their loss, and how many it is a sum over."""
+def _gradients(
+    task: Trainable, state: State, group: Sequence[Any], ranks: Ranks
+) -> tuple[float, int, Mapping[str, Sum]]:
+    """Adds up the gradients of this rank's rows of the batches; their loss, how many it is a sum over, and what it
+    tells beside."""
+    beside: dict[str, Sum] = {}
     total, count = torch.zeros((), device=next(state.model.parameters()).device), 0
     torch.manual_seed(counter_seed(state.seed, "step", state.step, ranks.rank))
     for number, batch in enumerate(group, state.batch):
@@ -208,7 +213,8 @@ def _gradients(task: Trainable, state: State, group: Sequence[Any], ranks: Ranks
         state.optimizer.collect()
         total += loss.total.detach()
         count += loss.count
-    return float(total), count
+        beside = added(beside, loss.beside)
+    return float(total), count, beside
 
 
 def non_finite(state: State, loss: float) -> NonFiniteError:

@@ -3,7 +3,8 @@
 N tokens, C model width, V vocabulary, B pairs.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,9 +17,31 @@ FEWEST = 256  # rows of logits at a time: every chunk reads and writes the whole
 
 
 @dataclass(frozen=True)
+class Sum:
+    """Something beside a loss that is to be known of a batch: a sum, and what it is a sum over."""
+
+    total: float
+    count: int
+
+    def __add__(self, other: "Sum") -> "Sum":
+        return Sum(self.total + other.total, self.count + other.count)
+
+    @property
+    def mean(self) -> float:
+        return self.total / max(1, self.count)
+
+
+@dataclass(frozen=True)
 class Loss:
     total: Float[Tensor, ""]  # summed over what it counts, in nats
     count: int  # what to divide by: tokens, for text
+    beside: Mapping[str, Sum] = field(default_factory=dict)  # by the names that metrics.jsonl has for their means
+
+
+def added(one: Mapping[str, Sum], other: Mapping[str, Sum]) -> dict[str, Sum]:
+    """The sums of both, by their names."""
+    both = {**one, **other}
+    return {name: one[name] + other[name] if name in one and name in other else own for name, own in both.items()}
 
 
 def contrastive(similarity: Float[Tensor, "B B"], same: Bool[Tensor, "B B"] | None = None) -> Loss:

@@ -77,6 +77,9 @@ HOMONYMS = {
     "heedful/tasks/classify_images/__init__.py": {"classify"},  # a verb
     "heedful/serve/public.py": {"generate", "translate"},  # verbs
     "heedful/tasks/generate/in_context.py": {"match"},  # how answers are judged
+    "heedful/tasks/prefer/rewards.py": {"answer"},  # a key of what is rewarded
+    "heedful/tasks/reward/cli.py": {"answer"},
+    "heedful/tasks/reward/use.py": {"answer"},
 }
 
 

@@ -11,6 +11,7 @@ from heedful.errors import HeedError, InputError, MissingError
 from heedful.models.presets import LANGUAGE_MODELS
 from heedful.run.recipe import Recipe, Section, override, row_of, to_yaml
 from heedful.tasks import trained
+from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.recipes import build, from_yaml, read_recipe
 
 RECIPES = {name: row.recipe() for name, row in trained().items() if row.recipe is not None}
@@ -117,7 +118,7 @@ LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", 
 LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train.tensorboard"}
 LATER |= {"data.bpe_dropout", "data.bpe_dropout_side"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
-LATER_TASKS = {"chat"}
+LATER_TASKS = {"chat", "reward", "prefer"}
 # Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.
 FORMAT_1 = """\
 task: {task}

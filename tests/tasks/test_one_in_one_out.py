@@ -42,6 +42,7 @@ ONE: dict[str, tuple[str, list[Any], dict[str, list[Any]]]] = {
     "choice": ("classify", ["ba de", "gi"], {"choices": [["ba", "no"], ["gi", "ko"]]}),
     "tag": ("tag", ["ba de", "gi"], {}),
     "answer": ("answer", ["ba?", "gi?"], {"contexts": ["ba is de.", "gi is ko."]}),
+    "reward": ("reward", ["ba de", "gi"], {"prompts": ["ko", "gi"]}),
     "parse": ("parse", ["a ba de", "gi"], {}),
     "classify-images": ("classify", [], {}),
     "detect": ("detect", [], {}),

@@ -1,0 +1,38 @@
+"""How far several who put the same things in order agree."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+
+from scipy.stats import kendalltau
+
+Ranks = Sequence[int]  # of the same things, in their order; alike ones share a rank
+
+
+def kendall(one: Ranks, other: Ranks) -> float | None:
+    """Kendall's tau-b (1945) of two rankings: 1 where they are the same, -1 where they are opposite; None where one of
+    them tells nothing apart."""
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return None
+    return float(kendalltau(one, other).statistic)
+
+
+def agreement(judged: Mapping[str, Mapping[str, Ranks]]) -> dict[str, float | int]:
+    """Of the rankings by item and by who made them: how many items two or more have ranked, the mean of Kendall's tau
+    over every two who ranked the same item, and the share of pairs of things on whose order two agree, of those that
+    both tell apart. The means are left out where there is nothing to compare."""
+    taus, same, both, shared = [], 0, 0, 0
+    for rankings in judged.values():
+        shared += len(rankings) > 1
+        for one, other in combinations(rankings.values(), 2):
+            tau = kendall(one, other)
+            taus += [] if tau is None else [tau]
+            for i, j in combinations(range(len(one)), 2):
+                signs = (one[i] - one[j]) * (other[i] - other[j])
+                same, both = same + (signs > 0), both + (signs != 0)
+    found: dict[str, float | int] = {"items": shared, "comparisons": both}
+    if taus:
+        found["kendall_tau"] = fmean(taus)
+    if both:
+        found["same_order"] = same / both
+    return found

@@ -1,0 +1,23 @@
+"""A language model that learns to answer as a reward, or people, would have it: PPO (Schulman et al. 2017; Ziegler et
+al. 2019), GRPO (Shao et al. 2024), DPO (Rafailov et al. 2023) and the best of several (Dong et al. 2023)."""
+
+from dataclasses import replace
+
+from heedful.run.task import Lazy
+from heedful.tasks.generate import GENERATE
+
+PREFER = replace(
+    GENERATE,
+    name="prefer",
+    data="prompts (.txt, .jsonl), or judgements of answers",
+    does="generates text that is preferred",
+    counted="tokens of answers",
+    headline=("reward",),
+    recipe=Lazy("heedful.tasks.prefer.recipe:PreferRecipe"),
+    job=Lazy("heedful.tasks.prefer.train:PreferJob"),
+    sized=None,
+    commands=None,
+    engines={},
+    saved_as="generate",
+    uses=("generate", "reward"),
+)

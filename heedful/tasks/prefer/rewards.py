@@ -1,0 +1,103 @@
+"""Who rewards answers: a run of reward, a function that the user names, or a command."""
+
+import json
+import math
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from heedful.data.text.judgements import prompt_value
+from heedful.errors import InputError, MissingError, NonFiniteError
+
+COMMAND = "command:"
+FUNCTION = re.compile(r"(?P<module>[\w.]+|.+\.py):(?P<name>\w+)")
+FIX = 'name a run of heed train reward, module:function, or "command: WORDS"'
+
+
+# Of prompts and an answer to each, a number for each, the larger the better. Raises NonFiniteError.
+Reward = Callable[[Sequence[str], Sequence[str]], list[float]]
+
+
+class FunctionReward:
+    """`function(prompt, answer)` of a module on Python's path or in this folder, or of a file. A conversation is given
+    as its list of messages. It is to give the same for the same: a training that continues asks again."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.where = f"{module}:{name}"
+        here = str(Path.cwd())
+        sys.path.insert(0, here)
+        try:
+            found = runpy.run_path(module) if module.endswith(".py") else runpy.run_module(module)
+        except ImportError as error:
+            raise MissingError(f"cannot be imported: {error}", where=self.where, fix="check its name") from None
+        except FileNotFoundError:
+            raise MissingError("no such file", where=module, fix="check the path") from None
+        finally:
+            sys.path.remove(here)
+        if not callable(found.get(name)):
+            raise MissingError("no such function", where=self.where, fix=f"def {name}(prompt, answer): ...")
+        self.function: Callable[[object, str], float] = found[name]
+
+    def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        pairs = zip(prompts, answers, strict=True)
+        return finite([self.function(prompt_value(prompt), answer) for prompt, answer in pairs], answers, self.where)
+
+
+class CommandReward:
+    """A command that reads {"prompt": ..., "answer": ...} a line, and writes a number for each."""
+
+    def __init__(self, words: str) -> None:
+        self.words = shlex.split(words)
+        self.where = f"{COMMAND} {words}"
+        if not self.words:
+            raise InputError("an empty command", where=COMMAND, fix=FIX)
+
+    def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        pairs = zip(prompts, answers, strict=True)
+        rows = [{"prompt": prompt_value(prompt), "answer": answer} for prompt, answer in pairs]
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        try:
+            ended = subprocess.run(self.words, input=lines.encode(), stdout=subprocess.PIPE, check=False)
+        except OSError as error:
+            raise InputError(f"cannot be run: {error.strerror}", where=self.where, fix="check the command") from None
+        if ended.returncode:
+            raise InputError(f"ended with {ended.returncode}", where=self.where, fix="see what it says above")
+        said = ended.stdout.decode(errors="replace").split()
+        try:
+            rewards = [float(word) for word in said]
+        except ValueError:
+            rewards = []
+        if len(rewards) != len(answers):
+            what = f"{len(said):,} words for {len(answers):,} answers, expected a number for each"
+            raise InputError(what, where=self.where, fix="print one number a line, and nothing else")
+        return finite(rewards, answers, self.where)
+
+
+def reward_named(name: str) -> Reward | None:
+    """Whom a recipe names, but for the folder of a run (None). Raises InputError or MissingError."""
+    if name.startswith(COMMAND):
+        return CommandReward(name.removeprefix(COMMAND))
+    if Path(name).is_dir():
+        return None
+    found = FUNCTION.fullmatch(name)
+    if found is None:
+        raise MissingError("no such folder, and no function or command", where=name, fix=FIX)
+    return FunctionReward(found["module"], found["name"])
+
+
+def finite(rewards: Sequence[object], answers: Sequence[str], where: str) -> list[float]:
+    """The rewards as numbers. Raises InputError for one that is none, and NonFiniteError."""
+    found = []
+    for value, answer in zip(rewards, answers, strict=True):
+        if not isinstance(value, int | float):
+            what = f"gives {value!r} for {answer[:40]!r}, expected a number"
+            raise InputError(what, where=where, fix="return a float")
+        if not math.isfinite(value):
+            what = f"the reward of {answer[:40]!r} is {value}"
+            raise NonFiniteError(what, where=where, fix="give a finite number for every answer")
+        found.append(float(value))
+    return found

@@ -1,0 +1,107 @@
+"""Answers that a policy makes to prompts, and how likely it holds them.
+
+N answers, L tokens of a row, T = L - 1 that follow one.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.apply.inference import for_inference
+from heedful.decode.continuous import Session
+from heedful.decode.rules import NEVER
+from heedful.decode.settings import Sampling
+from heedful.models.actor_critic import ActorCritic
+from heedful.models.lm import LM
+from heedful.training.policy import token_log_probabilities
+
+Ids = list[int]
+Policy = LM | ActorCritic
+ROWS = 64  # answers that are made at a time
+READ = 16384  # tokens that are read at a time
+
+
+class Rows(NamedTuple):
+    """Prompts with their answers, padded at their ends. `mask` says which of `tokens[:, 1:]` are the answer's."""
+
+    tokens: Int[Tensor, "N L"]
+    mask: Bool[Tensor, "N T"]
+
+
+class Judged(NamedTuple):
+    """Of each token of an answer (elsewhere 0): its log-probability (nats), the entropy of what might have stood there,
+    and the value of what was read before it, where the policy has values."""
+
+    log_probs: Float[Tensor, "N T"]
+    entropy: Float[Tensor, "N T"]
+    values: Float[Tensor, "N T"]
+
+
+def language_model(policy: Policy) -> LM:
+    return policy.lm if isinstance(policy, ActorCritic) else policy
+
+
+def make_answers(
+    policy: Policy,
+    prompts: Sequence[Ids],
+    seeds: Sequence[int],
+    *,
+    tokens: int,
+    temperature: float,
+    end: int,
+    forbidden: tuple[int, ...],
+) -> list[Ids]:
+    """An answer to each prompt, of at most so many tokens, drawn by a seed of its own, its end token with it where it
+    came to that; in a continuous batch. The policy stays as it is."""
+    lm = language_model(policy)
+    device = lm.head.weight.device
+    writer = for_inference(copy.deepcopy(lm).eval())
+    longest = max(map(len, prompts))
+    session = Session(writer, rows=ROWS, size=longest + tokens - 1, device=device, end=end, forbidden=forbidden)
+    made: dict[int, Ids] = {}
+    for ids, seed in zip(prompts, seeds, strict=True):
+        made[session.add(ids, Sampling(temperature=temperature, seed=seed), tokens)] = []
+    while len(session):
+        for handle, token, log_probability, _ in session.step():
+            if log_probability != NEVER:
+                made[handle].append(token)
+    return [*made.values()]
+
+
+def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> Rows:
+    """Raises ValueError for an answer without a token."""
+    T = max(len(prompt) + len(answer) for prompt, answer in zip(prompts, answers, strict=True))
+    tokens, mask = torch.full((len(prompts), T), pad), torch.zeros(len(prompts), T - 1, dtype=torch.bool)
+    for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        if not answer:
+            raise ValueError(f"answer {row} has no token")
+        tokens[row, : len(prompt) + len(answer)] = torch.tensor([*prompt, *answer])
+        mask[row, len(prompt) - 1 : len(prompt) + len(answer) - 1] = True
+    return Rows(tokens, mask)
+
+
+def judge(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
+    """How likely the policy holds the answers. Only those of their tokens get logits."""
+    lm = language_model(policy)
+    device = lm.head.weight.device
+    tokens, mask = rows.tokens.to(device), rows.mask.to(device)
+    own = lm.hidden(tokens[:, :-1])[mask]
+    log_probs, entropy = token_log_probabilities(lm.head(own) / temperature, tokens[:, 1:][mask])
+    values = policy.values(own) if isinstance(policy, ActorCritic) else torch.zeros_like(log_probs)
+    nothing = torch.zeros(mask.shape, device=device)
+    return Judged(*(nothing.masked_scatter(mask, part) for part in (log_probs, entropy, values)))
+
+
+@torch.no_grad()
+def judge_all(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
+    """`judge` without gradients, some rows at a time, on the CPU."""
+    most = max(1, READ // rows.tokens.shape[1])
+    parts = [
+        judge(policy, Rows(rows.tokens[i : i + most], rows.mask[i : i + most]), temperature=temperature)
+        for i in range(0, len(rows.tokens), most)
+    ]
+    return Judged(*(torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True)))

@@ -1,0 +1,291 @@
+"""Training a language model to be preferred: by a reward, or by judgements."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from heedful.core.config import from_json
+from heedful.core.seeds import counter_seed
+from heedful.data.parts import Parts
+from heedful.data.text.judgements import Judgement, read_judgements
+from heedful.data.text.prompts import read_prompts
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError, MissingError
+from heedful.models.actor_critic import ActorCriticConfig
+from heedful.models.lm import LM, LMConfig
+from heedful.run.card import CardText, Scores, fingerprint, score_table
+from heedful.run.folder import read_run, tokenizer_files
+from heedful.run.job import Job, Measurement
+from heedful.run.start import Start, copy_weights, read_start
+from heedful.store import files
+from heedful.store.checkpoint import MODEL
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask, pair_batch
+from heedful.tasks.prefer.losses import pair_loss
+from heedful.tasks.prefer.recipe import PreferRecipe
+from heedful.tasks.prefer.rewards import Reward, finite, reward_named
+from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, language_model, make_answers, rows_of
+from heedful.tasks.reward.prompting import Answered, Prompting
+from heedful.tasks.reward.use import RewardModel
+from heedful.training.loss import Sum, added
+from heedful.training.policy import kl_estimates
+
+SHOWN = 8  # prompts of a sample
+GROUPED = ("grpo", "best-of-n", "dpo")  # methods that compare answers to the same prompt
+REFERENCE, REWARD = "reference", "reward"  # companions, by their names
+PANELS = {
+    "reward": ("reward", "valid_reward"),
+    "KL divergence (nats an answer)": ("kl", "valid_kl"),
+    "entropy (nats a token)": ("entropy", "valid_entropy"),
+    "tokens of an answer": ("length", "valid_length"),
+    "share of tokens held by the clip": ("clip_fraction",),
+    "loss": ("train_loss", "value_loss"),
+    "pairs in the right order": ("pair_accuracy", "valid_pair_accuracy"),
+}
+
+
+class PreferJob(Job[PreferRecipe, list[Any], Policy]):
+    """Prompts to be answered, or, of a training without a reward, judgements of answers."""
+
+    unit: ClassVar = "prompts"
+    kinds: ClassVar = "a .txt or .jsonl file of prompts, or, for dpo without a reward, of judgements"
+    served: ClassVar = LanguageModel
+    panels = PANELS
+    start: Start
+
+    def __init__(self, recipe: PreferRecipe, corpus: Parts[list[Any]] | None = None, begun: Path | None = None) -> None:
+        plan = recipe.prefer
+        if not recipe.start_from:
+            raise InputError("no model to begin with", fix="--from RUN: a run of heed train generate")
+        if not plan.reward and plan.method != "dpo":
+            what = f"{plan.method} learns from a reward, and none is named"
+            raise InputError(what, fix="--reward RUN, or --reward module:function")
+        self.judged = not plan.reward
+        group = plan.group or (1 if plan.method == "ppo" else 8)
+        if not self.judged and plan.method in GROUPED and group < 2:
+            what = f"prefer.group = {group}, but {plan.method} compares answers to the same prompt"
+            raise InputError(what, fix="--set prefer.group=8")
+        super().__init__(recipe, corpus, begun)
+        self.tokenizer: Tokenizer = self.start.source
+        self.about = {"task": "generate", **self.start.around}
+        self.prompting = Prompting(self.tokenizer, self.about)
+        self.lm: LMConfig = from_json(LMConfig, self.start.model["model"], where=f"{recipe.start_from}/config.json")
+        self.config = ActorCriticConfig(lm=self.lm) if plan.method == "ppo" else self.lm
+        self.saved = "lm" if plan.method == "ppo" else ""
+        self.memory = Memory()
+        self.reward = self._reward(begun)
+        self.companions[REFERENCE] = self.reference = self._reference()
+        self.score_names = ("valid_pair_accuracy",) if self.judged else ("valid_reward", "valid_kl")
+        self._check_lengths()
+        self.fingerprint = fingerprint([*map(repr, self.corpus.train), *self._weights()])
+        self.tokenizer_hash = self.tokenizer.fingerprint
+
+    # What it is begun with.
+
+    def read(self) -> Parts[list[Any]]:
+        path = self.recipe.data.path
+        return read_judgements(path) if self.judged else read_prompts(path)
+
+    def read_start(self) -> Start | None:
+        return read_start(self.recipe, self.begun, "generate")
+
+    def _reference(self) -> LM:
+        folder = Path(self.recipe.start_from)
+        if not (folder / MODEL).is_file():
+            what = "the model that this training began with is gone, and is compared with at every step"
+            raise MissingError(what, where=str(folder), fix="bring it back")
+        model = LM(self.lm)
+        copy_weights(model, self.recipe.start_from)
+        return model
+
+    def _reward(self, begun: Path | None) -> Reward | None:
+        name = self.recipe.prefer.reward
+        if not name:
+            return None
+        found = reward_named(name)
+        if found is not None:
+            return found
+        model, tokenizer, _, about = read_run(Path(name))
+        if about.get("task") != RewardModel.task:
+            raise InputError("not a model of heed train reward", where=name, fix="name a run of reward")
+        served = RewardModel(model, tokenizer, about)
+        self.companions[REWARD] = served.model
+
+        def reward(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+            return finite(served.weigh(prompts, answers)[0], answers, name)
+
+        return reward
+
+    def _weights(self) -> list[str]:
+        """The sha256 of the models that answers are compared and rewarded by."""
+        named = [self.recipe.start_from, *([self.recipe.prefer.reward] if REWARD in self.companions else [])]
+        return [files.size_and_sha256(Path(folder) / MODEL)[1] for folder in named]
+
+    def _check_lengths(self) -> None:
+        """Raises InputError for a prompt that leaves no room for an answer."""
+        context, plan = self.lm.embed.context_length, self.recipe.prefer
+        parts = self.parts()
+        if self.judged:
+            rows = [row for part in parts.values() for one in part for row in self._answered(one)]
+            longest, what = max(len(row.ids) - 1 for row in rows), "a prompt with its answer"
+            fix = "leave such judgements out"
+        else:
+            ids = self.prompting.prompts([prompt for part in parts.values() for prompt in part])
+            longest, what = max(map(len, ids)) + plan.tokens - 1, f"a prompt and the {plan.tokens} tokens of an answer"
+            fix = f"--set prefer.tokens={max(1, context - max(map(len, ids)) + 1)}, or leave long prompts out"
+        if longest > context:
+            raise InputError(f"{what} are {longest:,} tokens, and the model reads at most {context:,}", fix=fix)
+
+    def _answered(self, one: Judgement) -> list[Answered]:
+        return self.prompting.answered([one.prompt] * len(one.candidates), one.candidates)
+
+    # What is told of it.
+
+    def describe(self) -> str:
+        plan = self.recipe.prefer
+        if self.judged:
+            return f"dpo, {len(self.corpus.train):,} judgements, {len(self._pairs(self.corpus.train)):,} pairs"
+        return f"{plan.method}, {len(self.corpus.train):,} prompts, {plan.rollouts:,} answers at a time"
+
+    def own_facts(self) -> dict[str, object]:
+        return {"method": self.recipe.prefer.method, "reward": self.recipe.prefer.reward}
+
+    def spec(self) -> dict[str, Any]:
+        return dict(self.about)
+
+    def tokenizers(self) -> dict[str, bytes]:
+        return tokenizer_files(self.tokenizer, self.tokenizer)
+
+    # Training.
+
+    def begin(self, model: Policy) -> None:
+        copy_weights(language_model(model), self.recipe.start_from)
+
+    def new_heads(self) -> tuple[str, ...]:
+        return ("value",) if self.saved else ()
+
+    def task(self, model: Policy) -> RolloutTask | JudgedTask:
+        recipe, plan = self.recipe, self.recipe.prefer
+        if self.reward is None:
+            pairs = self._weighed(self._pairs(self.corpus.train))
+            return JudgedTask(pairs, plan, seed=recipe.train.seed)
+        return RolloutTask(
+            self.corpus.train,
+            plan,
+            seed=recipe.train.seed,
+            prompting=self.prompting,
+            reference=self.reference,
+            reward=self.reward,
+            memory=self.memory,
+        )
+
+    def remembered(self) -> dict[str, Tensor]:
+        return {} if self.memory.made is None else self.memory.made.tensors()
+
+    def remember(self, tensors: dict[str, Tensor]) -> None:
+        self.memory.made = Made.of(tensors)
+
+    def _pairs(self, judgements: Sequence[Judgement]) -> list[Rows]:
+        """The better and the worse answer of every two that differ."""
+        found = []
+        for one in judgements:
+            rows = self._answered(one)
+            for pair in one.pairs():
+                asked, said = ([part(rows[i]) for i in pair] for part in (Answered.prompt, Answered.answer))
+                found.append(rows_of(asked, said, pad=self.tokenizer.pad))
+        return found
+
+    def _weighed(self, pairs: Sequence[Rows]) -> list[tuple[Rows, Tensor]]:
+        """With the log-probabilities by the reference."""
+        temperature = self.recipe.prefer.temperature
+        each = (judge_all(self.reference, rows, temperature=temperature).log_probs.sum(1) for rows in pairs)
+        return [*zip(pairs, each, strict=True)]
+
+    # Measuring.
+
+    def measure(self, model: Policy) -> Measurement:
+        scores, sample = self._answer(model, self._asked(self.valid))
+        if self.judged:
+            found = self._judge(model, self.valid)
+            scores = {"valid_pair_accuracy": found["pair_accuracy"]} | scores
+            return Measurement(found["loss"], scores, -found["loss"], sample)
+        weight = self.recipe.prefer.kl if self.recipe.prefer.method in ("ppo", "grpo") else 0.0
+        objective = scores["valid_reward"] - weight * scores["valid_kl"]
+        return Measurement(-objective, scores, objective, sample)
+
+    def score(self, best: LanguageModel, part: list[Any]) -> Mapping[str, Any]:
+        scores, _ = self._answer(best.model, self._asked(part))
+        named = {name.removeprefix("valid_"): value for name, value in scores.items()}
+        return named | (self._judge(best.model, part) if self.judged else {})
+
+    def _asked(self, part: Sequence[Any]) -> list[str]:
+        """As many prompts as are answered: evenly spread over those there are, or all of them in turn."""
+        prompts = [one.prompt if isinstance(one, Judgement) else one for one in part]
+        count, most = len(prompts), self.recipe.prefer.eval_answers
+        return [prompts[i * count // most] if count > most else prompts[i % count] for i in range(most)]
+
+    def _judge(self, model: Policy, judgements: Sequence[Judgement]) -> dict[str, float]:
+        """The loss of the pairs, and the share of them whose better answer the model has come to prefer."""
+        plan, pairs = self.recipe.prefer, self._weighed(self._pairs(judgements))
+        total = 0.0
+        beside: dict[str, Sum] = {}
+        for i in range(0, len(pairs), plan.batch):
+            with torch.no_grad():
+                loss = pair_loss(model, pair_batch(pairs[i : i + plan.batch]), plan)
+            total, beside = total + float(loss.total), added(beside, loss.beside)
+        return {"loss": total / len(pairs), "pair_accuracy": beside["pair_accuracy"].mean}
+
+    def _answer(self, model: Policy, asked: Sequence[str]) -> tuple[dict[str, float], str]:
+        """An answer to each prompt, drawn always alike: the mean reward, how far the model is from the reference, its
+        entropy, and the tokens of an answer; and some of the answers."""
+        plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
+        answers = make_answers(
+            model,
+            prompts,
+            [counter_seed("measured", i) for i in range(len(prompts))],
+            tokens=plan.tokens,
+            temperature=plan.temperature,
+            end=self.prompting.end,
+            forbidden=self.prompting.forbidden,
+        )
+        texts = [self.prompting.text(*pair) for pair in zip(prompts, answers, strict=True)]
+        rows = rows_of(prompts, answers, pad=self.tokenizer.pad)
+        own, reference = (judge_all(one, rows, temperature=plan.temperature) for one in (model, self.reference))
+        count = int(rows.mask.sum())
+        scores = {
+            "valid_kl": float(kl_estimates(own.log_probs, reference.log_probs).sum()) / len(asked),
+            "valid_entropy": float(own.entropy.sum()) / count,
+            "valid_length": count / len(asked),
+        }
+        rewards: list[float] | None = None
+        if self.reward is not None:
+            rewards = self.reward(asked, texts)
+            scores = {"valid_reward": sum(rewards) / len(rewards)} | scores
+        lines = []
+        for i, (prompt, text) in enumerate(zip(asked[:SHOWN], texts, strict=False)):
+            told = "" if rewards is None else f"{rewards[i]:8.3f}  "
+            lines.append(f"{prompt}\n    {told}{text}\n")
+        return scores, "".join(lines)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        plan = self.recipe.prefer
+        by = "judgements of people or of a rule" if self.judged else f"`{plan.reward}`"
+        weight = f", with a KL penalty of {plan.kl} a nat" if plan.method in ("ppo", "grpo") else ""
+        name = self.score_names[0]
+        return CardText(
+            what="Continues a text, as it was rewarded for.",
+            learnt_on=f"{len(self.corpus.train):,} {'judgements' if self.judged else 'prompts'}, from "
+            f"`{self.corpus.name}`, by {plan.method}{weight}, rewarded by {by}",
+            table=score_table("prompts", scores),
+            how="One answer to a prompt was drawn. The KL divergence (nats an answer) is from the model in "
+            f"`{self.recipe.start_from}`.",
+            kept=f"step {best['step']:,}, the best on the validation prompts ({name[6:].replace('_', ' ')} "
+            f"{best[name]:.4f}, KL divergence {best['valid_kl']:.2f})",
+            use=[f'heed generate {folder} "A prompt."'],
+            limits="It does what it was rewarded for, which is not always what was meant: where the reward is wrong, "
+            "this model has learnt to be wrong with it. The farther it is from where it began, the less its reward "
+            "says. It knows nothing that the model it began with did not know.",
+        )

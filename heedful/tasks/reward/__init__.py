@@ -1,0 +1,27 @@
+"""A reward for answers, learnt from what people preferred (Ziegler et al. 2019; Ouyang et al. 2022, section 3.5)."""
+
+from heedful.run.task import Lazy, Task
+
+REWARD = Task(
+    name="reward",
+    data="judgements of answers (heed rank, TRL's preferences, UltraFeedback)",
+    does="rewards answers",
+    example="What is the capital of France?\tParis.",
+    counted="comparisons",
+    headline=("pair_accuracy", "calibration_error"),
+    recipe=Lazy("heedful.tasks.reward.recipe:RewardRecipe"),
+    job=Lazy("heedful.tasks.reward.train:RewardJob"),
+    served=Lazy("heedful.tasks.reward.use:RewardModel"),
+    asks={"reward": Lazy("heedful.tasks.reward.use:ASK")},
+    facts=Lazy("heedful.tasks.reward.use:reward_facts"),
+    laws=Lazy("heedful.tasks.reward.laws:reward_laws"),
+    evaluate=Lazy("heedful.tasks.reward.use:score_reward"),
+    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
+    look=Lazy("heedful.tasks.shared.look:look_reading"),
+    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
+    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
+    embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
+    hub_lacks="no library that we know of reads a reward together with how its prompts are written",
+    commands=Lazy("heedful.tasks.reward.cli:COMMANDS"),
+    uses=("generate",),
+)

@@ -1,0 +1,79 @@
+"""How a language model is given a prompt, and an answer to it, as tokens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from heedful.data.text.judgements import is_conversation
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
+
+Ids = list[int]
+
+
+class Answered(NamedTuple):
+    """A prompt with its answer and what ends that, as tokens, of which the first `asked` are the prompt's."""
+
+    ids: Ids
+    asked: int
+
+    def prompt(self) -> Ids:
+        return self.ids[: self.asked]
+
+    def answer(self) -> Ids:
+        return self.ids[self.asked :]
+
+
+@dataclass(frozen=True)
+class Prompting:
+    """Of a model that continues texts: a prompt is a text, its answer is what follows until the end token.
+
+    `about` is what task.json says of the model.
+    """
+
+    tokenizer: Tokenizer
+    about: Mapping[str, Any]
+
+    @property
+    def before(self) -> Ids:
+        return list(self.about.get("before", [self.tokenizer.bos]))
+
+    @property
+    def end(self) -> int:
+        return self.about.get("end", self.tokenizer.bos)
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """Tokens that the model never says."""
+        own = (index for index in self.tokenizer.controls if index != self.end)
+        return tuple(self.about.get("forbidden", own))
+
+    def prompts(self, prompts: Sequence[str]) -> list[Ids]:
+        """Each as it is read. Raises InputError for a conversation."""
+        if any(map(is_conversation, prompts)):
+            what = "a prompt that is a conversation, for a model that continues texts"
+            raise InputError(what, fix="give prompts that are texts, or a model of heed train chat")
+        return [[*self.before, *ids] for ids in self.tokenizer.encode_whole(prompts)]
+
+    def answered(self, prompts: Sequence[str], answers: Sequence[str]) -> list[Answered]:
+        """Each prompt with its answer, encoded as one text; the tokens from the first on that the answer has changed
+        are the answer's."""
+        alone = self.prompts(prompts)
+        whole = self.tokenizer.encode_whole([a + b for a, b in zip(prompts, answers, strict=True)])
+        found = []
+        for begun, ids in zip(alone, whole, strict=True):
+            both = [*self.before, *ids]
+            pairs = zip(begun, both, strict=False)
+            asked = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(begun), len(both)))
+            found.append(Answered([*both, self.end], max(1, asked)))
+        return found
+
+    def text(self, begun: Ids, made: Ids) -> str:
+        """The answer that these tokens are, behind the prompt's."""
+        return self.tokenizer.decode_after(begun, [index for index in made if index != self.end])
+
+
+def cut_to(row: Answered, most: int) -> Answered:
+    """The row, without its first tokens where it has too many."""
+    beyond = max(0, len(row.ids) - most)
+    return Answered(row.ids[beyond:], max(1, row.asked - beyond))

@@ -1,0 +1,175 @@
+"""Training a reward, from a language model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.data.batches import shuffled_groups
+from heedful.data.frame import Framed, rectangle
+from heedful.data.parts import Parts
+from heedful.data.text.judgements import Judgement, read_judgements
+from heedful.models.classifier import Classifier, ClassifierConfig
+from heedful.models.lm import LM, LMConfig
+from heedful.run.card import CardText, Scores, score_table
+from heedful.run.job import Measurement
+from heedful.tasks.reward.prompting import Answered, Prompting, cut_to
+from heedful.tasks.reward.recipe import RewardRecipe
+from heedful.tasks.reward.use import RewardModel
+from heedful.tasks.shared.body import BodyJob
+from heedful.tasks.shared.sections import TokenTrain
+from heedful.training.loss import Loss
+from heedful.training.preference import ranking_loss
+
+SHOWN = 8  # judgements of a sample
+
+
+class RewardBatch(NamedTuple):
+    """Judgements of K answers, or fewer and then empty ones, of rank -1. Segment 0 is padding."""
+
+    tokens: Int[Tensor, "B K T"]
+    segments: Int[Tensor, "B K T"]
+    ranks: Int[Tensor, "B K"]
+
+
+class Compared(NamedTuple):
+    """Answers to one prompt as the model reads them, and their ranks, 0 the best."""
+
+    rows: list[Answered]
+    ranks: list[int]
+
+    @property
+    def size(self) -> int:
+        """How many tokens it is read as, padding included."""
+        return len(self.rows) * max(len(row.ids) for row in self.rows)
+
+
+def reward_batch(judged: Sequence[Compared]) -> RewardBatch:
+    K = max(len(one.rows) for one in judged)
+    absent = Framed([], [])
+    rows = [
+        framed
+        for one in judged
+        for framed in (*(Framed(row.ids, [0] * len(row.ids)) for row in one.rows), *[absent] * (K - len(one.rows)))
+    ]
+    tokens, segments, _ = (part.unflatten(0, (-1, K)) for part in rectangle(rows))
+    ranks = [[*one.ranks, *[-1] * (K - len(one.ranks))] for one in judged]
+    return RewardBatch(tokens, segments, torch.tensor(ranks))
+
+
+class RewardTask:
+    """Batches of judgements, and how unlikely they are by the rewards of their answers."""
+
+    def __init__(self, judged: Sequence[Compared], plan: TokenTrain) -> None:
+        self.judged, self.plan = judged, plan
+
+    def batches(self, epoch: int, model: object) -> list[RewardBatch]:
+        lengths = [one.size for one in self.judged]
+        groups = shuffled_groups(lengths, self.plan.tokens, self.plan.seed, epoch)
+        return [reward_batch([self.judged[i] for i in group]) for group in groups]
+
+    def loss(self, model: Classifier, batch: RewardBatch) -> Loss:
+        tokens, segments, ranks = (part.to(model.out.weight.device) for part in batch)
+        return ranking_loss(model(tokens, segments), ranks)
+
+
+class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
+    unit: ClassVar = "judgements"
+    kinds: ClassVar = "a .jsonl file of judgements or preferences, or a folder of such"
+    served: ClassVar = RewardModel
+    starts: ClassVar = ("generate",)
+    score_names = ("pair_accuracy",)
+
+    def __init__(self, recipe: RewardRecipe, corpus: Parts[list[Judgement]] | None = None, begun: Path | None = None):
+        super().__init__(recipe, corpus, begun)
+        body = self.read_body(_texts(self.corpus.train), pooler=False)
+        assert isinstance(body, LMConfig)  # of all presets and starts
+        self.config = ClassifierConfig(lm=body, answers=None, dropout=0.0, bias=False)
+        self.about: dict[str, Any] = {} if self.start is None else dict(self.start.around)
+        self.prompting = Prompting(self.tokenizer, self.about)
+        self.judged = self._compared(self.corpus.train)
+        self.prompting.prompts([one.prompt for one in [*self.valid, *_all(self.corpus.tests)]])  # refuses before a step
+
+    def read(self) -> Parts[list[Judgement]]:
+        return read_judgements(self.recipe.data.path)
+
+    def _compared(self, judgements: Sequence[Judgement]) -> list[Compared]:
+        asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
+        rows = self.prompting.answered([prompt for prompt, _ in asked], [answer for _, answer in asked])
+        most = self.config.body.embed.context_length
+        cut = sum(len(row.ids) > most for row in rows)
+        if cut:
+            what = f"{cut:,} of {len(rows):,} prompts with their answers are longer than {most} tokens"
+            self.notes.append(f"{what}, and lose their beginning")
+        each = iter([cut_to(row, most) for row in rows])
+        whole = [Compared([next(each) for _ in one.candidates], one.ranks) for one in judgements]
+        if self.recipe.reward.by == "rankings":
+            return whole
+        pairs = ((own, pair) for one, own in zip(judgements, whole, strict=True) for pair in one.pairs())
+        return [Compared([own.rows[better], own.rows[worse]], [0, 1]) for own, (better, worse) in pairs]
+
+    def describe(self) -> str:
+        pairs = sum(len(one.pairs()) for one in self.corpus.train)
+        judgements = f"{len(self.corpus.train):,} judgements, {pairs:,} pairs"
+        return f"{judgements}, {self.tokenizer.size:,} in the vocabulary"
+
+    def own_facts(self) -> dict[str, object]:
+        who = sorted({one.who for one in self.corpus.train if one.who})
+        return {"pairs": sum(len(one.pairs()) for one in self.corpus.train), "who": who}
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": "reward", "prompting": self.about}
+
+    def body_of(self, model: Classifier) -> LM:
+        assert model.lm is not None
+        return model.lm
+
+    def task(self, model: Classifier) -> RewardTask:
+        return RewardTask(self.judged, self.recipe.train)
+
+    def measure(self, model: Classifier) -> Measurement:
+        reward = RewardModel(model, self.tokenizer, self.spec())
+        scores = reward.evaluate(self.valid)
+        loss, accuracy = scores.pop("loss"), scores["pair_accuracy"]
+        lines = []
+        for one in self.valid[:SHOWN]:
+            found, _ = reward.weigh([one.prompt] * len(one.candidates), one.candidates)
+            lines += [f"{one.prompt}\n"]
+            each = sorted(zip(one.ranks, found, one.candidates, strict=True))
+            lines += [f"    {rank + 1} {value:8.3f} {answer}\n" for rank, value, answer in each]
+        return Measurement(loss, scores, accuracy, "".join(lines))
+
+    def score(self, best: RewardModel, part: list[Judgement]) -> Mapping[str, Any]:
+        return best.evaluate(part)
+
+    def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        first = next(iter(scores.values()))
+        bias = first["length_correlation"]
+        return CardText(
+            what="Rewards answers: the better people would like one, the more.",
+            learnt_on=f"{len(self.corpus.train):,} judgements, from `{self.corpus.name}`",
+            table=score_table("judgements", scores),
+            how="Accuracy is the share of pairs of a better and a worse answer in that order; the calibration error is "
+            "how far the chances by the rewards are from it. Length is what is rewarded as far as the correlation of "
+            "reward and length says, and where it is right less often about better answers that are shorter.",
+            kept=f"step {best['step']:,}, the best on the validation judgements ({best['pair_accuracy']:.4f} of pairs)",
+            use=[
+                f'heed reward {folder} "A question." "An answer."',
+                f"heed eval {folder} --data more.jsonl",
+                f"heed train prefer --method ppo --from RUN --reward {folder} --data prompts.txt",
+            ],
+            limits="It stands for those who judged, about the prompts above. A model that is trained against it finds "
+            f"what it is wrong about (the correlation with length is {bias:.2f}): keep near to where it began, and "
+            "let people judge what comes out.",
+        )
+
+
+def _texts(judgements: Sequence[Judgement]) -> list[str]:
+    return [one.prompt + answer for one in judgements for answer in one.candidates]
+
+
+def _all(tests: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
+    return [one for part in tests.values() for one in part]

@@ -1,0 +1,139 @@
+"""Rewarding answers, with a model that has learnt what people prefer."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NotRequired, TypedDict
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.data.batches import by_length
+from heedful.data.frame import Frame
+from heedful.data.text.judgements import Judgement, conversation, prompt_value, read_judged
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import TextError
+from heedful.metrics.rewards import RewardedPair, pair_scores
+from heedful.models.classifier import Classifier
+from heedful.run.task import Ask, NoOptions, Saved, Scored
+from heedful.tasks.reward.prompting import Answered, Prompting, cut_to
+from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.lengths import cut_warning, warn
+from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
+
+READ = 8192  # tokens that are read at a time
+
+
+class RewardModel(TextModel[Classifier]):
+    """A trained reward and its tokenizer."""
+
+    task: ClassVar = "reward"
+    purpose: ClassVar = "rewarding answers"
+
+    def __init__(self, model: Classifier, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+        super().__init__(model, tokenizer, about)
+        self.prompting = Prompting(tokenizer, about["prompting"])
+        self.context = model.config.body.embed.context_length
+
+    @property
+    def reads(self) -> Reads:
+        assert self.model.lm is not None
+        frame = Frame(self.prompting.before, [], [self.prompting.end])
+        return Reads(self.model.lm, frame, self.tokenizer.encode_whole, sums_up="last")
+
+    @one_or_many("prompts")
+    def reward(self, answers: Sequence[str], prompts: Sequence[str] | None = None) -> list[float]:
+        """How good each answer is; `prompts` has one for each. Rewards of answers to the same prompt are to be
+        compared: the larger by 1, the more often it is preferred by a factor of e. Where a prompt and its answer are
+        longer than the model's context, their beginning is not read, and Python is warned. Raises InputError."""
+        rewards, warned = self.weigh(prompts or [""] * len(answers), answers)
+        warn(warned)
+        return rewards
+
+    def weigh(self, prompts: Sequence[str], answers: Sequence[str]) -> tuple[list[float], list[str]]:
+        """`reward`, and a warning for each that was not read as a whole, or ""."""
+        rows = self.prompting.answered(prompts, answers)
+        kept = [cut_to(row, self.context) for row in rows]
+        warned = [cut_warning(len(own.ids), len(row.ids)) for own, row in zip(kept, rows, strict=True)]
+        return self.rewards(kept), warned
+
+    @torch.inference_mode()
+    def rewards(self, rows: Sequence[Answered]) -> list[float]:
+        """`reward` of what is encoded already, each no longer than the context."""
+        found = [0.0] * len(rows)
+        device = self.model.out.weight.device
+        for group in by_length([row.ids for row in rows], READ):
+            ids = [torch.tensor(rows[i].ids) for i in group]
+            tokens = pad_sequence(ids, batch_first=True, padding_value=self.tokenizer.pad)
+            segments = pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
+            answers = self.model(tokens[:, None].to(device), segments[:, None].to(device)).squeeze(1).float().cpu()
+            refuse_nan_answers(answers, "rewards")
+            for i, value in zip(group, answers.tolist(), strict=True):
+                found[i] = value
+        return found
+
+    def evaluate(self, judgements: Sequence[Judgement]) -> dict[str, float]:
+        """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
+        asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
+        found, _ = self.weigh([prompt for prompt, _ in asked], [answer for _, answer in asked])
+        rewards = iter(found)
+        pairs = []
+        for one in judgements:
+            own = [next(rewards) for _ in one.candidates]
+            lengths = [len(answer) for answer in one.candidates]
+            pairs += [RewardedPair(own[a], own[b], lengths[a], lengths[b]) for a, b in one.pairs()]
+        margins = torch.tensor([one.better - one.worse for one in pairs], dtype=torch.float64)
+        loss = float(-torch.nn.functional.logsigmoid(margins).mean())
+        return {"loss": loss, **pair_scores(pairs), "pairs": len(pairs)}
+
+
+class Rewarded(TypedDict):
+    """A reward as a record."""
+
+    prompt: object
+    answer: str
+    reward: float
+    warning: NotRequired[str]
+
+
+def in_prompt_and_answer(line: str) -> tuple[str, str]:
+    """A line: an object with "prompt" and "answer", or a prompt, a TAB and its answer, or an answer alone. Raises
+    TextError."""
+    try:
+        found = json.loads(line) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        before, tab, after = line.rpartition("\t")
+        return (before, after) if tab else ("", line)
+    prompt: object = found.get("prompt", "")
+    answer: object = found.get("answer")
+    if isinstance(prompt, list) and all(isinstance(one, dict) and {"role", "content"} <= one.keys() for one in prompt):
+        prompt = conversation((str(one["role"]), str(one["content"])) for one in prompt)
+    if not isinstance(prompt, str) or not isinstance(answer, str):
+        raise TextError("no prompt and answer that are texts", fix='write {"prompt": "...", "answer": "..."}')
+    return prompt, answer
+
+
+def reward_lines(model: RewardModel, texts: Sequence[str], options: NoOptions) -> Iterator[Rewarded]:
+    pairs = [in_prompt_and_answer(text) for text in texts]
+    rewards, warned = model.weigh([prompt for prompt, _ in pairs], [answer for _, answer in pairs])
+    for (prompt, answer), value, warning in zip(pairs, rewards, warned, strict=True):
+        record: Rewarded = {"prompt": prompt_value(prompt), "answer": answer, "reward": value}
+        if warning:
+            record["warning"] = warning
+        yield record
+
+
+ASK = Ask(reward_lines, NoOptions)
+
+
+def score_reward(model: RewardModel, options: DataOptions) -> Iterator[Scored]:
+    for name, judgements in read_judged(options.path).items():
+        yield Scored(name, model.evaluate(judgements))
+
+
+def reward_facts(saved: Saved) -> dict[str, Any]:
+    assert saved.tokenizers is not None
+    context = saved.config.body.embed.context_length
+    return {"task": "reward", "vocabulary": saved.tokenizers[0].size, "context": context}

@@ -1,0 +1,397 @@
+"""Models that learn to be preferred: that they do, that a training that was interrupted gives the same bits, and what
+is refused."""
+
+import json
+import math
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import heedful
+from heedful.data.parts import Parts
+from heedful.data.text.judgements import Judgement
+from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError
+from heedful.models import make_model
+from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
+from heedful.models.lm import LM
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.recipe import row_of
+from heedful.run.restore import restore_model
+from heedful.run.train import Checkpointed, Finished, Note, Trained
+from heedful.tasks.prefer.learning import Memory, RolloutTask
+from heedful.tasks.prefer.recipe import Method, PreferSection
+from heedful.tasks.prefer.rewards import reward_named
+from heedful.tasks.prefer.rollouts import judge_all, make_answers, rows_of
+from heedful.tasks.recipes import build
+from heedful.tasks.reward.prompting import Prompting
+from heedful.training.loss import Loss
+from heedful.verbs.train import train
+from saved import save_run
+from trainer import ends
+
+PROMPTS = [f"{a}{b}" for a in "bdgk" for b in "aeio"]
+CORPUS = Parts(PROMPTS[:12], PROMPTS[12:14], {"test": PROMPTS[14:]}, "made")
+TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 16, "dropout": 0.1}
+RULES = "def vowels(prompt, answer):\n    return sum(map(answer.count, 'aeio')) / max(1, len(answer))\n"
+METHODS: tuple[Method, ...] = ("ppo", "grpo", "dpo", "best-of-n")
+PLAN = {"rollouts": 8, "batch": 3, "tokens": 5, "eval_answers": 6}
+TRAIN = {"steps": 9, "eval_every": 4, "save_every": 4, "lr": 1e-3}
+JUDGED = [Judgement(prompt, ("aa", "bb", "cc"), ((0,), (1, 2))) for prompt in PROMPTS]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a language model as it was initialised, and beside it rules that reward."""
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("prefer")
+    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": TINY}, where="test"))
+    (folder / "rules.py").write_text(RULES)
+    model = make_model(lm_config(row, vocab_size=tokenizer.size))
+    said = {tokenizer.bos, *(ids[0] for ids in tokenizer.encode_whole([*"aeiobdgk"]))}
+    about = {"task": "generate", "forbidden": [index for index in range(tokenizer.size) if index not in said]}
+    return save_run(folder / "start", model, tokenizer, tokenizer, about)
+
+
+def recipe(start: Path, method: str = "ppo", **changes: Any) -> Any:
+    plan = {key: value for key, value in changes.items() if key in PreferSection.model_fields}
+    rest = {key: value for key, value in changes.items() if key not in plan}
+    group = {} if method == "ppo" else {"group": 4}
+    prefer = PLAN | {"method": method, "reward": f"{start.parent / 'rules.py'}:vowels"} | group | plan
+    return build({"task": "prefer", "start_from": str(start), "prefer": prefer, "train": TRAIN | rest}, where="test")
+
+
+def learn(start: Path, out: Path, method: str = "ppo", *, corpus: Any = CORPUS, **changes: Any) -> list[Any]:
+    return list(train(recipe(start, method, **changes), out, corpus=corpus))
+
+
+@pytest.fixture(scope="module")
+def straight(start: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run by each method, never interrupted."""
+    folder = tmp_path_factory.mktemp("straight")
+    for method in METHODS:
+        learn(start, folder / method, method)
+    return {method: folder / method for method in METHODS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_run_is_a_language_model(method: str, straight: dict[str, Path], start: Path) -> None:
+    model = heedful.load(straight[method], heedful.LanguageModel)
+    begun = heedful.load(start, heedful.LanguageModel)
+    assert model.about == begun.about
+    assert model.model.config == begun.model.config
+    assert model.generate("ba", tokens=3)[0].text
+    assert model.likelihood("ba").nats != begun.likelihood("ba").nats
+    assert json.loads((straight[method] / "scores.json").read_text())["scores"]["test"]["reward"] >= 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_to_be_known_is_written_down(method: str, straight: dict[str, Path]) -> None:
+    rows = [json.loads(line) for line in (straight[method] / "metrics.jsonl").read_text().splitlines()]
+    measured = [row for row in rows if "valid_loss" in row]
+    assert [row["step"] for row in measured] == [4, 8, 9]
+    assert all({"valid_reward", "valid_kl", "valid_entropy", "valid_length"} <= row.keys() for row in measured)
+    assert all(row["valid_kl"] >= 0 for row in measured)
+    assert (straight[method] / "samples" / "step-9.txt").read_text().startswith("ka\n")
+
+
+def test_the_training_tells_reward_kl_entropy_and_clip_fraction(start: Path, tmp_path: Path) -> None:
+    learn(start, tmp_path / "run", steps=20, eval_every=20)
+    (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][:1]
+    assert {"reward", "kl", "entropy", "clip_fraction", "length", "value_loss"} <= row.keys()
+    assert 0 <= row["reward"] <= 1
+    assert 0 <= row["clip_fraction"] <= 1
+    assert 1 <= row["length"] <= 5
+
+
+@pytest.mark.parametrize(("method", "steps"), [("ppo", 60), ("grpo", 40), ("dpo", 60), ("best-of-n", 60)])
+def test_the_reward_rises(method: str, steps: int, start: Path, tmp_path: Path) -> None:
+    plan: dict[str, Any] = {"rollouts": 32, "batch": 16, "eval_answers": 48, "kl": 0.0, "lr": 1e-2}
+    learn(start, tmp_path / "run", method, steps=steps, eval_every=steps, save_every=steps, **plan)
+    learn(start, tmp_path / "none", method, steps=1, eval_every=1, save_every=1, **(plan | {"lr": 1e-9}))
+    before, after = (
+        json.loads((tmp_path / name / "scores.json").read_text())["scores"]["test"] for name in ("none", "run")
+    )
+    assert after["reward"] > before["reward"] + 0.2
+    assert after["kl"] > 0.1
+    assert before["kl"] < 1e-3
+
+
+def test_the_penalty_holds_it_near_to_where_it_began(start: Path, tmp_path: Path) -> None:
+    plan: dict[str, Any] = {"steps": 40, "eval_every": 40, "rollouts": 32, "batch": 16, "eval_answers": 48, "lr": 1e-2}
+    for kl in (0.0, 3.0):
+        learn(start, tmp_path / str(kl), kl=kl, **plan)
+    free, held = (
+        json.loads((tmp_path / str(kl) / "scores.json").read_text())["scores"]["test"]["kl"] for kl in (0.0, 3.0)
+    )
+    assert held < free / 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("after", [2, 5, 7])
+def test_a_training_that_is_killed_gives_the_same_bits(
+    method: str, after: int, straight: dict[str, Path], start: Path, tmp_path: Path
+) -> None:
+    """In the midst of an epoch too, whose answers were made by a policy that is no more: those of the checkpoint."""
+    events = train(recipe(start, method, save_every=1 if after == 5 else 4), tmp_path / "run", corpus=CORPUS)
+    for event in events:
+        if isinstance(event, Trained) and event.step.step == after:
+            break
+    events.close()  # what was not saved is lost
+    told = learn(start, tmp_path / "run", method)
+    assert (
+        Note(f"continuing from step {(after - 1 if after == 5 else after // 4 * 4) or ''}").text
+        in [event.text for event in told if isinstance(event, Note)]
+        or after < 4
+    )
+    assert ends(tmp_path / "run") == ends(straight[method])
+
+
+def test_a_process_that_is_killed_in_the_midst_of_ppo(straight: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    pid = os.fork()
+    if not pid:
+        for event in train(recipe(start), out, corpus=CORPUS):
+            if isinstance(event, Checkpointed):
+                os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+    assert not (out / "scores.json").exists()
+    assert isinstance(learn(start, out)[-1], Finished)
+    assert ends(out) == ends(straight["ppo"])
+
+
+@pytest.mark.parametrize("method", ["ppo", "dpo"])
+def test_a_signal_saves_and_leaves(
+    method: str, straight: dict[str, Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, calls = RolloutTask.loss, iter(range(1, 100))
+
+    def loss(task: RolloutTask, model: Any, batch: Any) -> Loss:
+        if next(calls) == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(task, model, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RolloutTask, "loss", loss)
+        with pytest.raises(Interrupted, match="saved at step 6"):
+            learn(start, tmp_path / "run", method)
+    learn(start, tmp_path / "run", method)
+    assert ends(tmp_path / "run") == ends(straight[method])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("kind", ["loss", "weight"])
+def test_what_is_not_finite_is_caught_in_its_step(
+    kind: str, bad: float, straight: dict[str, Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, calls = RolloutTask.loss, iter(range(1, 100))
+
+    def loss(task: RolloutTask, model: Any, batch: Any) -> Loss:
+        spoils = next(calls) == 6
+        if spoils and kind == "weight":
+            with torch.no_grad():
+                model.lm.head.weight[3, 3] = bad
+        made = plain(task, model, batch)
+        return Loss(made.total * bad, made.count) if spoils and kind == "loss" else made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RolloutTask, "loss", loss)
+        with pytest.raises(NonFiniteError, match=r"^step 6: "):
+            learn(start, tmp_path / "run")
+    learn(start, tmp_path / "run")
+    assert ends(tmp_path / "run") == ends(straight["ppo"])
+
+
+def test_training_is_set_back_where_it_is_asked_to(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, calls = RolloutTask.loss, iter(range(1, 100))
+
+    def loss(task: RolloutTask, model: Any, batch: Any) -> Loss:
+        made = plain(task, model, batch)
+        return Loss(made.total * math.nan, made.count) if next(calls) == 7 else made
+
+    monkeypatch.setattr(RolloutTask, "loss", loss)
+    told = learn(start, tmp_path / "run", non_finite="rollback")
+    assert any("back to step 4" in event.text for event in told if isinstance(event, Note))
+    assert isinstance(told[-1], Finished)
+
+
+def test_a_reward_that_is_not_finite_is_told(start: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def bad(prompt, answer):\n    return float('nan')\n")
+    with pytest.raises(NonFiniteError, match=r"the reward of .* is nan"):
+        learn(start, tmp_path / "run", reward=f"{tmp_path / 'bad.py'}:bad")
+
+
+def test_a_damaged_model_is_made_again(straight: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    """Of a checkpoint that holds its values too."""
+    learn(start, tmp_path / "run", eval_every=9)
+    before = heedful.load(tmp_path / "run", heedful.LanguageModel).likelihood("ba").nats
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"broken")
+    assert restore_model(tmp_path / "run", print).step == 9
+    assert heedful.load(tmp_path / "run", heedful.LanguageModel).likelihood("ba").nats == before
+
+
+def policy() -> tuple[ActorCritic, Prompting]:
+    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": TINY}, where="test"))
+    config = lm_config(row, vocab_size=tokenizer.size)
+    return ActorCritic(ActorCriticConfig(lm=config)).eval(), Prompting(tokenizer, {})
+
+
+def test_an_answer_is_as_likely_as_the_model_that_drew_it_held_it() -> None:
+    model, prompting = policy()
+    prompts = prompting.prompts(["ba", "d", "geko"])
+    answers = make_answers(model, prompts, [1, 2, 3], tokens=6, temperature=1.0, end=2, forbidden=())
+    rows = rows_of(prompts, answers, pad=0)
+    found = judge_all(model, rows, temperature=1.0)
+    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        with torch.no_grad():
+            logs = model.lm(torch.tensor([[*prompt, *answer]])).log_softmax(-1)[0]
+        alone = [float(logs[len(prompt) + t - 1, token]) for t, token in enumerate(answer)]
+        first = len(prompt) - 1
+        torch.testing.assert_close(found.log_probs[i, first : first + len(answer)].tolist(), alone, rtol=0, atol=1e-5)
+        assert not found.log_probs[i, :first].any()
+        assert not found.log_probs[i, first + len(answer) :].any()
+
+
+def test_answers_do_not_depend_on_those_beside_them() -> None:
+    model, prompting = policy()
+    prompts = prompting.prompts(PROMPTS)
+    options: dict[str, Any] = {"tokens": 6, "temperature": 1.0, "end": 2, "forbidden": (0, 1)}
+    together = make_answers(model, prompts, range(len(prompts)), **options)
+    alone = [make_answers(model, [ids], [seed], **options)[0] for seed, ids in enumerate(prompts)]
+    assert together == alone
+    assert not {0, 1} & {token for answer in together for token in answer}
+
+
+def rollout_task(model: LM, prompting: Prompting, **plan: Any) -> RolloutTask:
+    section = PreferSection(**(PLAN | plan))
+
+    def reward(prompts: Any, answers: Any) -> list[float]:
+        return [float(len(answer)) for answer in answers]
+
+    named: dict[str, Any] = {"seed": 1, "prompting": prompting, "reference": model, "reward": reward}
+    return RolloutTask(PROMPTS, section, memory=Memory(), **named)
+
+
+def test_every_prompt_is_answered_once_before_any_is_again() -> None:
+    model, prompting = policy()
+    task = rollout_task(model.lm, prompting, rollouts=5)
+    asked = [number for epoch in range(16) for number in task.asked(epoch)]
+    assert all(sorted(asked[i : i + 16]) == list(range(16)) for i in range(0, 80, 16))
+    grouped = rollout_task(model.lm, prompting, method="grpo", rollouts=8, group=4).asked(0)
+    assert grouped[:4] == [grouped[0]] * 4
+    assert len(set(grouped)) == 2
+
+
+def test_at_first_no_ratio_is_held_and_there_is_no_divergence() -> None:
+    model, prompting = policy()
+    task = rollout_task(model.lm, prompting)
+    loss = task.loss(model, task.batches(0, model)[0])
+    assert loss.beside["clip_fraction"].total == 0
+    assert loss.beside["kl"].total == pytest.approx(0, abs=1e-5)
+
+
+def test_the_weight_of_the_penalty_adapts() -> None:
+    model, prompting = policy()
+    other, _ = policy()
+    task = rollout_task(other.lm, prompting, kl=0.1, kl_target=1e-6)
+    task.batches(0, model)
+    task.batches(1, model)
+    assert task.memory.made is not None
+    assert task.memory.made.kl == pytest.approx(0.1 * 1.02**2)
+
+
+def test_of_answers_that_are_all_alike_nothing_is_learnt() -> None:
+    model, prompting = policy()
+    for method in ("grpo", "dpo", "best-of-n"):
+        task = rollout_task(model.lm, prompting, method=method, group=4, kl=0.0)
+        task.reward = lambda prompts, answers: [1.0] * len(answers)
+        for batch in task.batches(0, model.lm):
+            model.zero_grad()
+            task.loss(model.lm, batch).total.backward()
+            assert not any(p.grad.any() for p in model.lm.parameters() if p.grad is not None), method
+
+
+def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> None:
+    corpus = Parts(JUDGED[:12], JUDGED[12:14], {"test": JUDGED[14:]}, "made")
+    plan: dict[str, Any] = {"reward": "", "steps": 30, "eval_every": 30, "save_every": 10, "lr": 1e-2, "batch": 8}
+    learn(start, tmp_path / "run", "dpo", corpus=corpus, **plan)
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]["test"]
+    assert scores["pair_accuracy"] == 1.0
+    assert scores["loss"] < math.log(2) / 2
+    stopped = train(recipe(start, "dpo", **plan), tmp_path / "again", corpus=corpus)
+    for event in stopped:
+        if isinstance(event, Trained) and event.step.step == 15:
+            break
+    stopped.close()
+    learn(start, tmp_path / "again", "dpo", corpus=corpus, **plan)
+    assert ends(tmp_path / "again") == ends(tmp_path / "run")
+
+
+def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rules.py").write_text(RULES + "many = 3\ndef no(prompt, answer):\n    return 'good'\n")
+    (tmp_path / "said.py").write_text(
+        "import sys, json\nfor line in sys.stdin:\n    print(len(json.loads(line)['answer']))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    asked = ["b", '[{"role": "user", "content": "hi"}]'], ["ab", "abcd"]
+    for name in ("rules:vowels", "rules.py:vowels", f"{tmp_path / 'rules.py'}:vowels"):
+        found = reward_named(name)
+        assert found is not None
+        assert found(*asked) == [0.5, 0.25]
+    (tmp_path / "told.py").write_text("def kind(prompt, answer):\n    return float(prompt[0]['role'] == 'user')\n")
+    told = reward_named("told:kind")
+    assert told is not None
+    assert told(asked[0][1:], asked[1][1:]) == [1.0]
+    command = reward_named(f"command: {sys.executable} said.py")
+    assert command is not None
+    assert command(*asked) == [2.0, 4.0]
+    assert reward_named(str(tmp_path)) is None
+    before = list(sys.path)
+    for name, kind, what in (
+        ("nothing:here", MissingError, "cannot be imported"),
+        ("rules:many", MissingError, "no such function"),
+        ("rules", MissingError, "no such folder, and no function or command"),
+        ("no.py:here", MissingError, "no such file"),
+        ("command:", InputError, "an empty command"),
+    ):
+        with pytest.raises(kind, match=what):
+            reward_named(name)
+    for name, what in (
+        ("rules:no", "gives 'good'"),
+        ("command: false", "ended with 1"),
+        ("command: true", "0 words for 2 answers"),
+        ("command: not-a-program", "cannot be run"),
+    ):
+        named = reward_named(name)
+        assert named is not None
+        with pytest.raises(InputError, match=what):
+            named(*asked)
+    assert sys.path == before
+
+
+def test_what_cannot_be_is_refused_before_the_first_step(start: Path, tmp_path: Path) -> None:
+    for changes, what in (
+        ({"reward": ""}, "ppo learns from a reward"),
+        ({"method": "grpo", "group": 1}, "compares answers to the same prompt"),
+        ({"tokens": 40}, "a prompt and the 40 tokens of an answer are 42 tokens"),
+        ({"reward": str(start)}, "not a model of heed train reward"),
+    ):
+        method = changes.pop("method", "ppo")
+        with pytest.raises(InputError, match=what):
+            learn(start, tmp_path / "run", method, **changes)
+        assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="no model to begin with"):
+        list(train(build({"task": "prefer"}, where="test"), tmp_path / "run", corpus=CORPUS))
+    talk = Parts(['[{"role": "user", "content": "hi"}]'] * 3, PROMPTS, {}, "made")
+    with pytest.raises(InputError, match="a prompt that is a conversation"):
+        learn(start, tmp_path / "run", corpus=talk)
