@@ -14,22 +14,18 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import models
 
 from heedful.data.lines import sanitise
+from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
 from heedful.errors import InputError, StorageError
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
-SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
 # What else may be asked for, after them. Text is cut between "<" or "<|" and a letter before pieces are learnt, so that
 # none is spelled like this.
 EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
-N_BYTES = 256
-SMALLEST = len(SPECIALS) + N_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,7 +330,7 @@ class Tokenizer:
             if inner.token_to_id(special) != index:
                 what = f"{special} has the id {inner.token_to_id(special)}, expected {index}"
                 raise StorageError(what, where=str(path), fix=FIX)
-        blank = _blank("bpe" if isinstance(inner.model, models.BPE) else "unigram")
+        blank = blank_pieces("bpe" if isinstance(inner.model, models.BPE) else "unigram")
         ids = sorted(inner.get_vocab().values())
         extra = {index: name for name, index in self.extra.items() if EXTRA.fullmatch(name)}
         marks = self._marks() | extra
@@ -384,9 +380,6 @@ def read_inner(path: str | Path) -> tokenizers.Tokenizer:
     return inner
 
 
-Kind = Literal["bpe", "unigram", "chars", "bytes"]
-
-
 def train_tokenizer(
     texts: Iterable[str],
     *,
@@ -408,83 +401,9 @@ def train_tokenizer(
     """
     if not all(map(EXTRA.fullmatch, extra)) or len(set(extra)) < len(extra):
         raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>" or "<EOQ>"')
-    inner = _trained(texts, kind, size - mask - sentinels - len(extra))
+    inner = trained_pieces(texts, kind, size - mask - sentinels - len(extra))
     inner.add_special_tokens([MASK] * mask + [SENTINEL.format(n) for n in range(sentinels)] + [*extra])
     return Tokenizer(inner)
-
-
-def _trained(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.Tokenizer:
-    if size < SMALLEST:
-        what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
-        raise InputError(what, fix="8000 suits most corpora")
-    read = [" " + sanitise(text) for text in texts if text]
-    if kind == "bytes":
-        return _blank("bpe")
-    if not read:
-        raise InputError("no text to learn a vocabulary from", fix="give training text")
-    if kind == "chars":
-        inner = _blank("unigram")
-        inner.model = _unigram([(character, -1.0) for character in sorted(set().union(*read).difference(" ") | {"▁"})])
-        return inner
-    return _train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size)
-
-
-def _train_bpe(texts: list[str], size: int) -> tokenizers.Tokenizer:
-    trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        min_frequency=2,  # a pair seen once is no pattern
-        special_tokens=list(SPECIALS),
-        initial_alphabet=list(BYTE_OF),
-        show_progress=False,
-    )
-    inner = _blank("bpe")
-    inner.train_from_iterator(texts, trainer)
-    return inner
-
-
-def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
-    n_characters = len(set().union(*texts))
-    if n_characters > size - SMALLEST:
-        what = f"{size} tokens cannot hold the {n_characters:,} different characters of the text"
-        raise InputError(what, fix=f"give at least {n_characters + SMALLEST}, or take the kind bpe")
-    trainer = trainers.UnigramTrainer(
-        vocab_size=size - N_BYTES, special_tokens=list(SPECIALS), unk_token=SPECIALS[UNK], show_progress=False
-    )
-    inner = _blank("unigram")
-    inner.train_from_iterator(texts, trainer)
-    learned = json.loads(inner.to_str())["model"]["vocab"][len(SPECIALS) :]
-    # The library ranks equal pieces, and spreads the scores of rare characters 0.0001 apart, in the order of
-    # a hash that changes with every run. Here such characters share a score, and equal scores go by alphabet.
-    lowest = min((score for _, score in learned), default=0.0)
-    rare = lowest + 1e-4 * (n_characters + 1)
-    scored = [(piece, round(lowest if len(piece) == 1 and score <= rare else score, 6)) for piece, score in learned]
-    inner.model = _unigram(sorted(scored, key=lambda item: (-item[1], item[0])))
-    return inner
-
-
-def _blank(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
-    """A tokenizer that knows the control tokens and the bytes, and no text yet."""
-    if kind == "bpe":
-        vocabulary = {token: index for index, token in enumerate([*SPECIALS, *sorted(BYTE_OF)])}
-        inner = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=SPECIALS[UNK]))
-        # A digit is a token: numbers are then copied figure by figure, and not learnt one by one.
-        digits, words = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
-        inner.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
-        inner.decoder = decoders.ByteLevel()
-    else:
-        inner = tokenizers.Tokenizer(_unigram([]))
-        # "<" ends its piece: a longer piece cannot begin with it, so none is "<s>" or the byte token "<0x41>"
-        inner.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("<", "merged_with_previous")]
-        )
-        inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    inner.add_special_tokens(list(SPECIALS))
-    return inner
-
-
-def _unigram(pieces: list[tuple[str, float]]) -> models.Unigram:
-    fixed = [(token, 0.0) for token in (*SPECIALS, *(f"<0x{byte:02X}>" for byte in range(N_BYTES)))]
-    return models.Unigram(fixed + pieces, unk_id=UNK, byte_fallback=True)
 
 
 def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:
@@ -492,13 +411,3 @@ def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:
     document = json.loads(inner.to_str())
     document["added_tokens"] = [token | {"id": None} for token in document["added_tokens"]]
     return document | {"model": document["model"] | {"vocab": None, "merges": None}}
-
-
-def _byte_characters() -> dict[str, int]:
-    """The character that stands for each byte in a byte-level vocabulary (Radford et al., 2019)."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(N_BYTES) if byte not in visible]
-    return {chr(byte): byte for byte in visible} | {chr(N_BYTES + i): byte for i, byte in enumerate(hidden)}
-
-
-BYTE_OF = _byte_characters()

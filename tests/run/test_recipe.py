@@ -11,7 +11,6 @@ from heedful.errors import HeedError, InputError, MissingError
 from heedful.models.presets import LANGUAGE_MODELS
 from heedful.run.recipe import Recipe, Section, override, row_of, to_yaml
 from heedful.tasks import trained
-from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.recipes import build, from_yaml, read_recipe
 
 RECIPES = {name: row.recipe() for name, row in trained().items() if row.recipe is not None}
