@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from documents import BROKEN
 from heedful.cli import app
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
@@ -186,6 +187,21 @@ def test_the_command_writes_many(own: Translator, tmp_path: Path) -> None:
     ]
     assert (tmp_path / "o" / "a.txt").read_text() == (tmp_path / "o" / "b.md").read_text()
     assert (tmp_path / "o" / "a.txt").read_text().count("{x}") == 1
+
+
+@pytest.mark.parametrize("name", ["half a character", "xlf: a bomb", "po: cut in a string", "docx: leads out"])
+def test_the_command_refuses_what_is_broken(own: Translator, tmp_path: Path, name: str) -> None:
+    folder = translator(tmp_path / "run", "low", "high", seed=2)
+    file, data = BROKEN[name]
+    (tmp_path / "whole.txt").write_text("ba de\n")
+    (tmp_path / file).write_bytes(data)
+    before = sorted(tmp_path.rglob("*"))
+    made = run(
+        "translate", folder, "--file", tmp_path / "whole.txt", "--file", tmp_path / file, "--out", tmp_path / "o"
+    )
+    assert made.exit_code == 2, made.output
+    assert file in made.stderr.splitlines()[0]
+    assert sorted(tmp_path.rglob("*")) == before, "all are read before the first is written"
 
 
 def test_what_cannot_be_written_is_refused_before_a_word_is_translated(own: Translator, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from heedful.errors import InputError
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
+LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
 
 
 @dataclass
@@ -34,6 +35,10 @@ def po_document(data: bytes, where: str, target: str) -> Document:
         found = re.search(r"line (\d+)", str(error))
         at = f"{where}:{found[1]}" if found else where
         raise InputError("not a PO file: its entries do not parse", where=at, fix="try msgfmt --check") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not LINE.fullmatch(line):
+            what = "neither a comment nor a quoted string"
+            raise InputError(what, where=f"{where}:{number}", fix="try msgfmt --check")
     entries = [entry for entry in _entries(text) if entry.fields.get("msgid")]
     if not entries:
         raise InputError("no message", where=where, fix="give a PO file of gettext")

@@ -3,16 +3,18 @@
 import html
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline, escaped, passages_from
-from heedful.data.documents.passages import Document, Passage, Placed, plain
+from heedful.data.documents.passages import Document, Mark, Passage, Placed, plain
 from heedful.data.documents.plain import rewrapped
 from heedful.errors import InputError
 
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
 TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
 SPEAKS = re.compile(r"\s*(?:<[^<>]*>\s*)*[-\u2013\u2014]\s*\S")
 
 
@@ -76,10 +78,14 @@ def _write(lines: Sequence[str], put: Callable[[Placed], str]) -> Callable[[Plac
     ending = "\r\n" if lines[0].endswith("\r\n") else "\n"
 
     def write(placed: Placed) -> str:
-        said = put(placed)
+        marks = [part for part in placed if isinstance(part, Mark)]
+        signs = iter(range(len(marks)))  # one sign each while lines are broken: none is broken in a tag
+        said = put(
+            [part if isinstance(part, str) else replace(part, raw=chr(NO_SIGN + next(signs))) for part in placed]
+        )
         width = -(-len(said) // len(lines))
         while len(made := rewrapped(said, width, "", ending).split(ending)) > len(lines):
             width += 1
-        return ending.join(made)
+        return re.sub("[\ud800-\udfff]", lambda found: marks[ord(found[0]) - NO_SIGN].raw, ending.join(made))
 
     return write
