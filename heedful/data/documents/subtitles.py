@@ -9,7 +9,7 @@ from typing import Literal
 from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline, escaped, passages_from
 from heedful.data.documents.passages import Document, Mark, Passage, Placed, plain
-from heedful.data.documents.plain import rewrapped
+from heedful.data.documents.plain import lines_of, rewrapped
 from heedful.errors import InputError
 
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
@@ -25,7 +25,7 @@ def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> 
     parts: list[str | Passage] = []
     cue: list[str] | None = None  # lines with their ends, of a cue whose times were read
     cues, first = 0, 0
-    for number, line in enumerate([*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", text), ""], 1):
+    for number, line in enumerate([*lines_of(text), ""], 1):
         if cue is not None and line.strip():
             cue.append(line)
             continue

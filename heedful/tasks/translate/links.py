@@ -28,8 +28,12 @@ TURNS = 3
 
 
 def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
-    """Of texts and their translations. Raises InputError for a model that another library holds, and TextError for a
-    text that is too long for it."""
+    """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
+    beside it, and TextError for a text that is too long for it."""
+    if translator.engine is not None:
+        from heedful.tasks.translate.ctranslate2 import CTranslate2
+
+        translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
     return [
         _as_rows(found.source, found.target, balanced(found.shares.double(), likely(*pair, found.source, found.target)))

@@ -19,7 +19,7 @@ from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.long import parts_of
 from heedful.tasks.translate.use import Translator
 
-BLANK = str.maketrans("\u00a0\u202f", "  ")  # that models did not see
+BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see
 Pair = tuple[str, str]  # a sentence and its translation
 
 
@@ -78,12 +78,15 @@ def translate_sentences(
             asked.append(text)
         else:
             made[text] = Sentence((text,))
-    width = max(n, decoding.get("beam", translator.decoding().beam))
-    settings = decoding
-    if not decoding.get("samples"):
-        settings = DecodingOptions(**{**decoding, "beam": width, "n_best": width})
+    few = several = decoding
+    if not decoding.get("samples"):  # of what may be harmed, all hypotheses are looked at
+        width = max(n, decoding.get("beam", translator.decoding().beam))
+        few, several = (DecodingOptions(**{**decoding, "beam": width, "n_best": best}) for best in (n, width))
+    careful = [text for text in asked if any(protected_in(text))]
+    easy = [text for text in asked if not any(protected_in(text))]
     harmed = list[tuple[str, list[str], str]]()
-    for text, best in zip(asked, translator.search(asked, **settings), strict=True):
+    found = [*translator.search(careful, **several), *translator.search(easy, **few)]
+    for text, best in zip([*careful, *easy], found, strict=True):
         hypotheses = [said for said, _ in best.hypotheses]
         whole = [said for said in hypotheses if not lost_placeholders(text, said)]
         told = (best.warning,) if best.warning else ()
@@ -93,7 +96,7 @@ def translate_sentences(
             made[text] = Sentence(tuple(dict.fromkeys([first, *whole]))[:n], told + _differing(text, first))
         else:
             harmed.append((text, hypotheses, best.warning))
-    made.update(_mended(translator, harmed, settings, n))
+    made.update(_mended(translator, harmed, several, n))
     return made
 
 
