@@ -22,6 +22,7 @@ from heedful.tasks.translate.documents import translate_documents
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.passages import translate_passages, translate_sentences
 from heedful.tasks.translate.use import Translation, Translator
+from heedful.verbs.use import ask
 from serving import opened, translator
 
 PAGE = """<html><body><p class="x">ba <b>de gi</b>. Ko lu <i>ma</i>!<br>
@@ -155,10 +156,30 @@ def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monk
     text = "ba de gi ko, lu ma ne pi ro su ba de gi ko lu ma."
     passage = Passage(text, (Mark(13, "<x/>"),), text)
     ((said,),) = translate_passages(own, [passage], DecodingOptions())
-    assert len(asked) > 2
-    assert all(len(ids) <= 12 for ids in own.source.encode(asked))
+    assert asked == ["ba de gi ko,", "lu ma ne pi ro su ba de gi ko lu ma."], "where a clause ends"
     assert plain(said.placed).replace("<x/>", "") == text.upper()
-    assert asked[0].endswith(("ko,", "gi"))
+    asked.clear()
+    monkeypatch.setitem(own.about, "longest_source", 12)
+    ((said,),) = translate_passages(own, [passage], DecodingOptions())
+    assert all(len(ids) <= 12 for ids in own.source._ids([f" {text}" for text in asked])), "or a word, where it must"
+    assert plain(said.placed).replace("<x/>", "") == text.upper()
+
+
+def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(own.about, "source_tokens", {"longest": 12, "centile_99": 12})
+    sentences = ["Ba de gi.", "Ko lu ma!", "Ne pi ro."]
+    best = own.search(sentences, beam=2, n_best=2)
+    (found,) = ask(own, "translate", ["  ".join(sentences)], {"decoding": {"n_best": 2}})
+    assert found["text"] == "  ".join(one.text for one in best)
+    assert found["hypotheses"][1]["text"] == "  ".join(one.hypotheses[1][0] for one in best)
+    assert found["score"] == pytest.approx(sum(one.score for one in best) / 3)
+    assert found["warning"].startswith("translated in 3 parts, as it is longer than all that was learnt from")
+    short = ask(own, "translate", ["Ba de."])[0]
+    assert "warning" not in short
+    assert short["text"] == own.translate("Ba de.")
+    monkeypatch.setitem(own.about, "scores", "rouge")
+    (whole,) = ask(own, "translate", ["  ".join(sentences)])
+    assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
 
 
 def run(*words: object) -> int:
