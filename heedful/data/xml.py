@@ -20,18 +20,33 @@ def elements(path: Path) -> Iterator[tuple[str, Element]]:
     Raises InputError for what is not well-formed, with the line, and for entities: they can grow without end, or name
     other files.
     """
+    yield from elements_of(read_bytes(path), str(path))
+
+
+def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
+    """The same of what a file holds."""
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import iterparse
 
     try:
-        yield from iterparse(io.BytesIO(read_bytes(path)), events=("start", "end"), forbid_dtd=False)
+        yield from iterparse(io.BytesIO(data), events=("start", "end"), forbid_dtd=False)
     except ParseError as error:
         line, column = error.position
         what = f"not well-formed XML at character {column + 1}: {str(error).partition(':')[0]}"
-        raise InputError(what, where=f"{path}:{line}", fix="export it again from the tool that made it") from None
+        raise InputError(what, where=f"{where}:{line}", fix="export it again from the tool that made it") from None
     except DefusedXmlException:
         what = "it defines entities of its own, which are not read"
-        raise InputError(what, where=str(path), fix="export it without a document type that has entities") from None
+        raise InputError(what, where=where, fix="export it without a document type that has entities") from None
     except (LookupError, ValueError) as error:
         what = f"its encoding cannot be read: {error}"
-        raise InputError(what, where=f"{path}:1", fix="save it as UTF-8") from None
+        raise InputError(what, where=f"{where}:1", fix="save it as UTF-8") from None
+
+
+def root_of(data: bytes, where: str) -> str:
+    """The name of the first element of what is XML to its end. Raises InputError as `elements`."""
+    root = ""
+    for event, element in elements_of(data, where):
+        root = root or name_of(element)
+        if event == "end":
+            element.clear()
+    return root

@@ -1,6 +1,7 @@
 """DeepL's protocol (https://developers.deepl.com/docs), as far as it is about texts: what translators' tools speak.
 
-Every tag parts two texts, which are translated apart, and stays where it is. There is no quota: 456 is never answered.
+A tag that is inside of a sentence goes where its words go, by what the model looked at; others part two texts. There is
+no quota: 456 is never answered.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
+from heedful.data.documents.markup import refuse_malformed
 from heedful.serve.hosted import Hosted
 from heedful.serve.languages import in_english, listed, pair_for, pairs, translated, unique
 from heedful.serve.public import Asked, Problem, body_of, body_shown, door, fields_of, is_form
-from heedful.serve.segments import Cut, cut
 
 MOST_BYTES = 128 * 1024  # of a request, as theirs
 MOST_TEXTS = 50
@@ -32,8 +33,7 @@ class Translation(Asked):
     IGNORED: ClassVar = {
         "auth_key": "it is read before the rest",
         "preserve_formatting": "capitals and punctuation are never changed after translating",
-        "outline_detection": "every tag parts two texts",
-        "splitting_tags": "every tag parts two texts",
+        "outline_detection": "a tag is inline where its parent has text of its own",
         "tag_handling_version": "names one of their parsers",
         "model_type": "names one of their models: one here serves a pair of languages",
         "enable_beta_languages": "names some of their languages",
@@ -47,9 +47,8 @@ class Translation(Asked):
         "custom_instructions": ([],),
         "translation_memory_id": ("",),
         "translation_memory_threshold": (),
-        "non_splitting_tags": ([], ""),
     }
-    LISTS: ClassVar = frozenset({"text", "ignore_tags"})
+    LISTS: ClassVar = frozenset({"text", "ignore_tags", "splitting_tags", "non_splitting_tags"})
 
     text: Annotated[list[Annotated[str, Field(max_length=MOST_BYTES)]], Field(min_length=1, max_length=MOST_TEXTS)]
     target_lang: Name
@@ -57,6 +56,8 @@ class Translation(Asked):
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     tag_handling: Literal["xml", "html"] | None = None
     ignore_tags: Tags | None = None
+    splitting_tags: Tags | None = None
+    non_splitting_tags: Tags | None = None
     show_billed_characters: bool = False
 
 
@@ -74,8 +75,9 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         nonlocal translated_characters
         asked = await body_of(request, Translation)
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
-        cuts = await asyncio.to_thread(lambda: [_cut(text, asked, number) for number, text in enumerate(asked.text)])
-        found = await translated(pair.hosted, cuts)
+        if asked.tag_handling == "xml":
+            await asyncio.to_thread(_refuse_malformed, asked.text)
+        found = await translated(pair.hosted, asked.text, **_settings(asked))
         translated_characters += sum(map(len, asked.text))
         made = [
             {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found
@@ -112,13 +114,20 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     return router
 
 
-def _cut(text: str, asked: Translation, number: int) -> Cut:
+def _settings(asked: Translation) -> dict[str, Any]:
+    """What the model is asked: how texts are cut, and which tags do it."""
     how = asked.split_sentences or ("nonewlines" if asked.tag_handling == "html" else "1")
-    ignored = [name.strip() for part in asked.ignore_tags or () for name in part.split(",")]
-    try:
-        return cut(text, asked.tag_handling, lines=how == "1", sentences=how != "0", ignored=ignored)
-    except ValueError as error:
-        raise Problem(400, f"tag_handling: text {number + 1} is {error}", param="text") from None
+    named = {"ignored": asked.ignore_tags, "breaking": asked.splitting_tags, "inline": asked.non_splitting_tags}
+    names = {key: [name.strip() for part in own or () for name in part.split(",")] for key, own in named.items()}
+    return {"markup": asked.tag_handling or "text", "lines": how == "1", "sentences": how != "0", **names}
+
+
+def _refuse_malformed(texts: list[str]) -> None:
+    for number, text in enumerate(texts, 1):
+        try:
+            refuse_malformed(text)
+        except ValueError as error:
+            raise Problem(400, f"tag_handling: text {number} is {error}", param="text") from None
 
 
 def _as_targets(code: str) -> tuple[str, ...]:

@@ -2,12 +2,11 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heedful.data.text.headers import SIDES, meaning
 from heedful.serve.hosted import Hosted
-from heedful.serve.public import TRANSLATE, Problem
-from heedful.serve.segments import Cut
+from heedful.serve.public import FRAGMENT, TRANSLATE, Problem
 
 
 class Pair(NamedTuple):
@@ -88,16 +87,6 @@ def said(names: Iterable[str]) -> str:
     return ", ".join(unique(map(listed, names))) or "nothing: no translator is served"
 
 
-async def translated(hosted: Hosted, texts: Sequence[Cut], *, n: int = 1) -> list[list[str]]:
-    """The n best translations of each text, all different, so there may be fewer. The second best of a text is made of
-    the second best of its sentences, and so on."""
-    spoken = [part for text in texts for part in text.spoken]
-    if not spoken:
-        return [[text.said([])] for text in texts]
-    settings = {"decoding": {"n_best": n}} if n > 1 else None
-    found = iter(await hosted.ask(TRANSLATE, spoken, settings))
-    made = []
-    for text in texts:
-        listed = [[each["text"] for each in next(found)[0]["hypotheses"]] for _ in text.spoken]
-        made.append(unique(text.said([own[min(rank, len(own) - 1)] for own in listed]) for rank in range(n)))
-    return made
+async def translated(hosted: Hosted, texts: Sequence[str], **settings: Any) -> list[list[str]]:
+    """The translations of each text, all different, as the options of the verb say."""
+    return [own[0]["texts"] for own in await hosted.ask(FRAGMENT, texts, settings)]

@@ -4,7 +4,6 @@ Which language a text is in is not detected: the vocabulary of a translator is t
 tell them apart. "auto" is answered where only one of the languages that are served leads to the target.
 """
 
-import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +14,6 @@ from pydantic import Field
 from heedful.serve.hosted import Hosted
 from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
 from heedful.serve.public import Asked, Problem, body_of, body_shown, door
-from heedful.serve.segments import cut
 
 MOST_CHARACTERS = 50_000  # of a request
 MOST_TEXTS = 500
@@ -60,9 +58,7 @@ def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
             asked.target,
             keys=("source", "target"),
         )
-        markup: Literal["html"] | None = "html" if asked.format == "html" else None
-        cuts = await asyncio.to_thread(lambda: [cut(text, markup, lines=markup is None) for text in texts])
-        found = await translated(pair.hosted, cuts, n=asked.alternatives + 1)
+        found = await translated(pair.hosted, texts, markup=asked.format, n=asked.alternatives + 1)
         columns: dict[str, list[Any]] = {"translatedText": [own[0] for own in found]}
         if asked.alternatives:
             columns["alternatives"] = [own[1:] for own in found]

@@ -21,10 +21,9 @@ from heedful.core.seeds import counter_seed
 from heedful.run.task import Embedder
 from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, followed, together, widths
 from heedful.serve.hosted import Hosted, Piece, Writing
-from heedful.serve.languages import pair_of, translated
+from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
 from heedful.serve.public import GENERATE, TRANSLATE, Problem, door, problem_of
-from heedful.serve.segments import Cut, Segment, cut
 from heedful.verbs.use import embedder_of
 
 MOST_BYTES = 8 * 1024 * 1024  # of a request
@@ -299,9 +298,12 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
         what = f"messages: at most {MOST_TRANSLATED:,} characters are translated at once"
         raise Problem(400, what, param="messages", code="context_length_exceeded")
     served = cast(Translator, hosted.served)
-    whole = pair_of(hosted) is None
-    parts = Cut([Segment(said, spoken=True)]) if whole else await asyncio.to_thread(cut, said)
-    (found,) = await translated(hosted, [parts], n=asked.n or 1)
+    if pair_of(hosted) is None:  # it writes summaries, of whole texts
+        settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else None
+        ((best,),) = await hosted.ask(TRANSLATE, [said], settings)
+        found = unique(each["text"] for each in best["hypotheses"])
+    else:
+        (found,) = await translated(hosted, [said], n=asked.n or 1)
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
     answer = Answer("chatcmpl", "chat.completion", hosted.name)
     answer.read = len(served.source.encode([said])[0])

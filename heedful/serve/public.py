@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
 
-GENERATE, TRANSLATE = "generate", "translate"  # verbs
+GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 
 Body = TypeVar("Body", bound="Asked")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

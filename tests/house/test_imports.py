@@ -41,7 +41,7 @@ HOUSE = {
     "look": Room("errors"),
     "data": Room("errors core.seeds", never="torch.nn"),
     "data.text": Room("errors data", never="torch.nn"),
-    "data.documents": Room("errors data", never="torch.nn"),
+    "data.documents": Room("errors data data.text", never="torch.nn"),
     "data.made": Room("errors", never="torch.nn"),
     "data.images": Room("errors core.seeds data data.made", never="torch.nn"),
     "metrics": Room("errors data.text data.images", never="torch.nn"),
@@ -63,7 +63,7 @@ HOUSE = {
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-    "serve": Room("errors core core.seeds look decode data.images data.text run store tasks verbs"),
+    "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks verbs"),
     "lab": Room("errors core models decode look run"),
     "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),

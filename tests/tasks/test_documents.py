@@ -3,14 +3,15 @@
 import html
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from heedful.cli import app
+from documents import BROKEN
+from heedful import cli
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
 from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
@@ -21,6 +22,7 @@ from heedful.tasks.translate.documents import translate_documents
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.passages import translate_passages, translate_sentences
 from heedful.tasks.translate.use import Translation, Translator
+from heedful.verbs.use import ask
 from serving import opened, translator
 
 PAGE = """<html><body><p class="x">ba <b>de gi</b>. Ko lu <i>ma</i>!<br>
@@ -92,13 +94,13 @@ def test_sentences_are_asked_one_by_one_and_once(own: Translator, monkeypatch: p
 
 
 def test_words_are_aligned_by_what_the_model_looked_at(own: Translator) -> None:
-    made = aligned(own, "ba, de 3 gi", "GI DE 3, BA.")
+    made, empty = aligned(own, [("ba, de 3 gi", "GI DE 3, BA."), ("ba", "")])
     assert len(made.source) == 5
     assert len(made.target) == len(made.shares) == 6
     assert made.shares[2] == {3: 1.0} or made.shares[2][3] > 0.99, "a number is itself"
     assert [*made.shares[3]] == [1], "a sign belongs to a sign"
     assert all(sum(row.values()) == pytest.approx(1) for row in made.shares[:5])
-    assert not aligned(own, "ba", "").shares
+    assert not empty.shares
 
 
 @pytest.mark.parametrize(
@@ -154,38 +156,68 @@ def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monk
     text = "ba de gi ko, lu ma ne pi ro su ba de gi ko lu ma."
     passage = Passage(text, (Mark(13, "<x/>"),), text)
     ((said,),) = translate_passages(own, [passage], DecodingOptions())
-    assert len(asked) > 2
-    assert all(len(ids) <= 12 for ids in own.source.encode(asked))
+    assert asked == ["ba de gi ko,", "lu ma ne pi ro su ba de gi ko lu ma."], "where a clause ends"
     assert plain(said.placed).replace("<x/>", "") == text.upper()
-    assert asked[0].endswith(("ko,", "gi"))
+    asked.clear()
+    monkeypatch.setitem(own.about, "longest_source", 12)
+    ((said,),) = translate_passages(own, [passage], DecodingOptions())
+    assert all(len(ids) <= 12 for ids in own.source._ids([f" {text}" for text in asked])), "or a word, where it must"
+    assert plain(said.placed).replace("<x/>", "") == text.upper()
 
 
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [*map(str, words)])
+def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(own.about, "source_tokens", {"longest": 12, "centile_99": 12})
+    sentences = ["Ba de gi.", "Ko lu ma!", "Ne pi ro."]
+    best = own.search(sentences, beam=2, n_best=2)
+    (found,) = ask(own, "translate", ["  ".join(sentences)], {"decoding": {"n_best": 2}})
+    assert found["text"] == "  ".join(one.text for one in best)
+    assert found["hypotheses"][1]["text"] == "  ".join(one.hypotheses[1][0] for one in best)
+    assert found["score"] == pytest.approx(sum(one.score for one in best) / 3)
+    assert found["warning"].startswith("translated in 3 parts, as it is longer than all that was learnt from")
+    short = ask(own, "translate", ["Ba de."])[0]
+    assert "warning" not in short
+    assert short["text"] == own.translate("Ba de.")
+    monkeypatch.setitem(own.about, "scores", "rouge")
+    (whole,) = ask(own, "translate", ["  ".join(sentences)])
+    assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
 
 
-def test_the_command_writes_many(own: Translator, tmp_path: Path) -> None:
+def run(*words: object) -> int:
+    """The exit code of a command."""
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+def test_the_command_writes_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = translator(tmp_path / "run", "low", "high", seed=2)
-    for name in ("a.txt", "b.md"):
-        (tmp_path / name).write_text("ba de {x}\n")
-    made = run(
-        "translate",
-        folder,
-        "--file",
-        tmp_path / "a.txt",
-        "--file",
-        tmp_path / "b.md",
-        "--out",
-        tmp_path / "o",
-        "--json",
-    )
-    assert made.exit_code == 0, made.output
-    records = [json.loads(line) for line in made.stdout.splitlines()]
+    files = [tmp_path / name for name in ("a.txt", "b.md")]
+    for path in files:
+        path.write_text("ba de {x}\n")
+    assert run("translate", folder, "--file", files[0], "--file", files[1], "--out", tmp_path / "o", "--json") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(record["out"], record["passages"]) for record in records] == [
         (str(tmp_path / "o" / name), 1) for name in ("a.txt", "b.md")
     ]
     assert (tmp_path / "o" / "a.txt").read_text() == (tmp_path / "o" / "b.md").read_text()
     assert (tmp_path / "o" / "a.txt").read_text().count("{x}") == 1
+
+
+@pytest.mark.parametrize("name", ["half a character", "xlf: a bomb", "po: cut in a string", "docx: leads out"])
+def test_the_command_refuses_what_is_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder = translator(tmp_path / "run", "low", "high", seed=2)
+    file, data = BROKEN[name]
+    (tmp_path / "whole.txt").write_text("ba de\n")
+    (tmp_path / file).write_bytes(data)
+    before = sorted(tmp_path.rglob("*"))
+    words = ("--file", tmp_path / "whole.txt", "--file", tmp_path / file)
+    assert run("translate", folder, *words, "--out", tmp_path / "o") == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith(f"error: {tmp_path / file}")
+    assert told[1].startswith("fix: ")
+    assert len(told) == 2
+    assert sorted(tmp_path.rglob("*")) == before, "all are read before the first is written"
 
 
 def test_what_cannot_be_written_is_refused_before_a_word_is_translated(own: Translator, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def hypertext_parts(
     """The parts of a page or a fragment. What is inside of the elements of `ignored` names is kept; tags of `breaking`
     names part passages, and those of `inline` names do not. Of others, HTML's own say it; in XML a tag is inline where
     its parent has text of its own."""
-    tokens = [*_joined(tokens_of(text, markup), markup, frozenset(ignored))]
+    tokens = [*joined(tokens_of(text, markup), markup, frozenset(ignored))]
     if markup == "xml":
         mixed = _mixed(tokens)
     parts: list[str | Passage] = []
@@ -69,7 +69,7 @@ def hypertext_parts(
     return parts
 
 
-def _joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) -> Iterator[Token]:
+def joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) -> Iterator[Token]:
     """The tokens, with an element that is kept as one of them, of no kind."""
     held: list[Token] = []
     depth = 0
@@ -90,7 +90,7 @@ def _joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) -
 
 
 def _kept(token: Token, markup: Markup, ignored: Collection[str]) -> bool:
-    if token.name in ignored:
+    if token.name in ignored or token.local in ignored:
         return True
     return (
         markup == "html" and token.name not in EMPTY and (token.name in KEPT or bool(NOT_TRANSLATED.search(token.raw)))

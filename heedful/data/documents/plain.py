@@ -14,7 +14,7 @@ def plain_parts(text: str) -> list[str | Passage]:
     parts: list[str | Passage] = []
     block: list[str] = []  # lines with their ends
     number = 1
-    for line in [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", text), ""]:
+    for line in [*lines_of(text), ""]:
         if line.strip():
             block.append(line)
             continue
@@ -25,6 +25,11 @@ def plain_parts(text: str) -> list[str | Passage]:
         parts.append(line)
         number += 1
     return parts
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, which are CR, LF or both."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", text)
 
 
 def was_wrapped(lines: Sequence[str]) -> bool:

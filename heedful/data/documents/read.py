@@ -11,11 +11,12 @@ from heedful.errors import InputError
 MOST = 1 << 26  # bytes
 LONGEST = 1_000_000  # characters of a passage
 
-Reader = Callable[[bytes, str], Document]
+Reader = Callable[[bytes, str, str], Document]  # of what a file holds, its name, and the language that is translated to
 
 
-def read_document(path: Path) -> Document:
-    """Raises MissingError or InputError, which say what is wrong with it in one line."""
+def read_document(path: Path, target: str = "") -> Document:
+    """`target` is the language that it is translated to, which some kinds of documents are told. Raises MissingError or
+    InputError, which say what is wrong with it in one line."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         what = f"{path.suffix or 'no ending'} is not the name of a kind of document that is read"
@@ -27,7 +28,7 @@ def read_document(path: Path) -> Document:
         raise unreadable(path, error) from None
     if len(data) > MOST:
         raise InputError(f"more than {MOST >> 20} MiB", where=str(path), fix="give it in parts")
-    document = reader(data, str(path))
+    document = reader(data, str(path), target)
     for passage in document.passages:
         if len(passage.text) > LONGEST:
             what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are read"
@@ -35,14 +36,14 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def plain_document(data: bytes, where: str) -> Document:
+def plain_document(data: bytes, where: str, target: str) -> Document:
     from heedful.data.documents.plain import plain_parts
 
     text, encode = decoded(data, where)
     return _of_text(plain_parts(text), encode)
 
 
-def markdown_document(data: bytes, where: str) -> Document:
+def markdown_document(data: bytes, where: str, target: str) -> Document:
     from heedful.data.documents.markdown import markdown_parts
 
     text, encode = decoded(data, where)
@@ -50,7 +51,7 @@ def markdown_document(data: bytes, where: str) -> Document:
     return _of_text(parts, encode, tuple(notes))
 
 
-def html_document(data: bytes, where: str) -> Document:
+def html_document(data: bytes, where: str, target: str) -> Document:
     from heedful.data.documents.hypertext import hypertext_parts
 
     text, encode = decoded(data, where, says=HTML, references=True)
@@ -61,10 +62,46 @@ def _of_text(parts: list[str | Passage], encode: Callable[[str], bytes], notes: 
     return Document(parts, lambda whole: encode("".join(whole)), notes)
 
 
+def xliff(data: bytes, where: str, target: str) -> Document:
+    from heedful.data.documents.xliff import xliff_document
+
+    return xliff_document(data, where, target)
+
+
+def po(data: bytes, where: str, target: str) -> Document:
+    from heedful.data.documents.po import po_document
+
+    return po_document(data, where, target)
+
+
+def srt(data: bytes, where: str, target: str) -> Document:
+    from heedful.data.documents.subtitles import subtitles_document
+
+    return subtitles_document(data, where, "srt")
+
+
+def vtt(data: bytes, where: str, target: str) -> Document:
+    from heedful.data.documents.subtitles import subtitles_document
+
+    return subtitles_document(data, where, "vtt")
+
+
+def docx(data: bytes, where: str, target: str) -> Document:
+    from heedful.data.documents.docx import docx_document
+
+    return docx_document(data, where)
+
+
 READERS: Mapping[str, Reader] = {
     ".txt": plain_document,
     ".md": markdown_document,
     ".markdown": markdown_document,
     ".html": html_document,
     ".htm": html_document,
+    ".xlf": xliff,
+    ".xliff": xliff,
+    ".po": po,
+    ".srt": srt,
+    ".vtt": vtt,
+    ".docx": docx,
 }

@@ -6,7 +6,7 @@ from heedful.data.documents.words import SPACELESS, Span
 
 CODE = re.compile(r"[a-z]{2,3}")
 ANY = "en"  # where a language is not named by its code
-CLAUSE = re.compile(rf"[,;:\u2014)]\s+|(?<=[\u3001\uff0c\uff1b])|\s+|(?<=[{SPACELESS}])")
+CLAUSE = re.compile(rf"[,;:\u2014)]\s+|[\u3001\uff0c\uff1b]|\s+|(?<=[{SPACELESS}])")
 
 
 def sentences_in(text: str, language: str) -> list[Span]:
@@ -24,15 +24,16 @@ def trimmed(text: str, begin: int, end: int) -> Span:
     return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 
 
-def halves(text: str) -> tuple[Span, Span] | None:
-    """A sentence in two, where a clause or else a word ends, as near to its middle as may be; None of a single word."""
-    ends = {found.end(): found[0].strip() != "" for found in CLAUSE.finditer(text)}
+def halves(text: str, *, clauses: bool) -> tuple[Span, Span] | None:
+    """A sentence in two, as near to its middle as may be, where a clause ends, or else a word; with `clauses` there
+    alone. None where there is no such end."""
+    ends = {found.end(): not found[0].isspace() for found in CLAUSE.finditer(text)}
     inner = [end for end in ends if 0 < end < len(text) and text[:end].strip() and text[end:].strip()]
-    if not inner:
+    best = [end for end in inner if ends[end] and len(text) / 5 <= end <= 4 * len(text) / 5]
+    best = best if best or clauses else inner
+    if not best:
         return None
-    middle = len(text) / 2
-    clauses = [end for end in inner if ends[end] and len(text) / 4 <= end <= 3 * len(text) / 4]
-    cut = min(clauses or inner, key=lambda end: abs(end - middle))
+    cut = min(best, key=lambda end: abs(end - len(text) / 2))
     return trimmed(text, 0, cut), trimmed(text, cut, len(text))
 
 

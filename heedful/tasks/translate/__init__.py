@@ -13,6 +13,7 @@ TRANSLATE = Task(
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={
         "translate": Lazy("heedful.tasks.translate.use:ASK"),
+        "fragment": Lazy("heedful.tasks.translate.fragments:ASK"),
         "align": Lazy("heedful.tasks.translate.align:ASK"),
         "score": Lazy("heedful.tasks.translate.weigh:ASK"),
         "steps": Lazy("heedful.tasks.translate.steps:ASK"),

@@ -1,6 +1,7 @@
 """Translators that search by CTranslate2."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -45,12 +46,18 @@ class CTranslate2:
     sentences come to their limit too: we prefer what has ended.
     """
 
-    def __init__(self, folder: Path, translator: Translator) -> None:
+    def __init__(self, folder: Path, translator: Translator, run: Path | None = None) -> None:
+        self._whole = run
         self._words = convertible(translator).words()
         self._ids = {word: index for index, word in enumerate(self._words.target)}
         self._eos, self._never = translator.target.eos, frozenset(translator.forbidden)
         self._most = [ct2.most_tokens(*side) for side in ct2.sides(translator.model.config)]
         self._model = library_model(folder, "Translator")
+
+    @cached_property
+    def own(self) -> Translator | None:
+        """The model as heedful has it, which can be looked into; None where there is a folder of the library alone."""
+        return None if self._whole is None else Translator.load(self._whole)
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -184,17 +191,17 @@ def load_by_ctranslate2(run: Path) -> Translator:
         files.remove_tree(folder)
         with filled_then_renamed(folder) as growing:
             write(growing, convertible(translator), compare_translator, run)
-    return _open(folder)
+    return _open(folder, run)
 
 
-def _open(folder: Path) -> Translator:
+def _open(folder: Path, run: Path | None = None) -> Translator:
     ours, tokenizers, about = files.read_json(folder / OURS), read_tokenizers(folder), files.read_json(folder / TASK)
     if tokenizers is None:
         raise MissingError("the model has no tokenizer", where=str(folder), fix="export it again")
     with torch.device("meta"):  # its configuration is asked for, and never its weights
         model = model_from(ours["model"])
     translator = Translator(model, *tokenizers, about)
-    translator.engine = CTranslate2(folder, translator)
+    translator.engine = CTranslate2(folder, translator, run)
     return translator
 
 

@@ -48,7 +48,8 @@ def translate_documents(
     """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
     Raises InputError, MissingError or StorageError."""
     outputs = outputs_for(names, out)
-    documents = [read_document(name) for name in names]
+    target = str(translator.about.get("target", ""))
+    documents = [read_document(name, target) for name in names]
     for name, place, document in zip(names, outputs, documents, strict=True):
         passages = document.passages
         said = [best for (best,) in translate_passages(translator, passages, decoding)]

@@ -4,6 +4,8 @@ The cross-attention of one pass over both, with the translation given: the mean 
 step looks at, such as the full stop, says little, so rows and columns are normalised by turns, until each word of the
 text is looked at as much as any other (Sinkhorn and Knopp 1967); and words at the same share of both lengths are
 likelier, as Dyer et al. 2013 (section 2) have it.
+
+I source words, J target words.
 """
 
 from collections import Counter
@@ -16,9 +18,7 @@ from torch import Tensor
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span, words_in
 from heedful.data.lines import sanitise
-from heedful.errors import InputError
-from heedful.tasks.translate.align import crossing
-from heedful.tasks.translate.look import watched
+from heedful.tasks.translate.alignment import alignments
 from heedful.tasks.translate.use import Translator
 
 TENSION = 4.0  # how soon a link is less likely off the diagonal, as theirs
@@ -27,27 +27,25 @@ LEAST = 1e-6  # of a share
 TURNS = 3
 
 
-def aligned(translator: Translator, text: str, translation: str) -> Alignment:
-    """Raises InputError for a model that another library holds."""
+def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
+    """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
+    beside it, and TextError for a text that is too long for it."""
     if translator.engine is not None:
-        raise InputError("another library does not tell what was looked at", fix="leave out the engine")
-    text, translation = sanitise(text), sanitise(translation)
-    source, target = words_in(text), words_in(translation)
-    ((ids, from_text),) = translator.source.encode_placed([text])
-    ((said, from_translation),) = translator.target.encode_placed([translation])
-    if not ids or not said or not source or not target:
-        return Alignment(source, target, [{} for _ in target])
-    begin = translator.begin
-    read, _, weights = watched(translator, ids, [*begin, *said])
-    before = len(translator.around[0])
-    shares = crossing(weights, len(read))[len(begin) : len(begin) + len(said), before : before + len(ids)]
-    rows, columns = owners(translation, target, from_translation), owners(text, source, from_text)
-    words = rows.T @ shares.double().cpu() @ columns
-    words = balanced(words / rows.sum(0)[:, None].clamp(min=1), likely(text, source, translation, target))
-    return Alignment(source, target, [{word: one for word, one in enumerate(row) if one} for row in words.tolist()])
+        from heedful.tasks.translate.ctranslate2 import CTranslate2
+
+        translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
+    pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
+    return [
+        _as_rows(found.source, found.target, balanced(found.shares.double(), likely(*pair, found.source, found.target)))
+        for pair, found in zip(pairs, alignments(translator, pairs, cut=words_in), strict=True)
+    ]
 
 
-def balanced(shares: Float[Tensor, "T S"], likely: Float[Tensor, "T S"]) -> Float[Tensor, "T S"]:
+def _as_rows(source: Sequence[Span], target: Sequence[Span], shares: Float[Tensor, "J I"]) -> Alignment:
+    return Alignment(source, target, [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()])
+
+
+def balanced(shares: Float[Tensor, "J I"], likely: Float[Tensor, "J I"]) -> Float[Tensor, "J I"]:
     """Rows that sum up to 1, or to nothing, of columns that sum up to about the same each."""
     shares = (shares + LEAST) * likely
     for _ in range(TURNS):
@@ -56,16 +54,16 @@ def balanced(shares: Float[Tensor, "T S"], likely: Float[Tensor, "T S"]) -> Floa
     return shares
 
 
-def likely(text: str, source: Sequence[Span], translation: str, target: Sequence[Span]) -> Float[Tensor, "T S"]:
+def likely(text: str, translation: str, source: Sequence[Span], target: Sequence[Span]) -> Float[Tensor, "J I"]:
     """How likely a link is by where both words stand, and by what they are: a sign belongs to a sign, and what has a
     digit, and is there once on both sides, to itself."""
     own, theirs = [text[slice(*span)] for span in source], [translation[slice(*span)] for span in target]
     t = torch.linspace(0, 1, len(theirs), dtype=torch.float64)[:, None]
     s = torch.linspace(0, 1, len(own), dtype=torch.float64)
     made = (-TENSION * (t - s).abs()).exp()
-    signs = [torch.tensor([not any(map(str.isalnum, word)) for word in words]) for words in (theirs, own)]
+    signs = [torch.tensor([not any(map(str.isalnum, w)) for w in words], dtype=torch.bool) for words in (theirs, own)]
     made = made * (signs[0][:, None] == signs[1])
-    same = torch.tensor([[word == other for other in own] for word in theirs])
+    same = torch.tensor([[word == other for other in own] for word in theirs], dtype=torch.bool).view(made.shape)
     made = torch.where(signs[0][:, None] & ~same, ANOTHER * made, made)
     counts = Counter(own), Counter(theirs)
     for number, word in enumerate(theirs):

@@ -1,43 +1,77 @@
 """Texts that are longer than all that a model learnt from: translated in parts, and never cut short in silence.
 
-A part is a sentence; one that alone is too long is halved, where a clause or else a word ends, until its parts are not.
+A part is a sentence. One that alone is too long is halved where a clause ends, and again, until its parts are not;
+where the model could not even read it as a whole, also where a word ends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
-from heedful.data.documents.sentences import halves, sentences_in
+from heedful.data.documents.sentences import gap_between, halves, sentences_in
 from heedful.data.documents.words import Span
+from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
-from heedful.tasks.translate.use import Translator
-
-
-def longest_read(translator: Translator) -> int | None:
-    """The most tokens that a source may have to be translated as a whole: those of the longest that it was trained on,
-    as many as are read, and as many as there are positions; None where any number."""
-    positions = translator.positions
-    room = None if positions is None else positions - sum(map(len, translator.around))
-    about = translator.about
-    limits = (about.get(KEPT, {}).get("longest"), about.get("longest_source"), room)
-    return min((limit for limit in limits if limit is not None), default=None)
+from heedful.tasks.translate.use import Translation, Translator, languages_of
 
 
 def parts_of(translator: Translator, text: str, *, sentences: bool = True) -> list[Span]:
     """Where the parts of a text begin and end; of one that is not too long, the whole."""
-    most = longest_read(translator)
+    positions, about = translator.positions, translator.about
+    room = None if positions is None else positions - sum(map(len, translator.around))
+    read = min((limit for limit in (about.get("longest_source"), room) if limit is not None), default=None)
+    learnt = about.get(KEPT, {}).get("longest", read)
+    most = learnt if read is None else min(learnt, read)
     if most is None or _tokens(translator, text) <= most:
         return [(0, len(text))]
-    spans = sentences_in(text, str(translator.about.get("source", ""))) if sentences else [(0, len(text))]
-    return [span for begin, end in spans for span in _halved(translator, text[begin:end], begin, most)]
+    spans = sentences_in(text, str(about.get("source", ""))) if sentences else [(0, len(text))]
+    made = [span for begin, end in spans for span in _halved(translator, text[begin:end], begin, most, read)]
+    return made if len(made) > 1 else [(0, len(text))]
 
 
-def _halved(translator: Translator, text: str, first: int, most: int) -> Iterator[Span]:
-    found = halves(text) if _tokens(translator, text) > most else None
+def _halved(translator: Translator, text: str, first: int, most: int, read: int | None) -> Iterator[Span]:
+    tokens = _tokens(translator, text)
+    found = halves(text, clauses=read is None or tokens <= read) if tokens > most else None
     if found is None:
         yield first, first + len(text)
         return
     for begin, end in found:
-        yield from _halved(translator, text[begin:end], first + begin, most)
+        yield from _halved(translator, text[begin:end], first + begin, most, read)
 
 
 def _tokens(translator: Translator, text: str) -> int:
     return len(translator.source.encode([text])[0])
+
+
+def search_in_parts(
+    translator: Translator,
+    texts: Sequence[str],
+    *,
+    prefix: Sequence[str] | None = None,
+    first: int = 0,
+    **settings: Unpack[DecodingOptions],
+) -> list[Translation]:
+    """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told. Its
+    score is the mean of theirs, and its second best is made of the second best of each, and so on. What begins with a
+    prefix, is drawn at random, or is no translation but a summary, is read as a whole."""
+    whole = prefix is not None or bool(settings.get("samples")) or languages_of(translator.about) is None
+    if whole or translator.marked:
+        return translator.search(texts, prefix=prefix, first=first, **settings)
+    spans = [parts_of(translator, text) for text in texts]
+    parts = [text[slice(*span)] for text, own in zip(texts, spans, strict=True) for span in own]
+    found = iter(translator.search(parts, first=first, **settings))
+    return [_joined(text, own, [next(found) for _ in own]) for text, own in zip(texts, spans, strict=True)]
+
+
+def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> Translation:
+    if len(found) == 1:
+        return found[0]
+    listed: list[tuple[str, float]] = []
+    for rank in range(max(len(one.hypotheses) for one in found)):
+        each = [one.hypotheses[min(rank, len(one.hypotheses) - 1)] for one in found]
+        said, last = "", 0
+        for (begin, end), (own, _) in zip(spans, each, strict=True):
+            said, last = said + (gap_between(said, text[last:begin], own) if said else "") + own, end
+        listed.append((said, sum(score for _, score in each) / len(each)))
+    warnings = [f"translated in {len(found)} parts, as it is longer than all that was learnt from"]
+    warnings += [f"part {number}: {one.warning}" for number, one in enumerate(found, 1) if one.warning]
+    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings))

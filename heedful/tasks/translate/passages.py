@@ -5,7 +5,7 @@ is translated with a number in its place, which models learn to copy; and at las
 words beside it went. What had to be done, and numbers that differ, are told.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.long import parts_of
 from heedful.tasks.translate.use import Translator
 
-BLANK = str.maketrans("\u00a0\u202f", "  ")  # that models did not see
+BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see
+Pair = tuple[str, str]  # a sentence and its translation
 
 
 class Sentence(NamedTuple):
@@ -53,9 +54,17 @@ def translate_passages(
         for passage, own in zip(passages, spans, strict=True)
     ]
     found = translate_sentences(translator, [text for own in texts for text in own], decoding, n=n)
+    pairs = {
+        (passage.text[begin:end], translation): None
+        for passage, own, said in zip(passages, spans, texts, strict=True)
+        for (begin, end), text in zip(own, said, strict=True)
+        for translation in found[text].texts[:n]
+        if passage.marks and translation != text
+    }
+    links = dict(zip(pairs, aligned(translator, [*pairs]), strict=True)) if pairs else {}
     for passage, own, said in zip(passages, spans, texts, strict=True):
         each = [found[text] for text in said]
-        yield [_assembled(translator, passage, own, each, rank) for rank in range(n)]
+        yield [_assembled(passage, own, each, rank, links) for rank in range(n)]
 
 
 def translate_sentences(
@@ -69,12 +78,15 @@ def translate_sentences(
             asked.append(text)
         else:
             made[text] = Sentence((text,))
-    width = max(n, decoding.get("beam", translator.decoding().beam))
-    settings = decoding
-    if not decoding.get("samples"):
-        settings = DecodingOptions(**{**decoding, "beam": width, "n_best": width})
+    few = several = decoding
+    if not decoding.get("samples"):  # of what may be harmed, all hypotheses are looked at
+        width = max(n, decoding.get("beam", translator.decoding().beam))
+        few, several = (DecodingOptions(**{**decoding, "beam": width, "n_best": best}) for best in (n, width))
+    careful = [text for text in asked if any(protected_in(text))]
+    easy = [text for text in asked if not any(protected_in(text))]
     harmed = list[tuple[str, list[str], str]]()
-    for text, best in zip(asked, translator.search(asked, **settings), strict=True):
+    found = [*translator.search(careful, **several), *translator.search(easy, **few)]
+    for text, best in zip([*careful, *easy], found, strict=True):
         hypotheses = [said for said, _ in best.hypotheses]
         whole = [said for said in hypotheses if not lost_placeholders(text, said)]
         told = (best.warning,) if best.warning else ()
@@ -84,7 +96,7 @@ def translate_sentences(
             made[text] = Sentence(tuple(dict.fromkeys([first, *whole]))[:n], told + _differing(text, first))
         else:
             harmed.append((text, hypotheses, best.warning))
-    made.update(_mended(translator, harmed, settings, n))
+    made.update(_mended(translator, harmed, several, n))
     return made
 
 
@@ -121,7 +133,10 @@ def _mended(
 def _put_back(translator: Translator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
     """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
     another library holds the model."""
-    alignment = _even(text, translation) if translator.engine is not None else aligned(translator, text, translation)
+    if translator.engine is not None:
+        alignment = _even(text, translation)
+    else:
+        (alignment,) = aligned(translator, [(text, translation)])
     made = ""
     parts = moved(text, [Mark(at, name) for at, name in out], translation, alignment)
     for part in parts:
@@ -156,7 +171,7 @@ def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
 
 
 def _assembled(
-    translator: Translator, passage: Passage, spans: Sequence[Span], each: Sequence[Sentence], rank: int
+    passage: Passage, spans: Sequence[Span], each: Sequence[Sentence], rank: int, links: Mapping[Pair, Alignment]
 ) -> Moved:
     """A passage out of its sentences, and the marks by the alignments of all of them."""
     text, told = "", list[str]()
@@ -170,7 +185,7 @@ def _assembled(
         gap = passage.text[last:begin]
         text += gap if not text or (before == text[-len(before) :] and said == own) else gap_between(text, gap, said)
         if passage.marks:
-            one = identical(own) if said == own else aligned(translator, own, said)
+            one = identical(own) if said == own else links[own, said]
             first = len(source)
             source += [(begin + low, begin + high) for low, high in one.source]
             target += [(len(text) + low, len(text) + high) for low, high in one.target]

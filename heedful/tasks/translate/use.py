@@ -100,7 +100,9 @@ class Translator(Opened):
     ) -> list[str]:
         """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
         whole, or are longer than all that the model was trained on."""
-        found = self.search(texts, prefix=prefix, **settings)
+        from heedful.tasks.translate.long import search_in_parts
+
+        found = search_in_parts(self, texts, prefix=prefix, **settings)
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
 
@@ -369,13 +371,15 @@ def translate_texts(translator: Translator, texts: Sequence[str], options: Trans
 
 def searched(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> list[Translation]:
     """Of n best, the beam is at least as wide."""
+    from heedful.tasks.translate.long import search_in_parts
+
     settings = options.decoding
     translator = translator.directed(options.source, options.target)
     if settings.get("n_best", 1) > 1 or "beam" in settings:
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}
     forced = None if options.prefix is None else [options.prefix] * len(texts)
-    return translator.search(texts, prefix=forced, first=options.first, **settings)
+    return search_in_parts(translator, texts, prefix=forced, first=options.first, **settings)
 
 
 def as_record(found: Translation) -> Translated:

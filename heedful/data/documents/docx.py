@@ -1,0 +1,302 @@
+"""Word's documents (ECMA-376): the paragraphs of the text, of headers, footers, notes and comments.
+
+The runs of a paragraph are one passage. Its commonest format is what other words are in; where a run has another, that
+goes with its words. What stands between words (pictures, marks of notes, fields) goes along too; line breaks and tabs
+part passages. Text boxes are kept.
+"""
+
+import io
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from xml.sax.saxutils import escape
+
+from heedful.data.documents.encodings import XML, Decoded, decoded
+from heedful.data.documents.markup import Token, tokens_of
+from heedful.data.documents.passages import Document, Mark, Passage, Placed, with_pairs
+from heedful.data.xml import root_of
+from heedful.errors import InputError
+
+MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
+BODY = "word/document.xml"
+TEXTS = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|<w:rPr\s*/>|<w:rPr>\s*</w:rPr>")
+HOLDS = frozenset(["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo"])
+EMPTY_FORMAT = "<w:rPr></w:rPr>"
+DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
+BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
+SIGNS = {"w:noBreakHyphen": "\u2011", "w:softHyphen": ""}
+
+
+@dataclass(frozen=True)
+class Format(Mark):
+    """Where words of another format begin or end; `raw` is the format."""
+
+
+@dataclass
+class Piece:
+    """A part of a paragraph: a text in a format, or what is kept, or a tag around some."""
+
+    raw: str  # as it stands, but that each item of a run is a run
+    text: str | None = None
+    format: str = ""
+    role: str = "alone"
+    name: str = ""
+    kept: str = ""  # what is written of it
+
+
+def docx_document(data: bytes, where: str) -> Document:
+    """Raises InputError for what is not such a file, or is damaged, or unpacks into too much."""
+    members = _members(data, where)
+    parts: list[str | Passage] = []
+    counts: list[tuple[str, Decoded, int]] = []
+    before: list[str] = []
+    boxes = 0
+    for name, content in members.items():
+        if not TEXTS.fullmatch(name):
+            continue
+        root_of(content, f"{where}/{name}")
+        read = decoded(content, f"{where}/{name}", says=XML, references=True)
+        own = [*_parts(read.text)]
+        boxes += read.text.count("<w:txbxContent>") // max(1, read.text.count("<mc:Fallback>") and 2)
+        counts.append((name, read, len(own)))
+        before.append("".join(part if isinstance(part, str) else part.raw for part in own))
+        parts += own
+
+    def finish(whole: list[str]) -> bytes:
+        changed, begin = dict[str, bytes](), 0
+        for (name, read, count), as_read in zip(counts, before, strict=True):
+            made = "".join(whole[begin : begin + count])
+            begin += count
+            if made != as_read:
+                changed[name] = read.encode(made)
+        return _packed(data, changed) if changed else data
+
+    notes = (f"{boxes:,} text boxes are left as they are",) if boxes else ()
+    return Document(parts, finish, notes)
+
+
+def _members(data: bytes, where: str) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            size = sum(info.file_size for info in infos)
+            if size > MOST_UNPACKED:
+                what = f"{size:,} bytes when unpacked, at most {MOST_UNPACKED:,} are read"
+                raise InputError(what, where=where, fix="is it a document? save it again")
+            names = [info.filename for info in infos]
+            odd = [name for name in names if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name)]
+            if odd:
+                what = f"a member {odd[0]!r}, which leads out of it"
+                raise InputError(what, where=where, fix="save it again with Word or LibreOffice")
+            if BODY not in names:
+                what = "no Word document: it has no word/document.xml"
+                raise InputError(what, where=where, fix="give a .docx file")
+            if len(names) != len({*names}):
+                raise InputError("two members of one name", where=where, fix="save it again with Word or LibreOffice")
+            return {name: archive.read(name) for name in names}
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, ValueError, OSError):
+        raise InputError("no Word document, or a damaged one", where=where, fix="try unzip -t") from None
+    except (RuntimeError, NotImplementedError):
+        what = "packed with a password, or in a way that is not read"
+        raise InputError(what, where=where, fix="save it without a password") from None
+
+
+def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:
+    """The same file with other contents of these members; all else is as it was, and in its order."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
+        for info in old.infolist():
+            new.writestr(info, changed.get(info.filename, old.read(info.filename)))
+    return made.getvalue()
+
+
+def _parts(text: str) -> Iterator[str | Passage]:
+    """A part of the document, its paragraphs as passages."""
+    begin = done = depth = 0
+    line = counted = 0
+    inner: list[Token] = []
+    for token in tokens_of(text, "xml"):
+        if token.name == "w:p" and token.kind == "opens":
+            depth += 1
+            if depth == 1:
+                begin, inner = token.end, []
+                continue
+        elif token.name == "w:p" and token.kind == "closes":
+            depth -= 1
+            if depth == 0:
+                line += text.count("\n", counted, begin)
+                counted = begin
+                yield text[done:begin]
+                yield from _paragraph(inner, line + 1)
+                done = token.begin
+        if depth:
+            inner.append(token)
+    yield text[done:]
+
+
+def _paragraph(tokens: Sequence[Token], line: int) -> Iterator[str | Passage]:
+    run: list[Piece] = []
+    for piece in _pieces(tokens):
+        if piece.name == "break":
+            yield from _passage(run, line)
+            yield piece.raw
+            run = []
+        else:
+            run.append(piece)
+    yield from _passage(run, line)
+
+
+def _passage(run: Sequence[Piece], line: int) -> Iterator[str | Passage]:
+    """The pieces from the first words to the last as a passage; those around them stay."""
+    said = [number for number, piece in enumerate(run) if piece.text]
+    if not any(any(map(str.isalnum, piece.text or "")) for piece in run):
+        yield "".join(piece.raw for piece in run)
+        return
+    first, last = said[0], said[-1] + 1
+    while _unpaired(run[first:last]) and (first, last) != (0, len(run)):  # a tag around some of the words
+        first, last = max(0, first - 1), min(len(run), last + 1)
+    yield "".join(piece.raw for piece in run[:first])
+    inner = run[first:last]
+    lengths = Counter[str]()
+    for piece in inner:
+        lengths[piece.format] += len(piece.text or "")
+    base = lengths.most_common(1)[0][0]
+    text, current = "", base
+    marks: list[Mark] = []
+    names: list[str] = []
+    for piece in inner:
+        other = piece.format if piece.text else base
+        if current != other and current != base:
+            marks.append(Format(len(text), current, "closes"))
+            names.append("format")
+        if current != other and other != base:
+            marks.append(Format(len(text), other, "opens"))
+            names.append("format")
+        current = other
+        if piece.text is None:
+            marks.append(Mark(len(text), piece.kept, piece.role))  # type: ignore[arg-type]
+            names.append(piece.name)
+        text += piece.text or ""
+    if current != base:
+        marks.append(Format(len(text), current, "closes"))
+        names.append("format")
+
+    def write(placed: Placed) -> str:
+        made, formats = "", [base]
+        for part in placed:
+            if isinstance(part, str):
+                made += f'<w:r>{formats[-1]}<w:t xml:space="preserve">{escape(part)}</w:t></w:r>'
+            elif not isinstance(part, Format):
+                made += part.raw
+            elif part.role == "opens":
+                formats.append(part.raw)
+            elif part.role == "closes":
+                formats.pop()
+        return made
+
+    yield Passage(text, tuple(with_pairs(marks, names)), "".join(piece.raw for piece in inner), write, line)
+    yield "".join(piece.raw for piece in run[last:])
+
+
+def _unpaired(run: Sequence[Piece]) -> bool:
+    depth = 0
+    for piece in run:
+        depth += (piece.role == "opens") - (piece.role == "closes")
+        if depth < 0:
+            return True
+    return depth != 0
+
+
+@dataclass
+class _Field:
+    """A field that has begun: all of it as it stands up to its words, which come after "separate"."""
+
+    raw: str = ""
+    depth: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+
+
+def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
+    """The pieces of a paragraph in their order, fields as pairs."""
+    begun: _Field | None = None
+    fields = 0  # whose words are being read
+    holders = 0
+    for piece in _raw_pieces(tokens):
+        kind = re.search(r"<w:fldChar\b[^<>]*w:fldCharType=[\"'](\w+)", piece.raw) if piece.text is None else None
+        if begun is not None:
+            begun.raw += piece.raw
+            begun.depth += (kind is not None and kind[1] == "begin") - (kind is not None and kind[1] == "end")
+            if kind is not None and kind[1] == "separate" and begun.depth == 1:
+                yield Piece(begun.raw, None, "", "opens", "field", begun.raw)
+                begun, fields = None, fields + 1
+            elif begun.depth == 0:
+                yield Piece(begun.raw, None, "", "alone", "", begun.raw)
+                begun = None
+        elif kind is not None and kind[1] == "begin":
+            begun = _Field(piece.raw, 1)
+        elif kind is not None and kind[1] == "end" and fields:
+            fields -= 1
+            yield Piece(piece.raw, None, "", "closes", "field", piece.raw)
+        else:
+            holders += (piece.role == "opens") - (piece.role == "closes")
+            if piece.name == "break" and (holders or fields):
+                piece = Piece(piece.raw, None, "", "alone", "", piece.raw)
+            yield piece
+    if begun is not None:  # it ends in another paragraph
+        yield Piece(begun.raw, None, "", "alone", "", begun.raw)
+
+
+def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
+    number = 0
+    while number < len(tokens):
+        token = tokens[number]
+        if token.kind in ("opens", "closes") and token.name in HOLDS:
+            yield Piece(token.raw, None, "", token.kind, token.name, token.raw)
+            number += 1
+            continue
+        end = _end_of(tokens, number)
+        raw = "".join(each.raw for each in tokens[number:end])
+        if token.name == "w:r" and token.kind == "opens":
+            yield from _run_pieces(tokens[number:end])
+        elif token.name in DROPPED or token.kind == "text":
+            yield Piece(raw, "")
+        else:
+            yield Piece(raw, None, "", "alone", "", raw)
+        number = end
+
+
+def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
+    """The items of a run, each as a run of its own."""
+    number, last, format_ = 1, len(run) - 1, ""
+    while number < last:
+        token, end = run[number], _end_of(run, number)
+        item = "".join(each.raw for each in run[number:end])
+        raw = f"{run[0].raw}{format_}{item}{run[last].raw}"
+        shown = "" if NO_FORMAT.sub("", format_) in ("", EMPTY_FORMAT) else format_
+        if token.name == "w:rPr":
+            format_ = item
+        elif token.name == "w:t":
+            yield Piece(raw, unescape("".join(each.raw for each in run[number + 1 : end - 1])), shown)
+        elif token.name in SIGNS:
+            yield Piece(raw, SIGNS[token.name], shown)
+        elif token.name not in DROPPED and token.kind != "text":
+            yield Piece(raw, None, "", "alone", "break" if token.name in BREAKS else "", raw)
+        number = end
+
+
+def _end_of(tokens: Sequence[Token], number: int) -> int:
+    """The number after the last token of the element that begins here."""
+    if tokens[number].kind != "opens":
+        return number + 1
+    depth = 0
+    for end in range(number, len(tokens)):
+        if tokens[end].name == tokens[number].name:
+            depth += (tokens[end].kind == "opens") - (tokens[end].kind == "closes")
+            if not depth:
+                return end + 1
+    return len(tokens)

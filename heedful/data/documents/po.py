@@ -1,0 +1,124 @@
+"""PO, the catalogues of gettext: what has no translation, or a fuzzy one, is translated, and keeps its marks.
+
+A message with plural forms has its first form from the singular, and all others from the plural.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from heedful.data.documents.encodings import PO, decoded
+from heedful.data.documents.inline import Inline, passages_from
+from heedful.data.documents.passages import Document, Passage, Placed
+from heedful.errors import InputError
+
+FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
+QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
+LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
+
+
+@dataclass
+class Entry:
+    line: int
+    fuzzy: bool = False
+    fields: dict[str, str] = field(default_factory=dict)  # as they stand between their quotes
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of msgstr and its forms, in characters
+
+
+def po_document(data: bytes, where: str, target: str) -> Document:
+    import polib
+
+    text, encode = decoded(data, where, says=PO)
+    try:
+        polib.pofile(f"{text}\n")
+    except (OSError, ValueError) as error:
+        found = re.search(r"line (\d+)", str(error))
+        at = f"{where}:{found[1]}" if found else where
+        raise InputError("not a PO file: its entries do not parse", where=at, fix="try msgfmt --check") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not LINE.fullmatch(line):
+            what = "neither a comment nor a quoted string"
+            raise InputError(what, where=f"{where}:{number}", fix="try msgfmt --check")
+    entries = [entry for entry in _entries(text) if entry.fields.get("msgid")]
+    if not entries:
+        raise InputError("no message", where=where, fix="give a PO file of gettext")
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    parts: list[str | Passage] = []
+    done = left = fuzzy = 0
+    for entry in entries:
+        empty = not any(entry.fields[name] for name in entry.spans)
+        if not empty and not entry.fuzzy:
+            left += 1
+            continue
+        fuzzy += not empty
+        for name, (begin, end) in sorted(entry.spans.items(), key=lambda item: item[1]):
+            plural = "msgid_plural" in entry.fields and (name != "msgstr[0]" or len(entry.spans) == 1)
+            source = entry.fields["msgid_plural" if plural else "msgid"]
+            parts += [text[done:begin], f"{name} ", *_quoted(source, entry.line, line_end)]
+            done = end
+    notes = [f"{fuzzy:,} fuzzy entries are translated anew, and stay marked as fuzzy"] if fuzzy else []
+    notes += [f"{left:,} entries are translated already: they are left as they are"] if left else []
+    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes))
+
+
+def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:
+    """A string, of which each line of its text is a passage."""
+    lines = re.findall(r"(?:(?!\\n)(?:\\.|[^\\]))*(?:\\n|$)", source)
+    lines = [own for own in lines if own]
+    yield '"' if len(lines) < 2 else f'""{line_end}"'
+    for number, own in enumerate(lines):
+        words = own.removesuffix("\\n")
+        yield from passages_from([Inline(words, unescaped(words))], write=_escaped, line=line, blanks=False)
+        yield own[len(words) :]
+        if number + 1 < len(lines):
+            yield f'"{line_end}"'
+    yield '"'
+
+
+def unescaped(text: str) -> str:
+    import polib
+
+    return str(polib.unescape(text))
+
+
+def _escaped(placed: Placed) -> str:
+    import polib
+
+    return "".join(str(polib.escape(part)) if isinstance(part, str) else part.raw for part in placed)
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    """The entries that are not obsolete."""
+    entry: Entry | None = None
+    fuzzy = False
+    name = ""
+    position = 0
+    lines: Sequence[str] = text.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        bare = line.strip()
+        found = FIELD.match(bare)
+        if bare.startswith("#"):
+            if entry is not None and entry.spans:
+                yield entry
+                entry, fuzzy = None, False
+            fuzzy |= bare.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", bare)
+        elif found:
+            if found[1] in ("msgctxt", "msgid") and entry is not None and entry.spans:
+                yield entry
+                entry, fuzzy = None, False
+            entry = entry or Entry(number, fuzzy)
+            name = found[1]
+            entry.fields[name] = "".join(own[1] for own in QUOTED.finditer(bare, found.end()))
+            if name.startswith("msgstr"):
+                begin = position + line.index("msgstr")
+                entry.spans[name] = (begin, position + len(line.rstrip()))
+        elif bare.startswith('"') and entry is not None and name:
+            entry.fields[name] += "".join(own[1] for own in QUOTED.finditer(bare))
+            if name in entry.spans:
+                entry.spans[name] = (entry.spans[name][0], position + len(line.rstrip()))
+        elif not bare and entry is not None and entry.spans:
+            yield entry
+            entry, fuzzy, name = None, False, ""
+        position += len(line)
+    if entry is not None and entry.spans:
+        yield entry

@@ -1,0 +1,91 @@
+"""Subtitles, SubRip's and WebVTT's: the words of each cue. Numbers, times, settings, notes and styles are kept."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from heedful.data.documents.encodings import decoded
+from heedful.data.documents.inline import Inline, escaped, passages_from
+from heedful.data.documents.passages import Document, Mark, Passage, Placed, plain
+from heedful.data.documents.plain import lines_of, rewrapped
+from heedful.errors import InputError
+
+TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
+TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
+SPEAKS = re.compile(r"\s*(?:<[^<>]*>\s*)*[-\u2013\u2014]\s*\S")
+
+
+def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> Document:
+    text, encode = decoded(data, where)
+    if kind == "vtt" and not text.startswith("WEBVTT"):
+        raise InputError("does not begin with WEBVTT", where=f"{where}:1", fix="is it SubRip? then name it .srt")
+    parts: list[str | Passage] = []
+    cue: list[str] | None = None  # lines with their ends, of a cue whose times were read
+    cues, first = 0, 0
+    for number, line in enumerate([*lines_of(text), ""], 1):
+        if cue is not None and line.strip():
+            cue.append(line)
+            continue
+        if cue is not None:
+            parts += _cue(cue, kind, first)
+            cue = None
+        parts.append(line)
+        if TIMES.match(line):
+            cue, cues, first = [], cues + 1, number + 1
+    if not cues:
+        what = "no cue: no line with times such as 00:00:01,000 --> 00:00:02,500"
+        raise InputError(what, where=where, fix="give subtitles, or name the file .txt")
+    return Document(parts, lambda whole: encode("".join(whole)))
+
+
+def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list[str | Passage]:
+    """Lines are one passage, but where each is another's who speaks."""
+    if sum(bool(SPEAKS.match(line)) for line in lines) > 1:
+        groups = [[line] for line in lines]
+    else:
+        groups = [[*lines]] if lines else []
+    made: list[str | Passage] = []
+    for group in groups:
+        run: list[Inline] = []
+        for line in group:
+            words = line.rstrip("\r\n")
+            begin = 0
+            for found in TAG.finditer(words):
+                run += [_text(words[begin : found.start()], kind), _tag(found[0])]
+                begin = found.end()
+            run.append(_text(words[begin:], kind))
+            run.append(Inline(line[len(words) :], " "))
+        made += passages_from(run, write=_write(group, plain if kind == "srt" else escaped), line=number)
+        number += len(group)
+    return made
+
+
+def _text(words: str, kind: Literal["srt", "vtt"]) -> Inline:
+    return Inline(words, html.unescape(words) if kind == "vtt" else words)
+
+
+def _tag(tag: str) -> Inline:
+    name = re.match(r"</?([A-Za-z]+)", tag)
+    role = "alone" if name is None else "closes" if tag.startswith("</") else "opens"
+    return Inline(tag, None, role, name[1] if name else "")
+
+
+def _write(lines: Sequence[str], put: Callable[[Placed], str]) -> Callable[[Placed], str]:
+    """In as many lines as before, of about one length."""
+    ending = "\r\n" if lines[0].endswith("\r\n") else "\n"
+
+    def write(placed: Placed) -> str:
+        marks = [part for part in placed if isinstance(part, Mark)]
+        signs = iter(range(len(marks)))  # one sign each while lines are broken: none is broken in a tag
+        said = put(
+            [part if isinstance(part, str) else replace(part, raw=chr(NO_SIGN + next(signs))) for part in placed]
+        )
+        width = -(-len(said) // len(lines))
+        while len(made := rewrapped(said, width, "", ending).split(ending)) > len(lines):
+            width += 1
+        return re.sub("[\ud800-\udfff]", lambda found: marks[ord(found[0]) - NO_SIGN].raw, ending.join(made))
+
+    return write

@@ -1,0 +1,148 @@
+"""XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
+
+What has a translation, is approved, or is marked `translate="no"` is left alone. A target of 1.2 has the state
+"translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated". Codes inside a source are in
+its target too.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from heedful.data.documents.encodings import XML, decoded
+from heedful.data.documents.hypertext import joined
+from heedful.data.documents.inline import Inline, escaped, inline_of, passages_from
+from heedful.data.documents.markup import Token, tokens_of
+from heedful.data.documents.passages import Document, Passage
+from heedful.data.text.formats.xliff import UNTRANSLATED
+from heedful.data.xml import root_of
+from heedful.errors import InputError
+
+# With all that is in them: codes of other formats, and what has no words.
+CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
+OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
+UNITS = ("trans-unit", "segment")
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+@dataclass
+class Unit:
+    """A trans-unit or a segment: its tags and those of its children, as numbers of tokens."""
+
+    opens: int
+    kept: bool
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the first and the last token of a child
+
+
+def xliff_document(data: bytes, where: str, target: str) -> Document:
+    """`target` is the language that is translated to, which the file is told where it lacks it."""
+    root = root_of(data, where)
+    if root != "xliff":
+        raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
+    text, encode = decoded(data, where, says=XML, references=True)
+    tokens = [*joined(tokens_of(text, "xml"), "xml", CODES)]
+    units = [*_units(tokens)]
+    if not units:
+        raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
+    changes: dict[int, list[str | Passage]] = {}  # what stands in place of a token
+    after: dict[int, list[str | Passage]] = {}  # and what comes after it
+    gone: set[int] = set()
+    left = 0
+    for unit in units:
+        if unit.kept or _is_translated(unit, tokens):
+            left += 1
+            continue
+        made = _target(unit, tokens, text)
+        if (old := unit.found.get("target")) is not None:
+            gone.update(range(old[0], old[1] + 1))
+            after[old[1]] = made
+        else:
+            last = unit.found.get("seg-source", unit.found["source"])[1]
+            after[last] = [_indent(tokens, unit.found["source"][0]), *made]
+        if tokens[unit.opens].local == "segment":
+            changes[unit.opens] = [_with(tokens[unit.opens].raw, {"state": "translated", "subState": None})]
+    if LANGUAGE.fullmatch(target):
+        for number, token in enumerate(tokens):
+            name = {"xliff": "trgLang", "file": "target-language"}.get(token.local)
+            version2 = token.attribute("srcLang") if token.local == "xliff" else token.attribute("source-language")
+            if token.kind == "opens" and name and version2 and token.attribute(name) is None:
+                changes[number] = [_with(token.raw, {name: target})]
+    parts: list[str | Passage] = []
+    for number, token in enumerate(tokens):
+        if number not in gone:
+            parts += changes.get(number, [token.raw])
+        parts += after.get(number, [])
+    notes = (f"{left:,} units are translated already, or not to be: they are left as they are",) if left else ()
+    return Document(parts, lambda whole: encode("".join(whole)), notes)
+
+
+def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
+    stack: list[tuple[str, bool, int]] = []  # names, whether what is inside is kept, and the tokens
+    unit: Unit | None = None
+    for number, token in enumerate(tokens):
+        if token.kind == "opens":
+            kept = stack[-1][1] if stack else False
+            said = token.attribute("translate")
+            kept = said == "no" if said is not None else kept
+            kept |= token.attribute("approved") == "yes"
+            stack.append((token.local, kept, number))
+            if token.local in UNITS:
+                unit = Unit(number, kept)
+        elif token.kind == "empty" and unit is not None and stack[-1][0] in UNITS:
+            unit.found.setdefault(token.local, (number, number))
+        elif token.kind == "closes" and stack:
+            name, _, begin = stack.pop()
+            if unit is not None and stack and stack[-1][2] == unit.opens:
+                unit.found.setdefault(name, (begin, number))
+            if name in UNITS:
+                if unit is not None and "source" in unit.found:
+                    yield unit
+                unit = None
+
+
+def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
+    if "target" not in unit.found:
+        return False
+    first, last = unit.found["target"]
+    states = tokens[unit.opens].attribute("state"), tokens[first].attribute("state")
+    said = any(token.kind == "text" and not token.raw.isspace() for token in tokens[first + 1 : last])
+    return said and not any(state in UNTRANSLATED for state in states)
+
+
+def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[str | Passage]:
+    """The whole target element."""
+    first, last = unit.found.get("seg-source", unit.found["source"])
+    source = tokens[unit.found["source"][0]]
+    prefix = source.name.removesuffix(source.local)
+    opening = f"<{prefix}target>"
+    if (old := unit.found.get("target")) is not None:
+        opening = re.sub(r"\s*/>$", ">", tokens[old[0]].raw)
+    if tokens[unit.opens].local == "trans-unit":
+        opening = _with(opening, {"state": "translated", "state-qualifier": "mt-suggestion"})
+    run = [_inline(token) for token in tokens[first + 1 : last]]
+    line = text.count("\n", 0, source.begin) + 1
+    return [opening, *passages_from(run, write=escaped, line=line), f"</{prefix}target>"]
+
+
+def _inline(token: Token) -> Inline:
+    made = inline_of(token)
+    if token.raw.startswith("<![CDATA["):
+        return Inline(token.raw, token.raw[9:-3])
+    if token.local in OPENS | CLOSES:
+        made.role = "opens" if token.local in OPENS else "closes"
+        made.name = f"#{token.attribute('startRef') or token.attribute('rid') or token.attribute('id')}"
+    return made
+
+
+def _indent(tokens: Sequence[Token], number: int) -> str:
+    before = tokens[number - 1] if number else None
+    return before.raw if before is not None and before.kind == "text" and before.raw.isspace() else ""
+
+
+def _with(tag: str, values: dict[str, str | None]) -> str:
+    """A start tag with these attributes in place of those of their names; None: without it."""
+    for name, value in values.items():
+        tag = re.sub(rf"\s+{name}\s*=\s*(\"[^\"]*\"|'[^']*')", "", tag)
+        if value is not None:
+            tag = re.sub(r"\s*(/?>)$", rf' {name}="{value}"\1', tag)
+    return tag

@@ -1,0 +1,64 @@
+"""Texts with line breaks and tags, as programs send them: what translators' tools and web pages ask a server for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NotRequired, TypedDict
+
+from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.inline import Inline, passages_from
+from heedful.data.documents.passages import Document, Passage, plain
+from heedful.data.documents.plain import lines_of
+from heedful.decode.settings import DecodingOptions
+from heedful.run.task import Ask
+from heedful.tasks.translate.passages import translate_passages
+from heedful.tasks.translate.use import Translator
+
+
+class Fragment(TypedDict):
+    """`texts` are the best translations, the first of which is `text`, all different; `warning` says what in the first
+    a person should look at."""
+
+    source: str
+    text: str
+    texts: list[str]
+    warning: NotRequired[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FragmentOptions:
+    """`lines`: a line is translated apart from the next; `sentences`: so is a sentence. In what has `markup`, all that
+    is inside of elements of `ignored` names is kept, and tags of `breaking` names part texts, those of `inline` names
+    do not. `n` translations of each."""
+
+    markup: Literal["text", "xml", "html"] = "text"
+    lines: bool = True
+    sentences: bool = True
+    ignored: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
+    inline: tuple[str, ...] = ()
+    n: int = 1
+    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+
+
+def translate_fragments(translator: Translator, texts: Sequence[str], options: FragmentOptions) -> Iterator[Fragment]:
+    documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
+    passages = [passage for document in documents for passage in document.passages]
+    found = translate_passages(translator, passages, options.decoding, sentences=options.sentences, n=options.n)
+    for text, document in zip(texts, documents, strict=True):
+        own = [next(found) for _ in document.passages]
+        made = [document.written(each[rank].placed for each in own).decode() for rank in range(options.n)]
+        record: Fragment = {"source": text, "text": made[0], "texts": [*dict.fromkeys(made)]}
+        if told := [what for each in own for what in each[0].told]:
+            record["warning"] = "; ".join(dict.fromkeys(told))
+        yield record
+
+
+def parts_of_fragment(text: str, options: FragmentOptions) -> list[str | Passage]:
+    if options.markup != "text":
+        more = {"ignored": options.ignored, "breaking": options.breaking, "inline": options.inline}
+        return hypertext_parts(text, options.markup, **more)
+    lines = lines_of(text) if options.lines else [text]
+    return [part for line in lines for part in passages_from([Inline(line, line)], write=plain, blanks=False)]
+
+
+ASK = Ask(translate_fragments, FragmentOptions, gathers=lambda options: not options.decoding.get("samples"))

@@ -1,0 +1,179 @@
+"""XLIFF, PO, subtitles and Word's documents: what is translated already stays, and so does all that is no text."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, word
+from heedful.data.documents.passages import Document, Mark
+from heedful.data.documents.read import read_document
+from heedful.data.text.formats.po import read_po
+from heedful.data.text.formats.xliff import read_xliff
+from heedful.errors import InputError
+
+Read = Callable[[str, bytes | str], Document]
+
+
+def shouted(document: Document) -> bytes:
+    """In capitals, with the marks where they are."""
+    return document.written(
+        [part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages
+    )
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def make(name: str, data: bytes | str) -> Document:
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return read_document(path, "de")
+
+    return make
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_has_been_translated_is_read_as_before(read: Read, name: str) -> None:
+    document = read(name, DOCUMENTS[name])
+    assert document.passages
+    made = shouted(document)
+    again = read(name, made)
+    if name.endswith((".xlf", ".xliff", ".po")):
+        assert len(again.passages) == (name == "a.po"), "but for what is fuzzy, all has a translation"
+        assert shouted(again) == made
+    else:
+        assert [each.text for each in again.passages] == [each.text.upper() for each in document.passages]
+        assert shouted(again) == made or name == "a.docx"
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if not name.endswith((".xlf", ".xliff", ".po"))])
+def test_the_same_words_change_no_byte(read: Read, name: str) -> None:
+    document = read(name, DOCUMENTS[name])
+    assert document.written(each.placed for each in document.passages) == DOCUMENTS[name]
+    assert document.written(None for _ in document.passages) == DOCUMENTS[name]
+
+
+def test_xliff_1_has_targets_as_the_standard_wants(read: Read, tmp_path: Path) -> None:
+    made = shouted(read("a.xlf", XLIFF)).decode()
+    state = 'state="translated" state-qualifier="mt-suggestion"'
+    first = f'<target {state}>BA <g id="1">DE GI</g> <bpt id="2">&lt;b></bpt>KO<ept id="2">&lt;/b></ept>'
+    assert first in made
+    assert f"</source>\n        {first}. LU!<x id=" in made
+    assert f"<source>ma &amp; ne</source><target {state}>MA &amp; NE</target>" in made
+    assert f"<source>ro<![CDATA[ <su>]]></source><target {state}>RO &lt;SU&gt;</target><alt-trans>" in made
+    bare = re.sub(r' target-language="de"|\s*<target state="translated".*?</target>', "", made)
+    assert bare == XLIFF.replace('<target state="needs-translation"/>', ""), "nothing else is changed"
+    (tmp_path / "b.xlf").write_text(made)
+    rows, _ = read_xliff(tmp_path / "b.xlf", "low", "de")
+    assert next(rows)[1] == ("ba de gi ko. Lu!", "BA DE GI KO. LU!")
+
+
+def test_xliff_2_has_targets_as_the_standard_wants(read: Read) -> None:
+    made = shouted(read("b.xliff", XLIFF2)).decode()
+    assert 'srcLang="en" trgLang="de">' in made
+    assert '<target>BA <pc id="1">DE</pc> GI<ph id="2"/>.</target></segment>' in made
+    assert '<segment id="s2" state="translated"><source>Ko <sc id="3"/>lu<ec startRef="3"/>.</source>' in made
+    assert '<target>KO <sc id="3"/>LU<ec startRef="3"/>.</target>' in made
+    assert made.count("<target>") == 3
+    assert "<segment><source>ba</source></segment></unit></file>" in made
+
+
+def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> None:
+    document = read("a.po", PO)
+    assert document.notes == (
+        "1 fuzzy entries are translated anew, and stay marked as fuzzy",
+        "1 entries are translated already: they are left as they are",
+    )
+    made = document.written([[each.text.replace("ba", 'B\u00c4 "')] for each in document.passages]).decode()
+    for text in (
+        'msgstr "BÄ \\" %d \\"de\\"\\n"',
+        'msgstr[0] "ko"\nmsgstr[1] "%d ko"',
+        'msgstr ""\n"lu ma ne.\\n"\n"Pi ro"',
+    ):
+        assert text in made
+    assert '#, fuzzy\n#| msgid "ba"\nmsgid "ba de"\nmsgstr "BÄ \\" de"' in made
+    assert made.endswith('#~ msgid "su"\n#~ msgstr ""\n')
+    assert made.startswith(PO[: PO.index("#: a.c")])
+    (tmp_path / "b.po").write_text(made)
+    assert len([*read_po(tmp_path / "b.po", "source", "target")[0]]) == 5
+
+
+def test_subtitles_keep_their_times(read: Read) -> None:
+    made = shouted(read("a.srt", SRT)).decode()
+    assert made == SRT.replace("ba <i>de gi</i>\r\nko lu.", "BA <i>DE GI</i>\r\nKO LU.").replace("Ma.", "MA.").replace(
+        "Ne!", "NE!"
+    )
+    assert shouted(read("a.vtt", VTT)).decode() == VTT.replace(
+        "<v Bob>ba &amp; de <c.red>gi</c>", "<v Bob>BA &amp; DE <c.red>GI</c>"
+    )
+
+
+def test_word_keeps_formats_fields_and_all_other_parts(read: Read) -> None:
+    document = read("a.docx", word())
+    assert [each.text for each in document.passages] == ["ba de", "gi ko lu & ma ", "ne pi ro. Su 12 ba"]
+    made = shouted(document)
+    old, new = (zipfile.ZipFile(io.BytesIO(data)) for data in (word(), made))
+    assert old.namelist() == new.namelist()
+    assert all(old.read(name) == new.read(name) for name in old.namelist() if name != "word/document.xml")
+    body = new.read("word/document.xml").decode()
+    root = ElementTree.fromstring(body)
+    names = [element.tag.rpartition("}")[2] for element in root.iter()]
+    before = [element.tag.rpartition("}")[2] for element in ElementTree.fromstring(BODY).iter()]
+    for name in ("p", "tab", "hyperlink", "bookmarkStart", "bookmarkEnd", "fldChar", "instrText", "b", "i", "sectPr"):
+        assert names.count(name) == before.count(name), name
+    assert '<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">KO</w:t></w:r>' in body
+    assert body.index("begin") < body.index("PAGE") < body.index("separate") < body.index(">12<") < body.index('"end"')
+    assert body.index("<w:hyperlink") < body.index("PI RO") < body.index("</w:hyperlink>")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<w:r><w:t>ba</w:t></w:r>", "<w:r><w:rPr><w:b/></w:rPr><w:t>de gi</w:t></w:r>", "<w:r><w:br/></w:r>"]
+            + ["<w:hyperlink>", "</w:hyperlink>", "<w:r><w:tab/><w:t>ko</w:t></w:r>", "<w:ins>", "</w:ins>"]
+            + [f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")]
+        ),
+        max_size=14,
+    )
+)
+def test_any_paragraph_stays_well_formed(pieces: list[str]) -> None:
+    from heedful.data.documents.docx import docx_document
+
+    opened: list[str] = []
+    made = ""
+    for piece in pieces:
+        if piece.startswith("</"):
+            if opened and opened[-1] == piece[2:-1]:
+                made += piece
+                opened.pop()
+        else:
+            made += piece
+            opened += [piece[1:-1]] if piece in ("<w:hyperlink>", "<w:ins>") else []
+    made += "".join(f"</{name}>" for name in reversed(opened))
+    body = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body><w:p>{made}</w:p></w:body>", BODY, flags=re.DOTALL)
+    document = docx_document(word(body), "a.docx")
+    new = zipfile.ZipFile(io.BytesIO(shouted(document))).read("word/document.xml").decode()
+    ElementTree.fromstring(new)
+    for part in ("<w:br/>", "<w:tab/>", "<w:hyperlink>", "<w:ins>", "fldChar "):
+        assert new.count(part) == body.count(part), part
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_refused_in_one_line(read: Read, name: str) -> None:
+    file, data = BROKEN[name]
+    with pytest.raises(InputError) as raised:
+        read(file, data)
+    assert file in str(raised.value)
+    assert "\n" not in f"{raised.value} {raised.value.fix}"
+    assert raised.value.fix
+
+
+def test_there_are_forty_of_them() -> None:
+    assert len(BROKEN) >= 40

@@ -1,0 +1,176 @@
+"""Documents for tests, and broken ones."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+  <file original="x" source-language="low" datatype="plaintext">
+    <body>
+      <trans-unit id="1">
+        <source>ba <g id="1">de gi</g> <bpt id="2">&lt;b></bpt>ko<ept id="2">&lt;/b></ept>. Lu!<x id="3"/></source>
+      </trans-unit>
+      <trans-unit id="2"><source>ba</source><target state="final">NE</target></trans-unit>
+      <trans-unit id="3"><source>ma &amp; ne</source><target state="needs-translation"/></trans-unit>
+      <trans-unit id="4" translate="no"><source>pi</source></trans-unit>
+      <trans-unit id="5" approved="yes"><source>pi</source><target/></trans-unit>
+      <trans-unit id="6"><source>ro<![CDATA[ <su>]]></source><alt-trans><target>X</target></alt-trans></trans-unit>
+    </body>
+  </file>
+</xliff>
+"""
+XLIFF2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en">
+ <file id="f1"><unit id="u1"><originalData><data id="d">ba</data></originalData>
+  <segment id="s1"><source>ba <pc id="1">de</pc> gi<ph id="2"/>.</source></segment>
+  <ignorable><source> </source></ignorable>
+  <segment id="s2" state="initial"><source>Ko <sc id="3"/>lu<ec startRef="3"/>.</source><target></target></segment>
+  <segment id="s3" state="final"><source>ba</source><target>BA</target></segment>
+ </unit><unit id="u2" translate="no"><segment><source>ba</source></segment></unit></file></xliff>
+"""
+PO = r"""# header
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: a.c:1
+#, c-format
+msgid "ba %d \"de\"\n"
+msgstr ""
+
+#, fuzzy
+#| msgid "ba"
+msgid "ba de"
+msgstr "NE"
+
+msgctxt "menu"
+msgid "pi"
+msgstr "PI"
+
+msgid "ko"
+msgid_plural "%d ko"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid ""
+"lu ma "
+"ne.\n"
+"Pi ro"
+msgstr ""
+
+#~ msgid "su"
+#~ msgstr ""
+"""
+SRT = "\ufeff1\r\n00:00:01,000 --> 00:00:02,500\r\nba <i>de gi</i>\r\nko lu.\r\n\r\n"
+SRT += "2\r\n00:00:03,000 --> 00:00:04,500\r\n- Ma.\r\n- {\\an8}Ne!\r\n\r\n3\r\n00:00:05,000 --> 00:00:06,000\r\n\r\n"
+VTT = """WEBVTT - ba
+
+NOTE ba de
+
+STYLE
+::cue { color: red }
+
+ba
+00:01.000 --> 00:02.500 align:start
+<v Bob>ba &amp; de <c.red>gi</c>
+"""
+
+
+def run(text: str, format_: str = "", *, more: str = "") -> str:
+    shown = f"<w:rPr>{format_}</w:rPr>" if format_ else ""
+    return f'<w:r>{shown}<w:t xml:space="preserve">{text}</w:t>{more}</w:r>'
+
+
+def field(kind: str) -> str:
+    return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
+
+
+BODY = (
+    f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n<w:document {W}><w:body>'
+    f'<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr>{run("ba de")}</w:p>\n'
+    f'<w:p>{run("gi ")}{run("ko", "<w:b/>")}<w:proofErr w:type="x"/>\n'
+    f"{run(' lu &amp; ma ', more='<w:tab/><w:t>ne</w:t>')}"
+    f'<w:hyperlink w:anchor="x">{run(" pi ro", "<w:i/>")}</w:hyperlink>'
+    f'<w:bookmarkStart w:id="0" w:name="b"/>{run(".")}<w:bookmarkEnd w:id="0"/>{run(" Su ")}{field("begin")}'
+    f"<w:r><w:instrText>PAGE</w:instrText></w:r>{field('separate')}{run('12')}{field('end')}{run(' ba')}</w:p>"
+    "<w:p/><w:sectPr/></w:body></w:document>"
+)
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def word(body: str = BODY, **more: str | bytes) -> bytes:
+    return zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": body, "word/styles.xml": "<x/>", **more})
+
+
+DOCUMENTS: dict[str, bytes] = {
+    "a.txt": b"ba de. Gi!\r\n\r\nko\r\n",
+    "a.md": b"# ba *de*\n\n- gi [ko](x)\n- `lu`\n",
+    "a.html": b"<p>ba <b>de</b>. Gi<br>ko<p translate=no>lu",
+    "a.xlf": XLIFF.encode(),
+    "b.xliff": XLIFF2.encode("utf-16"),
+    "a.po": PO.encode(),
+    "a.srt": SRT.encode(),
+    "a.vtt": VTT.encode(),
+    "a.docx": word(),
+}
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+BROKEN: dict[str, tuple[str, bytes]] = {
+    "latin-1 txt": ("a.txt", "Grüße".encode("latin-1")),
+    "half a character": ("a.txt", "Grüß".encode()[:-1]),
+    "NUL": ("a.txt", b"ba\0de"),
+    "odd UTF-16": ("a.txt", b"\xff\xfeb\0a"),
+    "a picture": ("a.txt", b"\xff\xd8\xff\xe0\0\0"),
+    "a zip as txt": ("a.txt", word()),
+    "1 GB of a line, in little": ("a.txt", b"ba " * 400_000),
+    "latin-1 md": ("a.md", "# Grüße".encode("latin-1")),
+    "gzip as md": ("a.md", b"\x1f\x8b\x08\0\0"),
+    "html of another encoding": ("a.html", '<meta charset="utf-8"><p>Grüße'.encode("latin-1")),
+    "html of an unknown one": ("a.html", b'<meta charset="klingon"><p>ba'),
+    "html of no encoding": ("a.htm", "<p>Grüße".encode("latin-1")),
+    "xlf: a bomb": ("a.xlf", XLIFF.replace("<xliff", f"{BOMB}<xliff", 1).replace("ba ", "&b; ", 1).encode()),
+    "xlf: a file outside": ("a.xlf", XLIFF.replace("<xliff", f"{OUTSIDE}<xliff", 1).replace("ba ", "&a; ").encode()),
+    "xlf: cut": ("a.xlf", XLIFF.encode()[:600]),
+    "xlf: a tag not closed": ("a.xlf", XLIFF.replace("</g>", "").encode()),
+    "xlf: tags that cross": ("a.xlf", XLIFF.replace("<source>ba <g", "<g><source>ba <g").encode()),
+    "xlf: another root": ("a.xlf", b"<tmx><tu/></tmx>"),
+    "xlf: html": ("a.xlf", b"<!doctype html><p>ba<br>"),
+    "xlf: no unit": ("a.xliff", b'<xliff version="1.2"><file/></xliff>'),
+    "xlf: empty": ("a.xlf", b""),
+    "xlf: another encoding": ("a.xlf", XLIFF.replace("ba", "bä").encode("latin-1")),
+    "xlf: an unknown encoding": ("a.xlf", XLIFF.replace("UTF-8", "klingon").encode()),
+    "xlf: after its end": ("a.xlf", XLIFF.encode() + b"<x/>"),
+    "xlf: an unknown entity": ("a.xlf", XLIFF.replace("&amp;", "&nbsp;").encode()),
+    "po: cut in a string": ("a.po", PO.encode()[: PO.index("PI") + 1]),
+    "po: no quotes": ("a.po", b"msgid ba\nmsgstr de\n"),
+    "po: text": ("a.po", b"ba de gi\n"),
+    "po: empty": ("a.po", b""),
+    "po: another encoding": ("a.po", PO.replace("PI", "PÏ").encode("latin-1")),
+    "srt: no cue": ("a.srt", b"ba de\n"),
+    "srt: latin-1": ("a.srt", SRT.replace("ba", "bä").removeprefix("\ufeff").encode("latin-1")),
+    "vtt: no head": ("a.vtt", VTT.removeprefix("WEBVTT").encode()),
+    "vtt: no cue": ("a.vtt", b"WEBVTT\n"),
+    "docx: cut": ("a.docx", word()[:-30]),
+    "docx: half": ("a.docx", word()[: len(word()) // 2]),
+    "docx: a byte": ("a.docx", word().replace(b"PK\x03\x04", b"PK\x03\x05", 1)),
+    "docx: text": ("a.docx", b"ba de"),
+    "docx: empty": ("a.docx", b""),
+    "docx: another zip": ("a.docx", zipped({"xl/workbook.xml": "<x/>"})),
+    "docx: leads out": ("a.docx", word(**{"../../etc/x": b"x"})),
+    "docx: leads to the root": ("a.docx", word(**{"/etc/x": b"x"})),
+    "docx: leads out backwards": ("a.docx", word(**{"word\\..\\..\\x": b"x"})),
+    "docx: cut inside": ("a.docx", word(BODY[:300])),
+    "docx: a bomb": ("a.docx", word(BODY.replace("<w:document", f"{BOMB}<w:document"))),
+    "docx: a file outside": ("a.docx", word(BODY.replace("<w:document", f"{OUTSIDE}<w:document"))),
+    "docx: a bomb in a header": ("a.docx", word(**{"word/header1.xml": f"{BOMB}<x>&b;</x>"})),
+    "docx: unpacks into much": ("a.docx", word(**{"word/media/x": bytes(300_000_000)})),
+}  # fmt: skip
