@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.turns import Contestant, Work, machine
+from heedful.data.documents.sentences import sentences_in
 from heedful.data.made.phrasebook import phrasebook
-from heedful.serve.segments import cut
 from heedful.store import files
 from heedful.tasks.load import load_model
 
@@ -142,7 +142,9 @@ def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, r
     about = files.read_json(run / "task.json")
     pair = about["source"], about["target"]
     texts = dict.fromkeys(source for source, _ in phrasebook(60_000, seed=1).test)
-    sentences = [text for text in texts if len(cut(text).spoken) == 1][:1000]  # others are answered in parts
+    sentences = [text for text in texts if len(sentences_in(text, about["source"])) == 1][
+        :1000
+    ]  # others are answered in parts
     print(machine(cores))
 
     alone = Contestant("offline", offline, (run, "own" if engine == "own" else "ctranslate2"))
