@@ -105,7 +105,7 @@ def test_the_loss_of_packed_conversations_is_that_of_each_alone(model):
     with torch.inference_mode():
         together, alone = loss(texts, 2), [loss([text], 1) for text in texts]
     assert together == pytest.approx(tuple(sum(each) for each in zip(*alone, strict=True)), rel=1e-5)
-    found = model.evaluate_answers(TALKS[:6])
+    found = model.evaluate_answers(TALKS[:6]).scores
     assert found["loss"] == pytest.approx(together[0] / together[1], rel=1e-5)
 
 
@@ -117,7 +117,7 @@ def test_what_a_conversation_costs_is_what_its_answer_is_likely(model):
     with torch.inference_mode():
         logits = model.model(torch.tensor([text.ids[:-1]])).log_softmax(-1)[0, len(ids) - 1 :]
     nats = -float(logits[range(len(own)), own].sum())
-    found = model.evaluate_answers([(question, answer)])
+    found = model.evaluate_answers([(question, answer)]).scores
     assert found["loss"] * found["tokens"] == pytest.approx(nats, rel=1e-4)
 
 

@@ -6,6 +6,7 @@ from heedful.data.text.chat_template import QUESTION_ANSWER, ChatTemplate
 from heedful.data.tokenizer import EXTRA, Tokenizer
 from heedful.errors import InputError, MissingError
 from heedful.exchange.hub import CHAT, CHAT_SAID, chat_files
+from heedful.run.folder import read_tokenizers, task_name
 from heedful.store import files
 
 SIMPLEST = "question-answer"
@@ -35,6 +36,15 @@ def read_template(run: Path, tokenizer: Tokenizer) -> ChatTemplate:
     if source is None:
         raise MissingError("no chat template: this model has learnt no conversations", where=str(run), fix=FIX)
     return ChatTemplate(source, special_names(tokenizer))
+
+
+def template_of(run: Path) -> ChatTemplate:
+    """The template of a run, whose model is not read. Raises MissingError, InputError or StorageError."""
+    task_name(run)
+    tokenizers = read_tokenizers(run)
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(run), fix=FIX)
+    return read_template(run, tokenizers[0])
 
 
 def chosen_template(name: str, start: Path | None) -> str:

@@ -134,7 +134,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
 
     def measure(self, model: LM) -> Measurement:
         chat = self._served(model)
-        found = chat.evaluate_answers(self.valid)
+        found = chat.evaluate_answers(self.valid).scores
         shown = [own[: _asks(own)] for own in self.valid[:SHOWN]]
         said = chat.chat_each([own for own in shown if own], tokens=max(1, chat.context // 2), temperature=0.0)
         asked = [own[-1]["content"] for own in shown if own]
@@ -145,7 +145,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         return ChatModel(model, self.tokenizer, self.spec(), template=self.template)
 
     def score(self, best: ChatModel, part: list[Conversation]) -> Mapping[str, Any]:
-        found = best.evaluate_answers(part, answers=GENERATED)
+        found = best.evaluate_answers(part, answers=GENERATED).scores
         return {name: found[name] for name in ("loss", "perplexity", "chrf", "exact")}
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
