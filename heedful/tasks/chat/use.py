@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
@@ -22,7 +23,7 @@ from heedful.models.lm import LM
 from heedful.run.task import Ask, Scored
 from heedful.tasks.chat.cli import ChatScoring
 from heedful.tasks.chat.layout import fitted_prompt, learnable
-from heedful.tasks.chat.template import read_template
+from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.generate.writer import TextPiece, Writer
@@ -101,7 +102,7 @@ class ChatModel(LanguageModel):
         template: ChatTemplate,
     ) -> None:
         super().__init__(model, tokenizer, about, draft)
-        self.written = ChatTokens(tokenizer, template)
+        self.template = template
 
     @classmethod
     def load(
@@ -109,18 +110,18 @@ class ChatModel(LanguageModel):
     ) -> "ChatModel":
         """Reads a run's folder, as `LanguageModel.load` does. Raises MissingError, InputError or StorageError, also for
         a language model without a chat template."""
+        template = template_of(Path(run))
         plain = LanguageModel.load(run, device=device, weights=weights, draft=draft)
-        template = read_template(Path(run), plain.tokenizer)
         return cls(plain.model, plain.tokenizer, plain.about, plain.draft, template=template)
 
-    @property
-    def end(self) -> int:
-        """What ends a turn."""
-        return self.written.end
+    @cached_property
+    def written(self) -> ChatTokens:
+        """How conversations become tokens. Raises InputError for a template that cannot be followed."""
+        return ChatTokens(self.tokenizer, self.template)
 
     def prompt(self, messages: Sequence[Spoken]) -> str:
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
-        return self.written.template.render(messages, add_generation_prompt=True)
+        return self.template.render(messages, add_generation_prompt=True)
 
     def chat(
         self,
@@ -196,11 +197,24 @@ class ChatModel(LanguageModel):
 
     def answering(self, asked: Sequence[Asked], how: Sampling, stop: Sequence[str] = (), *, rows: int) -> Writer:
         """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
-        writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
+        writer = self.turn_writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):
             seeded = replace(how, seed=counter_seed(how.seed, i, 0))
             writer.add(one.ids, seeded, tokens=one.tokens, stop=stop)
         return writer
+
+    def turn_writer(self, *, rows: int, size: int | None = None) -> Writer:
+        """As `writer`, of texts that end where a turn does."""
+        forbidden = tuple(token for token in self.forbidden if token != self.written.end)
+        return Writer(
+            self.model,
+            self.tokenizer,
+            end=self.written.end,
+            forbidden=forbidden,
+            draft=self.draft,
+            rows=rows,
+            size=size,
+        )
 
     def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "Answers":
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
