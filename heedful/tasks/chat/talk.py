@@ -81,7 +81,7 @@ class Talk:
                 return "a new conversation"
             case "/system":
                 self.system = rest or self.system
-                return f"the system says: {self.system}" if self.system else "the system says nothing"
+                return f"the system says: {self.system}" if self.system else "there is no system text"
             case "/save":
                 return self._save(rest)
             case "/help":

@@ -67,6 +67,9 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         self.tokenizer = self._tokenizer(source)
         self.template = ChatTemplate(source, special_names(self.tokenizer))
         self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
+        if recipe.train.lora and self.start is not None and self.start.source.size < self.tokenizer.size:
+            new = ", ".join(name for name in self.tokenizer.extra if name not in self.start.source.extra)
+            self.notes.append(f"adapters learn what follows {new}, whose own vector stays as it was drawn")
         self.written = ChatTokens(self.tokenizer, self.template)
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
