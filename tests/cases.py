@@ -38,6 +38,12 @@ PAIRS = Corpus(backwards(60, 1), backwards(4, 2), {"test": backwards(4, 3)}, "ma
 JUDGED = [Judgement(t[:5], (t[6:], "no", t), ((0,), (1, 2)) if t[0] < "g" else ((0, 2), (1,))) for t in TEXTS]
 SENTENCES = [Sentence((*t.split(),), (*("B-X" if word == "de" else "O" for word in t.split()),)) for t in TEXTS]
 QUESTIONS = [Question(f"{t[:2]}?", f"{t[:2]} is {t[3:5]}.", (Span(t[3:5], 6),), t) for t in TEXTS]
+TALKS = Parts(
+    [({"role": "user", "content": t[:5]}, {"role": "assistant", "content": t[6:]}) for t in TEXTS],
+    [({"role": "user", "content": t}, {"role": "assistant", "content": "ko"}) for t in WORDS],
+    {"test": [({"role": "user", "content": t}, {"role": "assistant", "content": t}) for t in WORDS]},
+    "made",
+)
 TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
 TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24, "dropout": 0.0}
 BOTH = {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -121,6 +127,13 @@ def said(model: Any, files: list[str]) -> Any:
     ]
 
 
+def chatted(model: Any, files: list[str]) -> Any:
+    talks = [[{"role": "user", "content": text}] for text in ("ba", "ko de")]
+    drawn = {"tokens": 5, "temperature": 0.9, "top_k": 9, "seed": 3}
+    streamed = "".join(model.chat_stream(talks[0], tokens=5, temperature=0.0))
+    return [model.chat_each(talks, tokens=5, temperature=0.0), model.chat(talks[1], **drawn), streamed]
+
+
 def embedded(model: Any, files: list[str]) -> Any:
     encoder = TextEncoder(model.model, model.tokenizer, model.about | {"task": "fill"})
     filled = model.fill(["ba <mask> gi", "<mask>"], top=3)
@@ -153,6 +166,7 @@ CASES = {
         searched,
         BPE,
     ),
+    "chat": Case("chat", "gpt-nano", TINY | {"context_length": 64}, TALKS, chatted, CHARS),
     "gpt": Case("generate", "gpt-nano", TINY, DOCUMENTS, said, CHARS),
     "llama": Case("generate", "llama-nano", TINY | {"d_ff": 32}, DOCUMENTS, said, CHARS | {"across": False}),
     "spans": Case("denoise", "t5-small", BOTH | {"head_dim": 8}, DOCUMENTS, denoised, BPE | {"objective": "spans"}),

@@ -26,10 +26,12 @@ SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pi
 TRANSLATING = ["translate", "summarise"]
 # What a verb is told: at least this, and one way of asking for more.
 ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
+ALWAYS |= {"chat": ["--tokens", "3"]}
 MORE = {
     "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA"],
     "summarise": ["--samples", "2", "--longest", "4"],
     "generate": ["--samples", "2", "--weights", "int8", "--top-k", "3"],
+    "chat": ["--system", "ba", "--top-k", "3"],
     "classify": [],
     "answer": ["--top", "2"],
     "fill": ["--top", "2"],
@@ -44,6 +46,7 @@ MORE = {
 READS_LINES = {
     *TRANSLATING,
     "score",
+    "chat",
     "classify",
     "tag",
     "answer",

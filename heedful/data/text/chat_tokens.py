@@ -4,7 +4,7 @@ What a message says never does: a user's "<|im_end|>" is nine characters, wherev
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from heedful.data.batches import Text
@@ -45,12 +45,12 @@ class ChatTokens:
             what = "a chat template after whose answers no control token stands"
             raise InputError(what, fix="name one there, such as {{ eos_token }}")
 
-    def prompt(self, messages: Sequence[Message]) -> Ids:
+    def prompt(self, messages: Sequence[Mapping[str, Any]]) -> Ids:
         """The tokens up to where the assistant's next turn begins. Raises InputError for what the template refuses."""
         guard, guarded = self._guarded(messages)
         return self._encoded(self.template.render(guarded, add_generation_prompt=True), guard)[0]
 
-    def learning(self, messages: Sequence[Message]) -> Text:
+    def learning(self, messages: Sequence[Mapping[str, Any]]) -> Text:
         """The tokens of a whole conversation up to the end of its last answer, and which of them are the assistant's,
         the ends of its turns among them. Raises InputError where that cannot be told."""
         guard, guarded = self._guarded(messages)
@@ -63,20 +63,27 @@ class ChatTokens:
             raise InputError("a chat template that writes nothing of what the assistant says", fix=FIX)
         return Text(ids[:length], learnt[:length])
 
-    def _guarded(self, messages: Sequence[Message]) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    def _guarded(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """The messages with a character in each string that would be read as a control token, and that character; ""
         where no message spells one."""
-        contents = [one["content"] for one in messages]
-        if not any(map(self._spelled.search, contents)):
+        texts = [text for one in messages for text in _texts(one)]
+        if not any(map(self._spelled.search, texts)):
             return "", messages
-        guard = next((sign for sign in map(chr, GUARDS) if not any(sign in text for text in contents)), "")
+        guard = next((sign for sign in map(chr, GUARDS) if not any(sign in text for text in texts)), "")
         if not guard:
             raise InputError("control tokens among characters that no text has", fix="leave them out")
 
-        def apart(text: str) -> str:
-            return self._spelled.sub(lambda found: found[0][0] + guard + found[0][1:], text)
+        def apart(value: Any) -> Any:
+            match value:
+                case str():
+                    return self._spelled.sub(lambda found: found[0][0] + guard + found[0][1:], value)
+                case Mapping():
+                    return {key: apart(item) for key, item in value.items()}
+                case list() | tuple():
+                    return [apart(item) for item in value]
+            return value
 
-        return guard, [{**one, "content": apart(one["content"])} for one in messages]
+        return guard, [apart(one) for one in messages]
 
     def _encoded(self, text: str, guard: str) -> tuple[Ids, list[Span]]:
         """The tokens of what a template wrote, and the characters that each is of."""
@@ -118,3 +125,15 @@ class ChatTokens:
             after = ended.end() if ended else after
             said.append((begins if text.startswith(before) else found, after))
         return said
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All strings in a message."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

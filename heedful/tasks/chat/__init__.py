@@ -19,6 +19,7 @@ CHAT = replace(
     served=Lazy("heedful.tasks.chat.use:ChatModel"),
     asks={"chat": Lazy("heedful.tasks.chat.use:ASK"), **GENERATE.asks},
     streams="",
+    laws=Lazy("heedful.tasks.chat.laws:chat_laws"),
     evaluate=Lazy("heedful.tasks.chat.use:score_chat"),
     eval_options=Lazy("heedful.tasks.chat.cli:ChatScoring"),
     commands=Lazy("heedful.tasks.chat.cli:COMMANDS"),

@@ -1,14 +1,15 @@
 """Conversations that fit a model's context: what is too long loses its first turns, and never what the system said."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from heedful.data.batches import Text
 from heedful.data.text.chat_tokens import ChatTokens
-from heedful.data.text.conversations import Conversation, Message
-from heedful.errors import InputError
+from heedful.data.text.conversations import Conversation
+from heedful.errors import InputError, TextError
 
 Ids = list[int]
+Message = Mapping[str, Any]
 
 
 class Learnable(NamedTuple):
@@ -18,7 +19,7 @@ class Learnable(NamedTuple):
     notes: list[str]
 
 
-def later(messages: Sequence[Message]) -> list[Message] | None:
+def later(messages: Sequence[Message]) -> Sequence[Message] | None:
     """A conversation from its next question on, with what the system said; None where no other question follows."""
     own = [i for i, one in enumerate(messages) if one["role"] == "user"]
     if len(own) < 2:
@@ -29,8 +30,8 @@ def later(messages: Sequence[Message]) -> list[Message] | None:
 
 def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) -> tuple[Ids, int]:
     """The prompt for the next answer in at most so many tokens, and how many of the turns it left out. Raises
-    InputError where the last question alone is longer."""
-    kept: list[Message] | None = [*messages]
+    TextError where the last question alone is longer."""
+    kept: Sequence[Message] | None = messages
     ids: Ids = []
     while kept:
         ids = tokens.prompt(kept)
@@ -38,7 +39,7 @@ def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) ->
             return ids, len(messages) - len(kept)
         kept = later(kept)
     what = f"{len(ids):,} tokens of the last question, but the model reads at most {room:,} of them"
-    raise InputError(what, fix="ask in fewer words")
+    raise TextError(what, fix="ask in fewer words")
 
 
 def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context: int, name: str) -> Learnable:

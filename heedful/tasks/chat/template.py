@@ -4,9 +4,11 @@ from pathlib import Path
 
 from heedful.data.text.chat_template import QUESTION_ANSWER, ChatTemplate
 from heedful.data.tokenizer import EXTRA, Tokenizer
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, OtherTaskError
 from heedful.exchange.hub import CHAT, CHAT_SAID, chat_files
+from heedful.run.folder import read_tokenizers, task_name
 from heedful.store import files
+from heedful.tasks.shared.served import refuse_other
 
 SIMPLEST = "question-answer"
 LIMIT = 1 << 22  # bytes of a template
@@ -29,12 +31,18 @@ def template_in(folder: Path) -> str | None:
     return said
 
 
-def read_template(run: Path, tokenizer: Tokenizer) -> ChatTemplate:
-    """The template of a run. Raises MissingError where it has none: the model knows no conversations."""
-    source = template_in(run)
+def template_of(run: Path) -> ChatTemplate:
+    """The template of a run, whose model is not read. Raises OtherTaskError where it has none: the model has learnt no
+    conversations; MissingError, InputError or StorageError."""
+    name, about = task_name(run)
+    refuse_other(about, run, "generate", "conversations")
+    source, tokenizers = template_in(run), read_tokenizers(run)
     if source is None:
-        raise MissingError("no chat template: this model has learnt no conversations", where=str(run), fix=FIX)
-    return ChatTemplate(source, special_names(tokenizer))
+        what = f"a model for {name!r} without a chat template: it has learnt no conversations (heed train chat --from)"
+        raise OtherTaskError(what, where=str(run))
+    if tokenizers is None:
+        raise MissingError("the model has no tokenizer", where=str(run), fix="get the whole folder from its source")
+    return ChatTemplate(source, special_names(tokenizers[0]))
 
 
 def chosen_template(name: str, start: Path | None) -> str:

@@ -67,6 +67,9 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         self.tokenizer = self._tokenizer(source)
         self.template = ChatTemplate(source, special_names(self.tokenizer))
         self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
+        if recipe.train.lora and self.start is not None and self.start.source.size < self.tokenizer.size:
+            new = ", ".join(name for name in self.tokenizer.extra if name not in self.start.source.extra)
+            self.notes.append(f"adapters learn what follows {new}, whose own vector stays as it was drawn")
         self.written = ChatTokens(self.tokenizer, self.template)
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
@@ -134,7 +137,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
 
     def measure(self, model: LM) -> Measurement:
         chat = self._served(model)
-        found = chat.evaluate_answers(self.valid)
+        found = chat.evaluate_answers(self.valid).scores
         shown = [own[: _asks(own)] for own in self.valid[:SHOWN]]
         said = chat.chat_each([own for own in shown if own], tokens=max(1, chat.context // 2), temperature=0.0)
         asked = [own[-1]["content"] for own in shown if own]
@@ -145,7 +148,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         return ChatModel(model, self.tokenizer, self.spec(), template=self.template)
 
     def score(self, best: ChatModel, part: list[Conversation]) -> Mapping[str, Any]:
-        found = best.evaluate_answers(part, answers=GENERATED)
+        found = best.evaluate_answers(part, answers=GENERATED).scores
         return {name: found[name] for name in ("loss", "perplexity", "chrf", "exact")}
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:

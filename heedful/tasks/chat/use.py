@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
@@ -22,14 +23,24 @@ from heedful.models.lm import LM
 from heedful.run.task import Ask, Scored
 from heedful.tasks.chat.cli import ChatScoring
 from heedful.tasks.chat.layout import fitted_prompt, learnable
-from heedful.tasks.chat.template import read_template
+from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.generate.writer import Writer
+from heedful.tasks.generate.writer import TextPiece, Writer
 
 Ids = list[int]
+Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
 READ = 4096  # tokens that are read at a time
 LEAST = 4  # one part in so many of the context is kept free for an answer, unless it is to be shorter
+
+
+class ChatRecord(TypedDict):
+    """A reply as a record."""
+
+    role: str
+    content: str
+    tokens: Ids
+    warning: NotRequired[str]
 
 
 class Reply(NamedTuple):
@@ -48,6 +59,18 @@ class Reply(NamedTuple):
         """To be appended to the conversation."""
         return {"role": "assistant", "content": self.content}
 
+    @property
+    def warning(self) -> str:
+        if not self.forgotten:
+            return ""
+        return f"the context has no room for the first {self.forgotten:,} turns, which were not read"
+
+    def record(self) -> ChatRecord:
+        made: ChatRecord = {"role": self.role, "content": self.content, "tokens": self.tokens}
+        if self.forgotten:
+            made["warning"] = self.warning
+        return made
+
 
 class Asked(NamedTuple):
     """A prompt as the model reads it, how many tokens its answer may have, and how many turns were left out."""
@@ -55,6 +78,13 @@ class Asked(NamedTuple):
     ids: Ids
     tokens: int
     forgotten: int
+
+
+class Answers(NamedTuple):
+    """What a model's answers are worth, and notes on conversations that were too long for it."""
+
+    scores: dict[str, Any]
+    notes: tuple[str, ...]
 
 
 class ChatModel(LanguageModel):
@@ -72,7 +102,7 @@ class ChatModel(LanguageModel):
         template: ChatTemplate,
     ) -> None:
         super().__init__(model, tokenizer, about, draft)
-        self.written = ChatTokens(tokenizer, template)
+        self.template = template
 
     @classmethod
     def load(
@@ -80,22 +110,22 @@ class ChatModel(LanguageModel):
     ) -> "ChatModel":
         """Reads a run's folder, as `LanguageModel.load` does. Raises MissingError, InputError or StorageError, also for
         a language model without a chat template."""
+        template = template_of(Path(run))
         plain = LanguageModel.load(run, device=device, weights=weights, draft=draft)
-        template = read_template(Path(run), plain.tokenizer)
         return cls(plain.model, plain.tokenizer, plain.about, plain.draft, template=template)
 
-    @property
-    def end(self) -> int:
-        """What ends a turn."""
-        return self.written.end
+    @cached_property
+    def written(self) -> ChatTokens:
+        """How conversations become tokens. Raises InputError for a template that cannot be followed."""
+        return ChatTokens(self.tokenizer, self.template)
 
-    def prompt(self, messages: Sequence[Message]) -> str:
+    def prompt(self, messages: Sequence[Spoken]) -> str:
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
-        return self.written.template.render(messages, add_generation_prompt=True)
+        return self.template.render(messages, add_generation_prompt=True)
 
     def chat(
         self,
-        messages: str | Sequence[Message],
+        messages: str | Sequence[Spoken],
         *,
         tokens: int = 200,
         stop: Sequence[str] = (),
@@ -109,7 +139,7 @@ class ChatModel(LanguageModel):
 
     def chat_each(
         self,
-        conversations: Sequence[Sequence[Message]],
+        conversations: Sequence[Sequence[Spoken]],
         *,
         tokens: int = 200,
         stop: Sequence[str] = (),
@@ -118,46 +148,47 @@ class ChatModel(LanguageModel):
     ) -> list[Reply]:
         """`chat` of several, at most `batch` at a time, which change nothing about each other."""
         how, asked = Sampling(**sampling), [self.asked(own, tokens) for own in conversations]
-        texts = ["" for _ in asked]
-        made: list[tuple[Ids, list[float]]] = [([], []) for _ in asked]
-        finishes = ["" for _ in asked]
+        made = [Reply("assistant", "", [], [], "", one.forgotten) for one in asked]
         if not asked:
             return []
         writer = self.answering(asked, how, stop, rows=batch)
         while len(writer):
-            for number, piece, token, logprob, finish in writer.step():
-                texts[number] += piece
-                if token is not None:
-                    made[number][0].append(token)
-                    made[number][1].append(logprob)
-                finishes[number] = finish or finishes[number]
-        texts = [text.removeprefix(self.written.lead) for text in texts]
-        each = zip(texts, made, finishes, asked, strict=True)
-        return [Reply("assistant", text, *own, finish, one.forgotten) for text, own, finish, one in each]
+            for piece in writer.step():
+                made[piece.text] = longer(made[piece.text], piece)
+        return [one._replace(content=one.content.removeprefix(self.written.lead)) for one in made]
 
     def chat_stream(
         self,
-        messages: str | Sequence[Message],
+        messages: str | Sequence[Spoken],
         *,
         tokens: int = 200,
         stop: Sequence[str] = (),
         **sampling: Unpack[SamplingOptions],
-    ) -> Iterator[str]:
-        """The content that `chat` gives, piece by piece as it is made."""
-        writer = self.answering([self.asked(as_messages(messages), tokens)], Sampling(**sampling), stop, rows=1)
+    ) -> Generator[str, None, Reply]:
+        """The content that `chat` gives, piece by piece as it is made; what this returns is that reply."""
+        asked = self.asked(as_messages(messages), tokens)
+        return self._streamed(asked, self.answering([asked], Sampling(**sampling), stop, rows=1))
+
+    def _streamed(self, asked: Asked, writer: Writer) -> Generator[str, None, Reply]:
+        made, shown = Reply("assistant", "", [], [], "", asked.forgotten), 0
         lead = self.written.lead
         while len(writer):
             for piece in writer.step():
-                shown, lead = led(piece.piece, lead)
-                if shown:
-                    yield shown
+                made = longer(made, piece)
+            content = made.content.removeprefix(lead)
+            if len(content) > shown and not lead.startswith(made.content):
+                yield content[shown:]
+                shown = len(content)
+        return made._replace(content=made.content.removeprefix(lead))
 
-    def asked(self, messages: Sequence[Message], tokens: int) -> Asked:
+    def asked(self, messages: Sequence[Spoken], tokens: int) -> Asked:
         """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
-        or a fourth of the context. Raises InputError where nothing is to be answered."""
-        if not messages or messages[-1]["role"] != "user":
+        or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""
+        if not messages or messages[-1]["role"] in ("assistant", "system"):
             what = "the last message is not the user's: there is nothing to answer"
-            raise InputError(what, fix='end with {"role": "user", "content": "..."}')
+            raise TextError(what, fix='end with {"role": "user", "content": "..."}')
+        if not messages[-1].get("content", "").strip():
+            raise TextError("an empty turn: there is nothing to answer", fix="say something")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
         free = max(2, min(tokens, self.context // LEAST))
@@ -166,13 +197,26 @@ class ChatModel(LanguageModel):
 
     def answering(self, asked: Sequence[Asked], how: Sampling, stop: Sequence[str] = (), *, rows: int) -> Writer:
         """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
-        writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
+        writer = self.turn_writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):
             seeded = replace(how, seed=counter_seed(how.seed, i, 0))
             writer.add(one.ids, seeded, tokens=one.tokens, stop=stop)
         return writer
 
-    def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> dict[str, Any]:
+    def turn_writer(self, *, rows: int, size: int | None = None) -> Writer:
+        """As `writer`, of texts that end where a turn does."""
+        forbidden = tuple(token for token in self.forbidden if token != self.written.end)
+        return Writer(
+            self.model,
+            self.tokenizer,
+            end=self.written.end,
+            forbidden=forbidden,
+            draft=self.draft,
+            rows=rows,
+            size=size,
+        )
+
+    def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "Answers":
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
         spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
         found = learnable(self.written, conversations, self.context, "data")
@@ -191,48 +235,39 @@ class ChatModel(LanguageModel):
             said, right = [one.content.strip() for one in made], [one[-1]["content"].strip() for one in own]
             compared = score_bleu(said, [[text] for text in right])
             scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(own)}
-        return scores | {"tokens": count}
+        return Answers(scores | {"tokens": count}, tuple(found.notes))
 
 
-def led(piece: str, lead: str) -> tuple[str, str]:
-    """A piece of an answer without the blanks before all, and what of these may still come."""
-    if not lead or not piece:
-        return piece, lead
-    return (
-        (piece[len(lead) :], "")
-        if piece.startswith(lead)
-        else ("", lead[len(piece) :])
-        if lead.startswith(piece)
-        else (piece, "")
-    )
+def longer(reply: Reply, piece: TextPiece) -> Reply:
+    """A reply with what was added to it."""
+    if piece.token is not None:
+        reply.tokens.append(piece.token)
+        reply.logprobs.append(piece.logprob)
+    return reply._replace(content=reply.content + piece.piece, finish=piece.finish or reply.finish)
 
 
-def as_messages(given: str | Sequence[Message]) -> Sequence[Message]:
+def as_messages(given: str | Sequence[Spoken]) -> Sequence[Spoken]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def messages_in(line: str) -> Sequence[Message]:
-    """A line as a conversation: a JSON list of messages, or what a user says. Raises TextError for a list of objects
-    that are no messages."""
+def messages_in(line: str) -> Sequence[Spoken]:
+    """A line as a conversation: a JSON list of messages, or what a user says. Raises TextError as `listed_in` does."""
+    return listed_in(line) or as_messages(line)
+
+
+def listed_in(line: str) -> Sequence[Spoken] | None:
+    """The messages of a line that is a JSON list of objects; None of any other. Raises TextError for objects that are
+    no messages."""
     try:
         found = json.loads(line) if line.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-        return as_messages(line)
+        return None
     try:
         return messages_of(found)
     except InputError as error:
         raise TextError(error.what, fix=error.fix) from None
-
-
-class ChatRecord(TypedDict):
-    """A reply as a record."""
-
-    role: str
-    content: str
-    tokens: Ids
-    warning: NotRequired[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,24 +280,22 @@ class ChatOptions:
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
 
 
-def with_system(messages: Sequence[Message], system: str) -> Sequence[Message]:
+def with_system(messages: Sequence[Spoken], system: str) -> Sequence[Spoken]:
     if not system or any(one["role"] == "system" for one in messages):
         return messages
     return [{"role": "system", "content": system}, *messages]
-
-
-def reply_record(reply: Reply) -> ChatRecord:
-    record: ChatRecord = {"role": reply.role, "content": reply.content, "tokens": reply.tokens}
-    if reply.forgotten:
-        record["warning"] = f"the context has no room for the first {reply.forgotten:,} turns, which were not read"
-    return record
 
 
 def answer_turns(model: ChatModel, texts: Sequence[str], options: ChatOptions) -> Iterator[ChatRecord]:
     """A reply to each text: what a user says, or a JSON list of messages."""
     turns = [with_system(messages_in(text), options.system) for text in texts]
     made = model.chat_each(turns, tokens=options.tokens, stop=options.stop, **options.sampling)
-    yield from map(reply_record, made)
+    yield from (reply.record() for reply in made)
+
+
+def written_out(template: ChatTemplate, text: str, system: str) -> str:
+    """The prompt that a line would be answered by."""
+    return template.render(with_system(messages_in(text), system), add_generation_prompt=True)
 
 
 ASK = Ask(answer_turns, ChatOptions, gathers=lambda options: False)
@@ -270,4 +303,5 @@ ASK = Ask(answer_turns, ChatOptions, gathers=lambda options: False)
 
 def score_chat(model: ChatModel, options: ChatScoring) -> Iterator[Scored]:
     for name, conversations in read_asked(options.path).items():
-        yield Scored(name, model.evaluate_answers(conversations, answers=options.answers))
+        found = model.evaluate_answers(conversations, answers=options.answers)
+        yield Scored(name, found.scores, None, found.notes)

@@ -15,6 +15,7 @@ from heedful.exchange.hub import (
     framed,
     generation_config,
     hub_tokenizer,
+    read_chat,
     read_tokenizer,
 )
 from heedful.models.lm import LMConfig
@@ -33,6 +34,7 @@ def read_language_model(folder: Path, said: Mapping[str, Any], config: LMConfig)
         raise InputError("neither a bos_token_id nor an eos_token_id of its tokens", where=str(folder / CONFIG))
     tokenizer = Tokenizer(inner, tokens.special(bos=bos, eos=eos))
     about = {"task": "generate", "before": around(inner)[0], "end": eos, "forbidden": tokens.forbidden()}
+    about |= {"chat": True} if read_chat(folder) else {}
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": about}
 
 

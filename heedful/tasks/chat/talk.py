@@ -1,0 +1,103 @@
+"""A conversation at a terminal: what was said so far, and the commands that change it."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+from heedful.data.text.conversations import Message
+from heedful.decode.settings import SamplingOptions
+from heedful.errors import HeedError, InputError
+from heedful.store import files
+from heedful.tasks.chat.use import ChatModel, ChatOptions, ChatRecord, Reply, answer_turns, listed_in
+
+HELP = """/reset         forget what was said; the system's text stays
+/system TEXT   what the system says first; without a text, show it
+/save FILE     write the conversation as a line that heed train chat --data reads
+/quit          leave, as Ctrl-D does; Ctrl-C ends an answer"""
+GONE, QUIT = "bye", ("/quit", "/exit", "/bye")
+
+
+class Talk:
+    """`turns` are what user and assistant said; what the system says stands before them."""
+
+    def __init__(self, model: ChatModel, options: ChatOptions) -> None:
+        self.model, self.options, self.system = model, options, options.system
+        self.turns: list[Message] = []
+
+    @property
+    def messages(self) -> list[Message]:
+        first: list[Message] = [{"role": "system", "content": self.system}] if self.system else []
+        return first + self.turns
+
+    def answer(self, text: str) -> Generator[str, None, Reply]:
+        """The reply to what the user says, piece by piece, and at the end as a whole. The conversation then has both;
+        where somebody closes this before the end, as much of the reply as came. Raises TextError, and all is as it was
+        before."""
+        asked: Message = {"role": "user", "content": text}
+        options, said = self.options, ""
+        sampling = SamplingOptions(**options.sampling)
+        sampling["seed"] = sampling.get("seed", 0) + len(self.turns)
+        pieces = self.model.chat_stream([*self.messages, asked], tokens=options.tokens, stop=options.stop, **sampling)
+        try:
+            while True:
+                try:
+                    piece = next(pieces)
+                except StopIteration as over:
+                    whole: Reply = over.value
+                    self.turns += [asked, whole.message]
+                    return whole
+                said += piece
+                yield piece
+        except (GeneratorExit, KeyboardInterrupt):
+            self.turns += [asked, {"role": "assistant", "content": said}] if said else []
+            raise
+
+    def reply(self, text: str) -> Reply:
+        """The same as a whole. Raises TextError."""
+        pieces = self.answer(text)
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as over:
+                return over.value
+
+    def record(self, line: str, *, commands: bool) -> ChatRecord:
+        """What is answered to a line: a turn of this conversation, or a JSON list of messages, which is answered by
+        itself and leaves no trace here. With `commands`, a line that begins with "/" is one. Raises TextError."""
+        if commands and line.startswith("/"):
+            return {"role": "system", "content": self.command(line.strip()), "tokens": []}
+        if listed_in(line) is None:
+            return self.reply(line).record()
+        (record,) = answer_turns(self.model, [line], self.options)
+        return record
+
+    def command(self, line: str) -> str:
+        """Does what a line that begins with "/" says, and returns what is to be shown; GONE: the end."""
+        word, _, rest = line.partition(" ")
+        rest = rest.strip()
+        match word:
+            case "/reset":
+                self.turns = []
+                return "a new conversation"
+            case "/system":
+                self.system = rest or self.system
+                return f"the system says: {self.system}" if self.system else "there is no system text"
+            case "/save":
+                return self._save(rest)
+            case "/help":
+                return HELP
+        if word in QUIT:
+            return GONE
+        return f"no command {word}; /help tells which there are"
+
+    def _save(self, name: str) -> str:
+        if not name:
+            return "give a name: /save talk.jsonl"
+        path = Path(name)
+        try:
+            if path.exists():
+                raise InputError("is there already", where=name, fix="choose another name")
+            files.write_text(path, json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n")
+        except HeedError as error:
+            return f"not saved: {error}"
+        return f"{path}: {len(self.turns)} turns"
