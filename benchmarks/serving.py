@@ -144,8 +144,6 @@ def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, r
     texts = dict.fromkeys(source for source, _ in phrasebook(60_000, seed=1).test)
     single = [text for text in texts if len(sentences_in(text, about["source"])) == 1]  # others are answered in parts
     sentences = single[:1000]
-        :1000
-    ]  # others are answered in parts
     print(machine(cores))
 
     alone = Contestant("offline", offline, (run, "own" if engine == "own" else "ctranslate2"))
