@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Residual, Stack, StackConfig, make_norm
+from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Residual, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
+from heedful.core.norm import make_norm
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 

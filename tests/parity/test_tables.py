@@ -13,13 +13,20 @@ from heedful.exchange.hf import (
     bert,
     clip,
     detr,
+    gemma,
+    gemma2,
+    gemma3,
     gpt2,
     llama,
     marian,
+    mistral,
     modernbert,
     pegasus,
+    qwen2,
+    qwen3,
     roberta,
     segformer,
+    smollm3,
     t5,
     vit,
 )
@@ -27,8 +34,11 @@ from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths,
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (bart, bert, clip, detr, gpt2, llama, marian, modernbert, pegasus, roberta, segformer, t5, vit)
-}
+    for module in (
+        bart, bert, clip, detr, gemma, gemma2, gpt2, llama, marian, mistral, modernbert, pegasus, qwen2, qwen3, roberta,
+        segformer, smollm3, t5, vit,
+    )
+} | {"gemma3_text": gemma3}  # fmt: skip
 NEEDED = {"modernbert": {"global_attn_every_n_layers": 1, "norm_bias": True}}  # what their default is no model of ours
 
 
