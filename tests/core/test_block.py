@@ -65,6 +65,9 @@ def test_norms_are_of_the_kind_and_size_asked_for() -> None:
     assert rms.eps == 0.1
     torch.testing.assert_close(rms(x), x / (x.square().mean(-1, keepdim=True) + 0.1).sqrt())
     assert make_norm("layer", C, 0.1).eps == 0.1
+    offset = make_norm("rms_offset", C, 0.1)
+    nn.init.normal_(offset.weight)
+    torch.testing.assert_close(offset(x), rms(x) * (1 + offset.weight))
 
 
 @pytest.mark.parametrize("cross", [False, True])
