@@ -218,13 +218,14 @@ def config_to_hf(
     return found | {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
 
 
-def written_out(config: LMConfig) -> LMConfig:
-    """The same model with the numbers of its heads given, where they follow from others."""
+def written_out(config: LMConfig, *, scale: bool = False) -> LMConfig:
+    """The same model with the numbers of its heads given, where they follow from others, and the `scale` of scores."""
 
     def given(block: BlockConfig) -> BlockConfig:
         own = block.attention
         kv_heads, head_dim = own.kv_heads or own.n_heads, own.head_dim or config.d_model // own.n_heads
-        return replace(block, attention=replace(own, kv_heads=kv_heads, head_dim=head_dim))
+        by = head_dim**-0.5 if scale and own.scale is None else own.scale
+        return replace(block, attention=replace(own, kv_heads=kv_heads, head_dim=head_dim, scale=by))
 
     stack = config.stack
     return replace(

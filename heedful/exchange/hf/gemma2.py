@@ -61,7 +61,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from. Raises InputError for what Gemma 2 cannot hold."""
-    config = causal.written_out(config)
+    config = causal.written_out(config, scale=True)
     more = {"layer_types": causal.types_of(config), "sliding_window": causal.window_of(config)}
     theirs = causal.config_to_hf(config, KEYS, FIXED, "Gemma2ForCausalLM", more, start=start, end=end)
     keys.nothing_lost(config, config_from_hf(theirs), "Gemma 2")

@@ -58,7 +58,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from. Raises InputError for what Gemma 3 cannot hold."""
-    config = causal.written_out(config)
+    config = causal.written_out(config, scale=True)
     types = causal.types_of(config)
     positions = {FULL: config.stack.block.attention.position, SLIDING: PositionConfig(kind="rotary", theta=LOCAL)}
     positions |= {kind: layer.attention.position for kind, layer in zip(types, config.stack.layers, strict=True)}
