@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from heedful.core import kernels
 from heedful.core.dropout import dropout as drop
 from heedful.core.mask import EVERYONE, AdditiveMask, Mask
+from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig, make_position
 from heedful.errors import InputError
 
@@ -32,17 +33,26 @@ def attention_weights(
     mask: Mask | Tensor,
     bias: Float[Tensor, "#B #H T S"] | None = None,
     scale: float,
+    softcap: float | None = None,
 ) -> Float[Tensor, "B H T S"]:
     """softmax(scale * q k' + bias), over the keys that the mask allows (Vaswani et al. 2017, equation 1). A mask may be
     a bool tensor, True where a query may attend: (T, S), (B, T, S) or (B, H, T, S).
 
-    A query without any visible key gets zeros. The bias is added after scaling, whatever its size.
+    A query without any visible key gets zeros. The bias is added after scaling, whatever its size. With a `softcap`,
+    scaled products stay between -softcap and softcap (`soft_capped`).
     """
     scores = (q * scale) @ _for_each_query_head(k, q.shape[1]).mT
+    if softcap is not None:
+        scores = soft_capped(scores, softcap)
     if bias is not None:
         scores = scores + bias
     mask, (T, S) = Mask.of(mask), scores.shape[2:]
     return masked_softmax(scores, mask.dense(T, S, q.device), mask.additive(T, S, q.device, scores.dtype))
+
+
+def soft_capped(x: Float[Tensor, "*shape"], cap: float) -> Float[Tensor, "*shape"]:
+    """cap * tanh(x / cap), which is x where x is small (Gemma Team 2024, section 2)."""
+    return cap * torch.tanh(x / cap)
 
 
 def masked_softmax(
@@ -68,12 +78,13 @@ def attend(
     mask: Mask | Tensor,
     bias: Float[Tensor, "#B #H T S"] | None = None,
     scale: float,
+    softcap: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T E"]:
     """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
     mask, T, S = Mask.of(mask), q.shape[2], k.shape[2]
-    if kernels.explicit_attention(q):
-        weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale)
+    if softcap is not None or kernels.explicit_attention(q):  # torch's fused kernel knows no caps
+        weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
         return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
     grouped = q.shape[1] != k.shape[1]
     if bias is None and mask.is_plain_causal(T, S):
@@ -132,6 +143,10 @@ class AttentionConfig:
     head_dim: int | None = None  # None: d_model / n_heads
     scale: float | None = None  # None: 1 / sqrt(head_dim)
     bias: bool = True  # in the four projections
+    out_bias: bool | None = None  # in the last of them; None: as in the others
+    norm: Norm | None = None  # of each head's queries and keys, before they are turned; None: none (Henry et al. 2020)
+    norm_eps: float = 1e-6  # of that norm
+    softcap: float | None = None  # what bounds the scaled products; None: nothing
     gate: bool = False  # multiply the heads by a sigmoid of the input (Jumper et al. 2021, algorithm 7)
     dropout: float = 0.0  # of the weights
     position: PositionConfig = PositionConfig()
@@ -140,15 +155,17 @@ class AttentionConfig:
 class Heads(nn.Module):
     """The heads' attention, without a weight of its own: the one place to watch (`heedful.look.record`)."""
 
-    def __init__(self, scale: float, dropout: float) -> None:
+    def __init__(self, scale: float, dropout: float, softcap: float | None = None) -> None:
         super().__init__()
-        self.scale, self.dropout = scale, dropout
+        self.scale, self.dropout, self.softcap = scale, dropout, softcap
 
     def forward(
         self, q: Float[Tensor, "B H T D"], kv: KV, mask: Mask, bias: Float[Tensor, "#B #H T S"] | None
     ) -> Float[Tensor, "B H T E"]:
         dropout = self.dropout if self.training else 0.0
-        return attend(q, kv.key, kv.value, mask=mask, bias=bias, scale=self.scale, dropout=dropout)
+        return attend(
+            q, kv.key, kv.value, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap, dropout=dropout
+        )
 
     def asks(self, q: Float[Tensor, "B H T D"], *others: object) -> tuple[int, int]:
         """How many heads and queries a call with these arguments has."""
@@ -178,7 +195,7 @@ class Heads(nn.Module):
             rows = list(queries)
             mask = EVERYONE if visible is None else Mask(allowed=visible[:, :, rows])
             q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
-        return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale)
+        return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
 
 
 class Attention(nn.Module):
@@ -202,9 +219,10 @@ class Attention(nn.Module):
         self.query = nn.Linear(d_model, inner, bias=config.bias)
         self.key = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
-        self.out = nn.Linear(inner, d_model, bias=config.bias)
+        self.out = nn.Linear(inner, d_model, bias=config.bias if config.out_bias is None else config.out_bias)
         self.gate = nn.Linear(d_model, inner) if config.gate else None
-        self.heads = Heads(scale, config.dropout)
+        self.query_norm, self.key_norm = (_head_norm(config, head_dim) for _ in range(2))
+        self.heads = Heads(scale, config.dropout, config.softcap)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
     def queries(
@@ -214,7 +232,7 @@ class Attention(nn.Module):
         position_embeddings: Float[Tensor, "#R T C"] | None = None,
     ) -> Queries:
         """Projects what looks."""
-        query = self._split(self.query(self.position.enter(x, position_embeddings)))
+        query = self.query_norm(self._split(self.query(self.position.enter(x, position_embeddings))))
         gate = None if self.gate is None else self.gate(x).sigmoid()
         return Queries(self.position.rotate(query, positions), positions, gate)
 
@@ -225,7 +243,7 @@ class Attention(nn.Module):
         position_embeddings: Float[Tensor, "#B S C"] | None = None,
     ) -> KV:
         """Projects what may be looked at. Done once for a memory, and once for each token of a cached sequence."""
-        key = self._split(self.key(self.position.enter(memory, position_embeddings)))
+        key = self.key_norm(self._split(self.key(self.position.enter(memory, position_embeddings))))
         return KV(self.position.rotate(key, positions), self._split(self.value(memory)), positions)
 
     def forward(
@@ -249,3 +267,7 @@ class Attention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+
+def _head_norm(config: AttentionConfig, head_dim: int) -> nn.Module:
+    return nn.Identity() if config.norm is None else make_norm(config.norm, head_dim, config.norm_eps)

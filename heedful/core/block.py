@@ -18,6 +18,7 @@ from heedful.core.cache import BlockCache, Past
 from heedful.core.config import unknown_key
 from heedful.core.dropout import Dropout
 from heedful.core.mask import Mask
+from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig, make_position
 from heedful.errors import InputError
 
@@ -50,7 +51,7 @@ class BlockConfig:
     d_ff: int  # width inside the MLP
     cross: AttentionConfig | None = None  # also look at a memory
     order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
-    norm: Literal["layer", "rms"] = "layer"
+    norm: Norm = "layer"
     norm_eps: float = 1e-5
     activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"] = "relu"
     gated: bool = False  # activation(gate(x)) * up(x) inside the MLP (Shazeer 2020)
@@ -77,10 +78,6 @@ class Context:
     memory_position_embeddings: Float[Tensor, "#M S C"] | None = None
     grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
     losses: list[Tensor] | None = None  # where a block leaves what is to be added to the loss; None: they are dropped
-
-
-def make_norm(kind: Literal["layer", "rms"], d_model: int, eps: float) -> nn.Module:
-    return nn.LayerNorm(d_model, eps=eps) if kind == "layer" else nn.RMSNorm(d_model, eps=eps)
 
 
 class MLP(nn.Module):

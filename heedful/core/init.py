@@ -13,6 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heedful.core.attention import Attention
+from heedful.core.norm import OffsetRMSNorm
 from heedful.core.position import RelativeBuckets
 
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
@@ -73,7 +74,7 @@ def _each(
             embedding(module.weight)
         elif isinstance(module, NORMS):
             if module.weight is not None:
-                module.weight.fill_(1.0)
+                module.weight.fill_(0.0 if isinstance(module, OffsetRMSNorm) else 1.0)
             if not isinstance(module, nn.RMSNorm) and module.bias is not None:
                 module.bias.zero_()
 

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.embed import Table
+from heedful.core.rotary import RotaryScaling, frequencies
 from heedful.errors import InputError
 
 
@@ -27,6 +28,7 @@ from heedful.errors import InputError
 class PositionConfig:
     kind: Literal["none", "added", "rotary", "alibi", "buckets", "shaw"] = "none"
     theta: float = 10_000.0  # rotary: the longest wavelength is about 2 pi theta
+    scaling: RotaryScaling | None = None  # rotary: for texts longer than those that were learnt
     buckets: int = 32  # buckets: how many
     furthest: int = 128  # buckets, shaw: distances beyond share one entry
     two_sided: bool = True  # buckets: tell the future from the past; False where attention is causal
@@ -64,21 +66,24 @@ class Rotary(Position):
     """Turns each pair of features by an angle that grows with the position, so that the product of a query and a key
     depends on their distance alone (Su et al. 2021, section 3.2.2). Pairs are (i, i + D/2), as in LLaMA."""
 
-    def __init__(self, head_dim: int, theta: float) -> None:
+    def __init__(self, head_dim: int, theta: float, scaling: RotaryScaling | None = None) -> None:
         super().__init__()
         if head_dim % 2:
             what = f"rotary positions turn features in pairs, and a head has {head_dim}"
             raise InputError(what, fix="choose d_model and n_heads for heads of an even width")
-        self.head_dim, self.theta = head_dim, theta
+        self.head_dim, self.theta, self.scaling = head_dim, theta, scaling
 
     def rotate(
         self, heads: Float[Tensor, "B H T D"], positions: Int[Tensor, "#B T"] | None
     ) -> Float[Tensor, "B H T D"]:
         if positions is None:
             raise ValueError("rotary attention needs positions")
-        exponent = torch.arange(0, self.head_dim, 2, device=heads.device) / self.head_dim
-        angle = positions[:, None, :, None] * self.theta**-exponent  # float32, whatever the heads are
-        cos, sin = angle.cos().to(heads.dtype), angle.sin().to(heads.dtype)
+        turn = frequencies(self.head_dim, self.theta, self.scaling, heads.device)
+        angle = positions[:, None, :, None] * turn  # float32, whatever the heads are
+        cos, sin = angle.cos(), angle.sin()
+        if self.scaling is not None:
+            cos, sin = cos * self.scaling.magnitude, sin * self.scaling.magnitude
+        cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
         first, second = heads.chunk(2, dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 
@@ -170,7 +175,7 @@ def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale:
         case "added":
             return Added()
         case "rotary":
-            return Rotary(head_dim, config.theta)
+            return Rotary(head_dim, config.theta, config.scaling)
         case "alibi":
             return Alibi(n_heads)
         case "buckets":

@@ -75,6 +75,7 @@ def refuse(config: object, *, where: str = "") -> None:
     lacking = [what for side in both for what in _lacking(*side, causal=side is both[-1])]
     epsilons = {eps for embed, stack in both for eps in (stack.block.norm_eps, embed.norm_eps) if eps is not None}
     lacking += ["norms with different epsilons"] if len(epsilons) > 1 else []
+    lacking += ["capped logits"] if isinstance(config, LMConfig) and config.softcap is not None else []
     lacking += [] if both else [f"a model of the kind {type(config).__name__.removesuffix('Config')}"]
     if lacking:
         what = f"CTranslate2 cannot be told of {', nor of '.join(dict.fromkeys(lacking))}"
@@ -101,6 +102,14 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
         yield "sandwich norms"
     if block.order == "post" and stack.final_norm:
         yield "a final norm behind post-norm blocks"
+    if block.norm == "rms_offset":
+        yield "norms that multiply by 1 + weight"
+    if any(each is not None and each.norm is not None for each in (own, cross)):
+        yield "norms of queries and keys"
+    if any(each is not None and each.softcap is not None for each in (own, cross)):
+        yield "capped attention"
+    if any(scheme.scaling is not None for scheme in schemes):
+        yield "rotary positions that are scaled"
     if own.gate or (cross is not None and cross.gate):
         yield "gated attention"
     if cross is not None and cross.position.kind != "none":

@@ -72,6 +72,11 @@ function softmaxAgain({ products, scale, bias, allowed }) {
   return parts.map((part) => (total ? part / total : 0));
 }
 
+function scaledProduct(found, i) {
+  const product = found.products[i] * found.scale, cap = found.softcap;
+  return cap ? cap * Math.tanh(product / cap) : product;
+}
+
 function cards(found) {
   const { columns } = texts(), keys = found.keys.length ? found.keys : columns, d = found.q.length;
   const query = quoted(found.queries[found.query] ?? texts().rows[state.q]);
@@ -79,7 +84,7 @@ function cards(found) {
   const each = (draw) => make("table", { className: "walk-table" }, make("tbody", {}, ...keys.map((_, i) => row(i, ...draw(i)))));
   const again = softmaxAgain(found), off = Math.max(...again.map((weight, i) => Math.abs(weight - found.weights[i])));
   const card = (title, text, ...parts) => make("li", { className: "walk-card" }, make("h3", { textContent: title }), make("p", { className: "quiet" }, ...text), ...parts);
-  const scaled = (i) => found.products[i] * found.scale;
+  const scaled = (i) => scaledProduct(found, i);
   const root = Math.abs(found.scale * Math.sqrt(d) - 1) < 1e-6 ? `the square root of ${d}` : `1 / ${found.scale.toPrecision(4)}`;
   const bar = (share) => { const node = make("i"); node.style.width = `${100 * share}%`; return make("span", { className: "walk-bar" }, node); };
   return [make("ol", { className: "walk" },
@@ -88,7 +93,7 @@ function cards(found) {
       make("p", {}, "q ", strip(found.q, mostOf(found.q))),
       each((i) => [strip(found.k[i], mostOf(found.k)), strip(found.v[i], mostOf(found.v))])),
     card("q · k", ["How well the query fits each key: the sum of the products of their numbers."], each((i) => [signed(found.products[i])])),
-    card("÷ √d", [`Divided by ${root}, so that wide heads are no surer than narrow ones.`, found.bias ? " Then what positions add." : ""],
+    card("÷ √d", [`Divided by ${root}, so that wide heads are no surer than narrow ones.`, found.softcap ? ` No more than ${found.softcap} on either side.` : "", found.bias ? " Then what positions add." : ""],
       each((i) => [signed(scaled(i)), ...(found.bias ? [`+ ${signed(found.bias[i])}`] : [])])),
     card("mask", [found.allowed.every(Boolean) ? "Every key may be seen." : "What may not be seen is minus infinity."],
       each((i) => [found.allowed[i] ? signed(found.scores[i]) : "not allowed"])),
@@ -116,7 +121,7 @@ function walkTable(digits) {
   if (!found) return [["key"]];
   const keys = found.keys.length ? found.keys : texts().columns;
   return [["key", "q · k", "scaled", "bias", "allowed", "weight"], ...keys.map((key, i) => [
-    key, found.products[i].toFixed(digits), (found.products[i] * found.scale).toFixed(digits),
+    key, found.products[i].toFixed(digits), scaledProduct(found, i).toFixed(digits),
     found.bias ? found.bias[i].toFixed(digits) : "", found.allowed[i] ? "yes" : "no", found.weights[i].toFixed(digits),
   ])];
 }

@@ -30,6 +30,8 @@ class DecoderOnlyTranslatorConfig:
         if self.prefix and self.input_loss:
             what = "a source that sees all of itself has nothing left to predict"
             raise InputError(what, where="prefix", fix="input_loss = 0")
+        if self.lm.softcap is not None:
+            raise InputError("a translator's logits have no cap", where="lm.softcap", fix="leave it out")
 
 
 class DecoderOnlyTranslator(nn.Module):

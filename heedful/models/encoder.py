@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.core.block import ACTIVATIONS, BlockConfig, Context, Stack, StackConfig, make_norm
+from heedful.core.block import ACTIVATIONS, BlockConfig, Context, Stack, StackConfig
 from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
 from heedful.core.init import normal
 from heedful.core.mask import EVERYONE, Mask
+from heedful.core.norm import make_norm
 from heedful.errors import InputError
 
 

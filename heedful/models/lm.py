@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.core.attention import soft_capped
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
@@ -24,6 +25,7 @@ class LMConfig:
     stack: StackConfig
     tied: bool = True  # the output matrix is the embedding's
     output_bias: bool = False
+    softcap: float | None = None  # what bounds the logits; None: nothing (`heedful.core.attention.soft_capped`)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,12 @@ class LM(nn.Module):
         Segments: 0 is padding, the documents of a row are numbered from 1 and do not see each other; None where each
         row is one whole.
         """
-        return self.head(self.hidden(tokens, segments))
+        return self.logits(self.hidden(tokens, segments))
+
+    def logits(self, hidden: Float[Tensor, "*B C"]) -> Float[Tensor, "*B V"]:
+        """What `hidden` says of the token that follows."""
+        found = self.head(hidden)
+        return found if self.config.softcap is None else soft_capped(found, self.config.softcap)
 
     def hidden(
         self,
@@ -86,7 +93,7 @@ class LM(nn.Module):
         prefix: int = 0,
         losses: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """What `head` turns into logits: a loss that never builds them all starts here.
+        """What `logits` turns into logits: a loss that never builds them all starts here.
 
         The first `prefix` tokens of a row are visible to all of their document, those before them too. Blocks that have
         losses of their own leave them in `losses`.
@@ -128,11 +135,11 @@ class LM(nn.Module):
         mask = EVERYONE if valid is None else Mask(valid=valid)
         context = Context(mask=mask, memory_mask=None, positions=positions)
         x, caches = self.stack(self.embed(tokens[:, None], positions), context, state.caches)
-        return self.head(x[:, 0]), LMState(caches, state.lengths + 1)
+        return self.logits(x[:, 0]), LMState(caches, state.lengths + 1)
 
     def steps(self, tokens: Int[Tensor, "R T"], state: LMState) -> tuple[Float[Tensor, "R T V"], LMState]:
         """The logits of what follows each of `tokens`, the newest of rows that are equally long: T steps at once."""
         positions = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
         x, caches = self.stack(self.embed(tokens, positions), context, state.caches)
-        return self.head(x), LMState(caches, state.lengths + tokens.shape[1])
+        return self.logits(x), LMState(caches, state.lengths + tokens.shape[1])

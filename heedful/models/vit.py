@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.core.block import BLOCKS, Context, Stack, StackConfig, make_norm
+from heedful.core.block import BLOCKS, Context, Stack, StackConfig
 from heedful.core.dropout import Dropout
 from heedful.core.init import he, normal
 from heedful.core.mask import EVERYONE
+from heedful.core.norm import make_norm
 from heedful.errors import InputError
 from heedful.models.patches import GridPositionEmbeddings, Patches, PatchesConfig
 from heedful.models.windows import WINDOWS

@@ -62,20 +62,28 @@ def linear_cross_entropy(
     target: Int[Tensor, "N"],
     *,
     smoothing: float = 0.0,
+    softcap: float | None = None,
 ) -> Float[Tensor, ""]:
-    """The summed cross-entropy of `hidden @ weight.T + bias`, whose logits never exist all at once.
+    """The summed cross-entropy of `hidden @ weight.T + bias`, whose logits never exist all at once; with a `softcap`,
+    of `softcap * tanh(logits / softcap)`.
 
     `smoothing` is the share of the target spread evenly over the vocabulary (Szegedy et al. 2016, section 7). Softmax
     and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
     the caches, where logits of a whole batch would leave and enter them six times.
     """
-    return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing)
+    return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing, softcap)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        smoothing: float,
+        softcap: float | None,
     ) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
         rows = max(FEWEST, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
@@ -88,17 +96,23 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for i in range(0, N, rows):
             x, y = hidden[i : i + rows], target[i : i + rows, None]
             logits = F.linear(x, weight, bias)
+            if softcap is not None:
+                logits = softcap * (logits / softcap).tanh()
             error = logits.softmax(dim=-1, dtype=torch.float32)
             log_sum = logits.amax(-1).float() - error.amax(-1).log()  # the log-sum-exp; a largest share is never 0
             total += log_sum.sum() - (1 - smoothing) * logits.gather(1, y).float().sum()
             if wanted:
                 error.scatter_add_(1, y, error.new_full(y.shape, smoothing - 1))
+                if softcap is not None:
+                    error = (error - even) * (1 - (logits / softcap).square())
                 if bias is not None:
                     grad_bias += error.sum(0)
                 error = error.to(hidden.dtype)
                 torch.mm(error, weight, out=grad_hidden[i : i + rows])
                 grad_weight += error.T @ x
-        if smoothing:
+            if softcap is not None:
+                total -= even * logits.float().sum()
+        if smoothing and softcap is None:
             tokens, words = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
             total -= even * (tokens @ words + (0 if bias is None else N * bias.float().sum()))
             grad_hidden -= (even * words).to(hidden.dtype)
@@ -116,6 +130,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             hidden * grad.to(hidden.dtype),
             (weight * grad).to(ctx.dtype),
             None if bias is None else (bias * grad).to(ctx.dtype),
+            None,
             None,
             None,
         )

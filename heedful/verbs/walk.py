@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from heedful.core.attention import KV, Attention
+from heedful.core.attention import KV, Attention, soft_capped
 from heedful.core.mask import Mask
 from heedful.errors import InputError
 from heedful.run.task import Served
@@ -25,10 +25,10 @@ from heedful.verbs.look import blind
 
 class Walk(TypedDict):
     """`x` (C) is what the query is made of, `q` (D) the query and `k` (S, D) the keys, positions included, `v` (S, E)
-    the values; `products` (S) of them, `bias` (S) that positions or pairs add, `allowed` (S) by the mask, `scores` (S)
-    after scale, bias and mask (None: not allowed), `weights` (S), `found` (E) their sum of values, `share` (C) what W_O
-    makes of this head, and `out` (C) of all heads and its own bias. `difference`: of the weights, computed again in
-    float64 from q, k, bias and mask, from the model's own."""
+    the values; `products` (S) of them, what bounds these once they are scaled (`softcap`), `bias` (S) that positions or
+    pairs add, `allowed` (S) by the mask, `scores` (S) after scale, bias and mask (None: not allowed), `weights` (S),
+    `found` (E) their sum of values, `share` (C) what W_O makes of this head, and `out` (C) of all heads and its own
+    bias. `difference`: of the weights, computed again in float64 from q, k, bias and mask, from the model's own."""
 
     x: list[float]
     q: list[float]
@@ -36,6 +36,7 @@ class Walk(TypedDict):
     v: list[list[float]]
     products: list[float]
     scale: float
+    softcap: float | None
     bias: list[float] | None
     allowed: list[bool]
     scores: list[float | None]
@@ -105,10 +106,11 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
     if dense is not None:
         allowed = dense[0, head if dense.shape[1] > 1 else 0, query if dense.shape[2] > 1 else 0].cpu()
     added = None if bias is None else bias[0, head if bias.shape[1] > 1 else 0, query].double().cpu()
-    scale = attention.heads.scale
+    scale, cap = attention.heads.scale, attention.heads.softcap
     weights = attention.heads.weights(q, kv, mask, bias, heads=[head], queries=[query])[0, 0, 0].cpu()
     products = (keys.double() @ asked[0].double()).cpu()
-    scores = products * scale if added is None else products * scale + added
+    scores = products * scale if cap is None else soft_capped(products * scale, cap)
+    scores = scores if added is None else scores + added
     masked = scores.masked_fill(~allowed, -torch.inf)
     exact = masked.softmax(-1) if bool(allowed.any()) else torch.zeros(S, dtype=torch.float64)
     found = weights.to(values.device) @ values
@@ -126,6 +128,7 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
         v=values.float().tolist(),
         products=_listed(products),
         scale=float(scale),
+        softcap=cap,
         bias=None if added is None else _listed(added),
         allowed=[bool(each) for each in allowed],
         scores=[float(score) if ok else None for score, ok in zip(scores, allowed, strict=True)],

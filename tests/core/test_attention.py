@@ -48,7 +48,9 @@ def make_mask(kind: str, T: int, S: int) -> Mask:
     return EVERYONE
 
 
-def plainly(q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def plainly(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
     """Output and weights in double precision from exponentials and sums alone, one head at a time."""
     q, k, v = q.double(), k.double(), v.double()
     seen = mask.dense(q.shape[2], k.shape[2], q.device)
@@ -56,6 +58,7 @@ def plainly(q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None) ->
     for head in range(H):
         of = head // (H // k.shape[1])  # neighbouring query heads share a key head
         scores = torch.einsum("btd,bsd->bts", q[:, head], k[:, of]) * SCALE
+        scores = scores if cap is None else cap * torch.tanh(scores / cap)
         if bias is not None:
             scores = scores + bias[:, head % bias.shape[1]]
         chances = scores.exp() if seen is None else scores.exp() * seen[:, 0]
@@ -98,6 +101,28 @@ def test_fused_is_explicit(kind: str, G: int, monkeypatch: pytest.MonkeyPatch) -
             for out in (explicit, with_grad, kernel):
                 for ours, theirs in zip(gradients(out, pull, *of), right, strict=True):
                     close(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", ["everyone", "causal", "blind", "several"])
+def test_capped_scores_keep_the_law(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, cap, pull = make_mask(kind, T, S), 0.7, torch.randn(B, H, T, E)
+    for shape in (None, (1, H)):
+        q, k, v = (torch.randn(B, n, s, d, requires_grad=True) for n, s, d in ((H, T, D), (2, S, D), (2, S, E)))
+        bias = None if shape is None else torch.randn(*shape, T, S, requires_grad=True)
+        of = (q, k, v) if bias is None else (q, k, v, bias)
+        expected, expected_weights = plainly(q, k, v, mask, bias, cap)
+        how = {"mask": mask, "bias": bias, "scale": SCALE, "softcap": cap}
+        weights, out = attention_weights(q, k, **how), attend(q, k, v, **how)
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "is_grad_enabled", lambda: False)
+            kernel = attend(q, k, v, **how)
+        close(weights, expected_weights)
+        right = gradients(expected, pull, *of)
+        for found in (weights @ v.repeat_interleave(H // 2, dim=1), out, kernel):
+            close(found, expected)
+            for ours, theirs in zip(gradients(found, pull, *of), right, strict=True):
+                close(ours, theirs)
+        close(Heads(SCALE, 0.0, cap).weights(q, KV(k, v), mask, bias), expected_weights)
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
@@ -194,7 +219,19 @@ def test_self_attention_is_permutation_equivariant() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"kv_heads": 2}, {"kv_heads": 1}, {"head_dim": 5}, {"bias": False}, {"scale": 1.0}, {"gate": True}]
+    "options",
+    [
+        {},
+        {"kv_heads": 2},
+        {"kv_heads": 1},
+        {"head_dim": 5},
+        {"bias": False},
+        {"out_bias": False},
+        {"scale": 1.0},
+        {"gate": True},
+        {"norm": "rms", "norm_eps": 0.1, "kv_heads": 2},
+        {"softcap": 0.2},
+    ],
 )
 def test_the_layer_head_by_head(options: dict) -> None:
     """Each head on its own slices of the weights, then all of them joined and mapped."""
@@ -210,12 +247,16 @@ def test_the_layer_head_by_head(options: dict) -> None:
         of = head * kv_heads // H
         q, k = slice_of(attention.query, head, x), slice_of(attention.key, of, memory)
         v = slice_of(attention.value, of, memory)
-        heads.append((q @ k.mT * options.get("scale", width**-0.5)).softmax(-1) @ v)
+        if "norm" in options:
+            q, k = attention.query_norm(q), attention.key_norm(k)
+        scores, cap = q @ k.mT * options.get("scale", width**-0.5), options.get("softcap")
+        heads.append((scores if cap is None else cap * (scores / cap).tanh()).softmax(-1) @ v)
     joined = torch.cat(heads, -1)
     if attention.gate is not None:
         joined = joined / (1 + (-attention.gate(x)).exp())
     close(attention(attention.queries(x), attention.keys_values(memory), mask=EVERYONE), attention.out(joined))
     assert (attention.query.bias is None) == (options.get("bias") is False)
+    assert (attention.out.bias is None) == (False in (options.get("bias"), options.get("out_bias")))
 
 
 def test_the_mask_and_the_bias_reach_the_heads() -> None:

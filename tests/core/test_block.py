@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Residual, Stack, StackConfig, make_norm
+from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Residual, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
+from heedful.core.norm import make_norm
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 
@@ -64,6 +65,9 @@ def test_norms_are_of_the_kind_and_size_asked_for() -> None:
     assert rms.eps == 0.1
     torch.testing.assert_close(rms(x), x / (x.square().mean(-1, keepdim=True) + 0.1).sqrt())
     assert make_norm("layer", C, 0.1).eps == 0.1
+    offset = make_norm("rms_offset", C, 0.1)
+    nn.init.normal_(offset.weight)
+    torch.testing.assert_close(offset(x), rms(x) * (1 + offset.weight))
 
 
 @pytest.mark.parametrize("cross", [False, True])

@@ -9,6 +9,7 @@ from torch import nn
 from heedful.core import init
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Stack, StackConfig
+from heedful.core.norm import OffsetRMSNorm
 from heedful.core.position import PositionConfig
 
 C, LAYERS, V = 64, 3, 500
@@ -37,7 +38,7 @@ def check(model: Model, linear: dict[str, float], embedding: float) -> None:
             assert abs(float(module.weight.detach().mean())) < std / 10
             assert (module.bias == 0).all()
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
-            assert (module.weight == 1).all()
+            assert (module.weight == (0 if isinstance(module, OffsetRMSNorm) else 1)).all()
             assert not isinstance(module, nn.LayerNorm) or (module.bias == 0).all()
     assert float(model.tokens.weight.detach().std()) == pytest.approx(embedding, rel=0.05)
     assert not any((weight == 77).any() for weight in model.parameters())
@@ -53,7 +54,7 @@ def test_xavier(norm: str) -> None:
     assert 0.99 * bound < float(up.abs().max()) <= bound
 
 
-@pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.parametrize("norm", ["layer", "rms", "rms_offset"])
 def test_normal(norm: str) -> None:
     model = Model(norm)
     init.normal(model)

@@ -1,6 +1,7 @@
 """Where a token stands: each scheme against its formula, and the law that only distance counts."""
 
 import math
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from heedful.core.position import (
     Shaw,
     make_position,
 )
+from heedful.core.rotary import RotaryScaling, frequencies
 from heedful.errors import InputError
 
 B, H, T, S, D = 2, 3, 4, 6, 8
@@ -39,6 +41,44 @@ def test_rotary_by_complex_numbers() -> None:
 def test_rotary_by_hand() -> None:
     turned = Rotary(2, theta=10_000.0).rotate(torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]]), places([3, 3]))
     torch.testing.assert_close(turned[0, 0], torch.tensor([[math.cos(3), math.sin(3)], [-math.sin(3), math.cos(3)]]))
+
+
+def test_scaled_rotary_by_hand() -> None:
+    """Of 1,000 positions: those that turn 10 times or more stay, those that turn once or less are 4 times slower."""
+    plain = frequencies(64, 10_000.0, None)
+    turns = plain * 1000 / (2 * math.pi)
+    linear = frequencies(64, 10_000.0, RotaryScaling(kind="linear", factor=4.0))
+    torch.testing.assert_close(linear, plain / 4)
+    kinds: list[Literal["llama3", "yarn"]] = ["llama3", "yarn"]
+    for kind in kinds:
+        scaling = RotaryScaling(kind=kind, factor=4.0, original_length=1000, low_turns=1.0, high_turns=10.0)
+        found = frequencies(64, 10_000.0, scaling)
+        assert torch.equal(found[turns > 12], plain[turns > 12])
+        torch.testing.assert_close(found[turns < 0.7], plain[turns < 0.7] / 4)
+        between = (turns > 1.4) & (turns < 9)
+        assert between.any()
+        assert (found[between] < plain[between]).all()
+        assert (found[between] > plain[between] / 4).all()
+        assert (found.diff() < 0).all()
+    half = frequencies(64, 10_000.0, RotaryScaling(kind="llama3", factor=4.0, original_length=1000, high_turns=10.0))
+    share = (turns[between] - 1) / 9
+    torch.testing.assert_close(half[between], share * plain[between] + (1 - share) * plain[between] / 4)
+
+
+def test_what_is_scaled_is_turned_less_and_multiplied() -> None:
+    x, at = torch.randn(B, H, T, D), places([0, 8, 40, 80])
+    slower = Rotary(D, 100.0, RotaryScaling(kind="linear", factor=8.0)).rotate(x, at)
+    torch.testing.assert_close(slower, Rotary(D, 100.0).rotate(x, places([0, 1, 5, 10])))
+    louder = RotaryScaling(kind="yarn", factor=1.0, original_length=9, high_turns=32.0, magnitude=1.5)
+    torch.testing.assert_close(Rotary(D, 100.0, louder).rotate(x, at), 1.5 * Rotary(D, 100.0).rotate(x, at))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"factor": 0.0}, {"factor": math.inf}, {"original_length": 0}, {"low_turns": 5.0}, {"magnitude": -1.0}]
+)
+def test_scaling_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="cannot be"):
+        RotaryScaling(**{"kind": "llama3", "factor": 8.0, "original_length": 64} | changes)
 
 
 def test_rotary_products_depend_on_distance_alone() -> None:

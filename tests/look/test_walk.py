@@ -1,5 +1,7 @@
 """One attention with real numbers: each of them is what the model computes."""
 
+import math
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ C, T = 24, 5
 CONFIGS = {
     "plain": AttentionConfig(n_heads=4),
     "grouped, rotary": AttentionConfig(n_heads=4, kv_heads=2, position=PositionConfig(kind="rotary")),
+    "normed, capped": AttentionConfig(n_heads=4, kv_heads=2, norm="rms", softcap=0.5),
     "gated": AttentionConfig(n_heads=4, gate=True),
     "biased": AttentionConfig(n_heads=4, position=PositionConfig(kind="alibi", two_sided=False)),
 }
@@ -44,7 +47,8 @@ def test_its_numbers_lead_from_what_comes_in_to_what_goes_out(name: str, causal:
     assert [score is None for score in one["scores"]] == [not ok for ok in one["allowed"]]
     bias = one["bias"] or [0.0] * T
     parts = zip(one["products"], bias, one["allowed"], strict=True)
-    scores = [product * one["scale"] + own if ok else -torch.inf for product, own, ok in parts]
+    cap = one["softcap"] or 1e9
+    scores = [cap * math.tanh(product * one["scale"] / cap) + own if ok else -torch.inf for product, own, ok in parts]
     assert one["weights"] == pytest.approx(torch.tensor(scores).softmax(0).tolist(), abs=1e-6)
     assert one["found"] == pytest.approx((torch.tensor(one["weights"], dtype=torch.float64) @ v).tolist(), abs=1e-5)
     assert one["difference"] < 1e-6

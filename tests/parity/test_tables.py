@@ -14,15 +14,22 @@ from heedful.exchange.hf import (
     clip,
     detr,
     distilbert,
+    gemma,
+    gemma2,
+    gemma3,
     gpt2,
     llama,
     m2m100,
     marian,
     mbart,
+    mistral,
     modernbert,
     pegasus,
+    qwen2,
+    qwen3,
     roberta,
     segformer,
+    smollm3,
     t5,
     vit,
 )
@@ -31,24 +38,10 @@ from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths,
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        bart,
-        bert,
-        clip,
-        detr,
-        distilbert,
-        gpt2,
-        llama,
-        m2m100,
-        marian,
-        mbart,
-        modernbert,
-        pegasus,
-        roberta,
-        segformer,
-        t5,
-        vit,
+        bart, bert, clip, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian, mbart, mistral, modernbert,
+        pegasus, qwen2, qwen3, roberta, segformer, smollm3, t5, vit,
     )
-}
+} | {"gemma3_text": gemma3}  # fmt: skip
 AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have
 NEEDED = {"modernbert": {"global_attn_every_n_layers": 1, "norm_bias": True}}  # what their default is no model of ours
 

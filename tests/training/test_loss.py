@@ -14,15 +14,19 @@ N, V, C = 70, 301, 16
 
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing):
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap):
     monkeypatch.setitem(loss.CHUNK, "cpu", 20 * V)  # several chunks, the last one smaller
     monkeypatch.setattr(loss, "FEWEST", 20)
     leaves = [3 * torch.randn(N, C), torch.randn(V, C), *([torch.randn(V)] if biased else [])]
     leaves = [leaf.requires_grad_() for leaf in leaves]
     target = torch.randint(V, (N,))
     hidden, weight, *bias = leaves
-    plain = F.cross_entropy(F.linear(hidden, weight, *bias), target, label_smoothing=smoothing, reduction="sum")
-    ours = linear_cross_entropy(hidden, weight, bias[0] if bias else None, target, smoothing=smoothing)
+    logits = F.linear(hidden, weight, *bias)
+    logits = logits if cap is None else cap * (logits / cap).tanh()
+    plain = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    own = bias[0] if bias else None
+    ours = linear_cross_entropy(hidden, weight, own, target, smoothing=smoothing, softcap=cap)
     torch.testing.assert_close(ours, plain, rtol=1e-6, atol=0)
     for one, other in zip(
         torch.autograd.grad(0.3 * ours, leaves), torch.autograd.grad(0.3 * plain, leaves), strict=True

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
 
-from heedful.core.block import make_norm
+from heedful.core.norm import make_norm
 from heedful.decode.search import greedy
 from heedful.lab.drawn import bars
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds

@@ -64,7 +64,7 @@ class ClassifyTask:
             real, head = segments[:, :, 1:] > 0, model.lm.head
             following = tokens[:, :, 1:][real]
             total = total + self.auxiliary * linear_cross_entropy(
-                hidden[:, :, :-1][real], head.weight, head.bias, following
+                hidden[:, :, :-1][real], head.weight, head.bias, following, softcap=model.lm.config.softcap
             )
         return Loss(total, len(batch.tokens))
 

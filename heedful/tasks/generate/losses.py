@@ -15,5 +15,7 @@ def next_token_loss(model: LM, batch: TextBatch, *, across: bool, smoothing: flo
     else:
         learnt = (batch.learnt & (batch.segments > 0)).to(device)
         hidden, following = hidden[learnt], following[learnt]
-    total = linear_cross_entropy(hidden, head.weight, head.bias, following, smoothing=smoothing)
+    total = linear_cross_entropy(
+        hidden, head.weight, head.bias, following, smoothing=smoothing, softcap=model.config.softcap
+    )
     return Loss(total, len(following))
