@@ -142,8 +142,8 @@ def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, r
     about = files.read_json(run / "task.json")
     pair = about["source"], about["target"]
     texts = dict.fromkeys(source for source, _ in phrasebook(60_000, seed=1).test)
-    single = [text for text in texts if len(sentences_in(text, about["source"])) == 1]  # others are answered in parts
-    sentences = single[:1000]
+    short = [text for text in texts if len(sentences_in(text, about["source"])) == 1]  # others are answered in parts
+    sentences = short[:1000]
     print(machine(cores))
 
     alone = Contestant("offline", offline, (run, "own" if engine == "own" else "ctranslate2"))

@@ -179,7 +179,7 @@ class Evoformer(nn.Module):
     def forward(
         self, sequences: Int[Tensor, "B N R"], valid: Bool[Tensor, "B R"] | None = None
     ) -> Float[Tensor, "B R R"]:
-        """The logit of each pair of residues of the first sequence that they touch; the order of the two says nothing.
+        """The logit of each pair of residues of the first sequence that they touch, the same in either order.
         The other sequences are its relatives, aligned to it."""
         first, R = sequences[:, 0], sequences.shape[2]
         where = torch.arange(R, device=sequences.device)

@@ -1,4 +1,4 @@
-"""What a training tells while it goes on: a line of metrics.jsonl each time, samples, and curves for TensorBoard."""
+"""What a training tells on its way: a line of metrics.jsonl each time, samples, and curves for TensorBoard."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from heedful.store import files
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-PLACES = ("step", "epoch", "seconds", "averaged")  # what a row says beside what was measured
+WHEN = ("step", "epoch", "seconds", "averaged")  # what a row has beside what was measured
 
 
 class Log:
@@ -27,7 +27,7 @@ class Log:
         """One more line, about the step that it names."""
         files.append_line(self.out / "metrics.jsonl", json.dumps(row, allow_nan=False))
         if self.board is not None:
-            for name in row.keys() - set(PLACES):
+            for name in row.keys() - set(WHEN):
                 self.board.add_scalar(name, row[name], int(row["step"]))
             self.board.flush()
 
