@@ -67,20 +67,30 @@ def __getattr__(name: str) -> object:
 
 
 @overload
-def load(run: str | Path, *, device: str = "cpu", engine: str | None = None) -> "Loaded": ...
+def load(run: str | Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32") -> "Loaded": ...
 @overload
-def load(run: str | Path, kind: type[M], *, device: str = "cpu", engine: str | None = None) -> M: ...
-def load(run: str | Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
+def load(
+    run: str | Path, kind: type[M], *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> M: ...
+def load(
+    run: str | Path,
+    kind: type[Any] = object,
+    *,
+    device: str = "cpu",
+    engine: str | None = None,
+    weights: str = "float32",
+) -> Any:
     """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as the rows
     of `heedful.tasks.TASKS` say by the task that they were trained for. All but bare encoders `evaluate`. With the
-    engine "ctranslate2", a `Translator` that searches by that library.
+    engine "ctranslate2", a `Translator` that searches by that library; with `weights` int8 or int4 (on a CPU), a model
+    that is faster and less exact: `heed eval --weights int8` tells what that costs.
 
     An editor is told that it is one of all these, and exactly which by `kind`: `load("runs/demo", heedful.Translator)`,
     which raises InputError for any other. torch is imported only now.
     """
     from heedful.verbs.opened import open_model
 
-    return open_model(Path(run), kind, device=device, engine=engine)
+    return open_model(Path(run), kind, device=device, engine=engine, weights=weights)
 
 
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":

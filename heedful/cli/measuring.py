@@ -10,12 +10,14 @@ import typer
 from heedful.cli.options import chosen_of, united
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, say
+from heedful.tasks.shared.cli import Device, Json, Run, Weights, say
 
 EVAL_OPTIONS = united(row.eval_options for row in TASKS.values())
 
 
-def evaluate(run: Run, options: dict[str, Any], device: Device = "auto", as_json: Json = False) -> None:
+def evaluate(
+    run: Run, options: dict[str, Any], device: Device = "auto", weights: Weights = "float32", as_json: Json = False
+) -> None:
     """Score a model on data by the measures of the field.
 
     Translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
@@ -31,12 +33,13 @@ def evaluate(run: Run, options: dict[str, Any], device: Device = "auto", as_json
     from heedful.verbs.evaluate import evaluate as scored
 
     engine = options["engine"]
-    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else "")
+    few = "" if weights == "float32" else f"--weights {weights}"
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else few)
     row = row_of_run(run)
     kind = NoOptions if row.eval_options is None else row.eval_options()
     chosen = chosen_of(kind, options, EVAL_OPTIONS, str(run)) if row.eval_options else NoOptions()
     tests: dict[str, dict[str, Any]] = {}
-    for name, scores, told, notes in scored(run, chosen, device=device, engine=engine):
+    for name, scores, told, notes in scored(run, chosen, device=device, engine=engine, weights=weights):
         say("\n".join([*notes, f"{name}: {told}"]))
         tests[name] = scores
     if as_json:

@@ -9,6 +9,7 @@ from heedful.errors import InputError
 from heedful.run.folder import task_name
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
+from heedful.tasks.shared.served import in_bits
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import Answerer
@@ -68,9 +69,17 @@ def row_saved_as(name: object, about: Mapping[str, Any], *, where: Path) -> Task
     return found
 
 
-def load_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
+def load_model(
+    run: Path,
+    kind: type[Any] = object,
+    *,
+    device: str = "cpu",
+    engine: str | None = None,
+    weights: str = "float32",
+) -> Any:
     """The model of a run, of this `kind`. With the engine "ctranslate2", a translator on a CPU that searches by that
-    library. Raises MissingError, InputError or StorageError."""
+    library; with `weights` int8 or int4, one in fewer bits, on a CPU. Raises MissingError, InputError or
+    StorageError."""
     row = row_of_run(run)
     if not issubclass(row.served(), kind):
         what = (
@@ -78,7 +87,9 @@ def load_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engi
         )
         raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
     if engine is None:
-        return row.served().load(run, device=device)
+        return in_bits(row.served().load(run, device=device), weights)
+    if weights != "float32":
+        raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix="leave out one of the two")
     known = sorted({name for each in TASKS.values() for name in each.engines})
     if engine not in known:
         raise unknown_key(engine, known, where="engine")

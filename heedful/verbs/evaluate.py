@@ -10,10 +10,12 @@ from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
 
-def evaluate(run: Path, options: object, *, device: str = "cpu", engine: str | None = None) -> Iterator[Scored]:
+def evaluate(
+    run: Path, options: object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Iterator[Scored]:
     """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
     _evaluator(row_of_run(run))
-    served = load_model(run, device=device, engine=engine)
+    served = load_model(run, device=device, engine=engine, weights=weights)
     served.run = run  # what it is called beside another
     yield from scored(served, options)
 

@@ -52,9 +52,11 @@ class Verbs:
         return training_curve(run)
 
 
-def open_model(run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None) -> Any:
+def open_model(
+    run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Any:
     """The model of a run, of this kind, with its verbs: see `heedful.load`."""
-    model = load_model(run, kind, device=device, engine=engine)
+    model = load_model(run, kind, device=device, engine=engine, weights=weights)
     model.run, model.verbs = run, Verbs()
     return model
 

@@ -28,13 +28,14 @@ TRANSLATING = ["translate", "summarise"]
 ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
 ALWAYS |= {"chat": ["--tokens", "3"]}
 MORE = {
-    "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA"],
+    "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA", "--weights", "int8"],
     "summarise": ["--samples", "2", "--longest", "4"],
     "generate": ["--samples", "2", "--weights", "int8", "--top-k", "3"],
     "chat": ["--system", "ba", "--top-k", "3"],
     "classify": [],
-    "answer": ["--top", "2"],
-    "fill": ["--top", "2"],
+    "tag": ["--weights", "int8"],
+    "answer": ["--top", "2", "--weights", "int8"],
+    "fill": ["--top", "2", "--weights", "int8"],
     "parse": ["--beam", "2"],
     "detect": ["--threshold", "0", "--out", "drawn"],
     "segment": ["--overlay"],
@@ -104,7 +105,7 @@ def inputs_of(verb: str, run: Path) -> list[str]:
     )
     if reads_pictures:
         return [str(run.parent / f"{i}.png") for i in range(2)]
-    if verb == "score" and CASES[run.name].task in ("translate", "denoise"):
+    if verb == "align" or (verb == "score" and CASES[run.name].task in ("translate", "denoise")):
         return ["ba de gi\tGI DE BA", "ko\tKO"]
     return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, printable
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable
 from heedful.tasks.shared.line_by_line import answer_lines, in_two, one_each
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def answer(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to each.")] = 1,
     device: Device = "auto",
+    weights: Weights = "float32",
     as_json: Json = False,
 ) -> None:
     """Answer questions by a stretch of a text: SCORE TAB ANSWER, an empty one where the text does not tell.
@@ -33,10 +34,10 @@ def answer(
     import os
 
     from heedful.data.lines import read_lines
-    from heedful.run.device import chosen_device
     from heedful.tasks.answer.use import Answerer, AnswerOptions, answer_questions
+    from heedful.tasks.shared.served import load_in_bits
 
-    model = Answerer.load(run, device=chosen_device(device))
+    model = load_in_bits(Answerer.load, run, device, weights)
     if context is not None and os.path.isfile(context):
         context = "\n".join(read_lines(context))
 

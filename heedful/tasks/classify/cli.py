@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, printable, tell
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable, tell
 from heedful.tasks.shared.line_by_line import answer_lines, given, in_two, one_each
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def classify(
     pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
     device: Device = "auto",
+    weights: Weights = "float32",
     as_json: Json = False,
 ) -> None:
     """Say of texts, or pictures, what they are: the labels that the model has learnt, with their probabilities.
@@ -34,6 +35,7 @@ def classify(
     from heedful.run.folder import task_name
     from heedful.tasks.classify.use import ClassifyOptions, TextClassifier, classify_texts
     from heedful.tasks.classify_images.use import ImageClassifier, classify_pictures
+    from heedful.tasks.shared.served import load_in_bits
 
     def show(found: "Classified | LabelledPicture") -> str:
         best = found["labels"][0]
@@ -48,7 +50,7 @@ def classify(
             for found in classify_pictures(pictures, files):
                 tell(found, show(found), as_json=as_json)
         return
-    model = TextClassifier.load(run, device=chosen_device(device))
+    model = load_in_bits(TextClassifier.load, run, device, weights)
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Classified"]]:
         texts, pairs = zip(*(in_two(line, inputs) for line in lines), strict=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, printable
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, Weights, printable
 from heedful.tasks.shared.line_by_line import answer_lines
 
 if TYPE_CHECKING:
@@ -17,16 +17,17 @@ def fill(
     texts: Texts = None,
     top: Annotated[int, typer.Option(min=1, help="How many candidates for each mask.")] = 5,
     device: Device = "auto",
+    weights: Weights = "float32",
     as_json: Json = False,
 ) -> None:
     """Name what may stand in place of each "<mask>" in a text, a line for each, with probabilities.
 
     Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
     """
-    from heedful.run.device import chosen_device
     from heedful.tasks.fill.use import Filler, FillOptions, fill_each
+    from heedful.tasks.shared.served import load_in_bits
 
-    filler = Filler.load(run, device=chosen_device(device))
+    filler = load_in_bits(Filler.load, run, device, weights)
 
     def answers(lines: list[str], first: int) -> Iterator[list["FilledMask"]]:
         return fill_each(filler, lines, FillOptions(top=top))

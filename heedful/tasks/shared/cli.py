@@ -24,6 +24,7 @@ Engine = Annotated[
     str | None, typer.Option(help="ctranslate2: search by that library, the faster one on a CPU.", show_default="own")
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
+Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]

@@ -16,14 +16,16 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
+from heedful.run.device import chosen_device
 from heedful.run.folder import read_run, read_textless_run, task_name
-from heedful.run.task import Saved
+from heedful.run.task import Saved, Served
 from heedful.tasks.shared.opened import Opened
 
 Spec = TypeVar("Spec")
 M = TypeVar("M", bound=nn.Module)
 T = TypeVar("T", bound="TextModel[Any]")
 P = TypeVar("P", bound="PictureModel[Any]")
+S = TypeVar("S", bound=Served)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,20 @@ class PictureModel(Opened, Generic[M]):
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, about = read_textless_run(Path(run))
         return cls(for_inference(model.to(device)), about)
+
+
+def in_bits(served: S, weights: str) -> S:
+    """A finished model with the weights of its linear maps in fewer bits (`heedful.apply.inference`): "int8", "int4",
+    or as they are, "float32". Raises InputError for other words, and for fewer bits away from a CPU."""
+    if weights != "float32":
+        for_inference(served.model, weights)
+    return served
+
+
+def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -> S:
+    """The same of a run that a command names: `device` is a word that `chosen_device` knows."""
+    few = "" if weights == "float32" else f"--weights {weights}"
+    return in_bits(load(run, device=chosen_device(device, cpu_only=few)), weights)
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:

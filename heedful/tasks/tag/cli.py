@@ -3,24 +3,26 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, printable
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, Weights, printable
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 
 if TYPE_CHECKING:
     from heedful.tasks.tag.use import TaggedText
 
 
-def tag(run: Run, texts: Texts = None, device: Device = "auto", as_json: Json = False) -> None:
+def tag(
+    run: Run, texts: Texts = None, device: Device = "auto", weights: Weights = "float32", as_json: Json = False
+) -> None:
     """Label the words of sentences: WORD TAB LABEL, a line each, and a blank line after a sentence.
 
     Words are what stands between blanks, so part them as in the data that the model learnt from.
 
     Example: heed tag runs/tag "i want a flight to boston"
     """
-    from heedful.run.device import chosen_device
+    from heedful.tasks.shared.served import load_in_bits
     from heedful.tasks.tag.use import Tagger, tag_texts
 
-    tagger = Tagger.load(run, device=chosen_device(device))
+    tagger = load_in_bits(Tagger.load, run, device, weights)
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["TaggedText"]]:
         return one_each(tag_texts(tagger, lines))

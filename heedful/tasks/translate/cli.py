@@ -24,6 +24,7 @@ from heedful.tasks.shared.cli import (
     Temperature,
     TopK,
     TopP,
+    Weights,
     on_one_line,
     say,
 )
@@ -104,6 +105,7 @@ def translate(
         int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
     ] = None,
     device: Device = "auto",
+    weights: Weights = "float32",
     as_json: Json = False,
 ) -> None:
     """Translate sentences, standard input line by line, or documents.
@@ -119,8 +121,10 @@ def translate(
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
 
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
-    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else several)
-    translator = load_together([run, *map(Path, together or ())], device=device, engine=engine)
+    few = "" if weights == "float32" else f"--weights {weights}"
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else few or several)
+    runs = [run, *map(Path, together or ())]
+    translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to)
     settings = DecodingOptions(
         n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed

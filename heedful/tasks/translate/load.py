@@ -5,26 +5,34 @@ from pathlib import Path
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
+from heedful.tasks.shared.served import in_bits
 from heedful.tasks.translate.use import Translator
 
 ENGINES = ("ctranslate2",)
 
 
-def load_together(runs: Sequence[Path], *, device: str = "cpu", engine: str | None = None) -> Translator:
+def load_together(
+    runs: Sequence[Path], *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Translator:
     """The first of the runs, which searches with the others. Raises InputError where their vocabularies differ."""
     first, *others = runs
-    translator = load_translator(first, device=device, engine=engine)
+    translator = load_translator(first, device=device, engine=engine, weights=weights)
     for run in others:
-        translator.join(load_translator(run, device=device), name=str(run))
+        translator.join(load_translator(run, device=device, weights=weights), name=str(run))
     return translator
 
 
-def load_translator(run: Path, *, device: str = "cpu", engine: str | None = None) -> Translator:
-    """Raises InputError for an engine that is not known, or that does not serve this device."""
+def load_translator(
+    run: Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Translator:
+    """Raises InputError for an engine that is not known, or that does not serve this device or such weights."""
     if engine is None:
-        return Translator.load(run, device=device)
+        return in_bits(Translator.load(run, device=device), weights)
     if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
+    if weights != "float32":
+        fix = f"heed export RUN --to {engine} --quantize {weights}"
+        raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
     if device != "cpu":
         raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
     from heedful.tasks.translate.ctranslate2 import load_by_ctranslate2

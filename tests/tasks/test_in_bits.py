@@ -1,0 +1,46 @@
+"""Finished models with weights in fewer bits: nearly the same answers, where they can be had."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import heedful
+from heedful.apply.inference import Int8Linear
+from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.models.presets import TransformerSize, translator_config
+from heedful.tasks.translate.use import Translator
+from hub import LINES, loud
+from saved import save_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tokenizer = train_tokenizer(LINES, kind="bytes", size=300)
+    size = TransformerSize(d_model=32, n_heads=2, d_ff=64, encoder_layers=2, decoder_layers=2, order="pre")
+    torch.manual_seed(1)
+    model = make_model(translator_config(size, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    loud(model)
+    about = {"task": "translate", "source": "en", "target": "de", "decode": {"beam": 1}}
+    return save_run(tmp_path_factory.mktemp("bits") / "run", model, tokenizer, tokenizer, about)
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_fewer_bits_say_nearly_the_same(run: Path, weights: str) -> None:
+    whole, few = heedful.load(run, Translator), heedful.load(run, Translator, weights=weights)
+    source, target = torch.randint(4, 100, (2, 3, 12))
+    with torch.no_grad():
+        expected, found = whole.model(source, target), few.model(source, target)
+    distance = float((found - expected).norm() / expected.norm())
+    assert 0 < distance < (0.1 if weights == "int8" else 0.6)
+    assert any(isinstance(module, Int8Linear) for module in few.model.modules()) == (weights == "int8")
+    assert len(few.translate(LINES)) == len(LINES)
+
+
+def test_what_cannot_be_had_is_said(run: Path) -> None:
+    with pytest.raises(InputError, match="no weights 'int9'"):
+        heedful.load(run, weights="int9")
+    with pytest.raises(InputError, match="int8 weights by the engine 'ctranslate2'"):
+        heedful.load(run, engine="ctranslate2", weights="int8")
