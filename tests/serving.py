@@ -13,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 import heedful
+from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder_config, lm_config, translator_config
@@ -71,6 +72,16 @@ def language_model(folder: Path, *, context: int = 24, kind: str = "bpe") -> Pat
     own = tokenizer_of(kind)
     size = LMSize(n_layers=1, d_model=16, n_heads=2, vocab_size=own.size, context_length=context)
     return save_run(folder, loud(lm_config(size), seed=4), own, own, {"task": "generate"})
+
+
+def chat_model(folder: Path, *, context: int = 48) -> Path:
+    own = train_tokenizer(LINES, kind="bpe", size=330, extra=["<EOQ>"])
+    size = LMSize(n_layers=1, d_model=16, n_heads=2, vocab_size=own.size, context_length=context)
+    forbidden = [index for index in own.controls if index != own.eos]
+    about = {"task": "generate", "chat": True, "before": [], "end": own.eos, "forbidden": forbidden}
+    save_run(folder, loud(lm_config(size), seed=4), own, own, about)
+    (folder / "chat_template.jinja").write_text(QUESTION_ANSWER)
+    return folder
 
 
 def encoder(folder: Path) -> Path:

@@ -196,6 +196,7 @@ class Task:
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs
     streams: str = ""  # the verb whose answers a language model gives piece by piece
+    converses: str = ""  # the verb whose answers are its turns in a conversation, piece by piece too
     commands: Lazy[Sequence[Any]] | None = None
     evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
     eval_options: Lazy[type[Any]] | None = None  # a dataclass, whose fields are the options that `evaluate` reads

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, deepl, inside, libretranslate, openai, own, pages, runs
+from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, pages, runs
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Rules
 from heedful.serve.hosted import Hosted
@@ -38,6 +38,7 @@ class Serving:
 # A line for each module of routes.
 ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: own.routes(serving.models, serving.meters),
+    lambda serving: chats.routes(serving.models),
     lambda serving: openai.routes(serving.models),
     lambda serving: libretranslate.routes(serving.models, keyed=serving.keyed),
     lambda serving: deepl.routes(serving.models),

@@ -37,6 +37,7 @@ def described(model: Hosted) -> dict[str, Any]:
             if not ask.local
         },
         "streams": row.streams or None,
+        "converses": row.converses or None,
         "languages": None if languages is None else [*languages],
         "looks": row.look is not None,
         "looks_with": []

@@ -105,9 +105,10 @@ def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
     return _named(served, prompt, [None, *rest]) if prompt else []
 
 
-def followed(served: LanguageModel, prompt: Ids, tokens: Ids, top: int) -> list[Scored]:
-    """The tokens that continue a prompt, each given what the model looked back at when it was said."""
-    begun = [*served.before, *prompt] or [served.tokenizer.bos]
+def followed(served: LanguageModel, prompt: Ids, tokens: Ids, top: int, *, exact: bool = False) -> list[Scored]:
+    """The tokens that continue a prompt, each given what the model looked back at when it was said. `exact`: nothing
+    was put before the prompt."""
+    begun = prompt if exact else [*served.before, *prompt] or [served.tokenizer.bos]
     return _named(served, tokens, [*_scored(served, begun, tokens, top)])
 
 

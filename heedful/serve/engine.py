@@ -345,7 +345,8 @@ class Engine:
             assert isinstance(self.served, Writes)
             self._writer = self._writer or self.served.writer(rows=self.limits.rows)
             try:
-                ids, how = self.served.begun(text.prompt), text.writing
+                how, prompt = text.writing, text.prompt
+                ids = [int(token) for token in prompt] if how.exact else self.served.begun(prompt)
                 self._writing[self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop)] = text
             except Exception as error:
                 text.send(error)

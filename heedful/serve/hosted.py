@@ -16,11 +16,13 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`."""
+    """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`. `exact`:
+    the prompt is tokens, and nothing is to be put before them."""
 
     tokens: int = 200
     stop: tuple[str, ...] = ()
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """OpenAI's protocol (https://platform.openai.com/docs/api-reference): models, completions, chats and embeddings.
 
-A chat is answered by translators, which translate its last message: many programs know only this door. Seeds, and what
-is drawn by them, are ours: the same request has the same answer.
+A chat is answered by chat models; and by translators, which translate its last message: many programs know only this
+door. Seeds, and what is drawn by them, are ours: the same request has the same answer.
 """
 
 import asyncio
@@ -18,7 +18,9 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from heedful.core.seeds import counter_seed
+from heedful.errors import InputError, TextError
 from heedful.run.task import Embedder
+from heedful.serve.chats import read
 from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, followed, together, widths
 from heedful.serve.hosted import Hosted, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
@@ -99,6 +101,8 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         hosted = _hosted(models, asked.model)
         if TRANSLATE in hosted.row.asks:
             return await _translate(hosted, asked)
+        if hosted.row.converses:
+            return await _converse(hosted, asked)
         what = f"this model {hosted.row.does}, and has not learnt to chat"
         hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
         raise Problem(400, what + hint, param="model")
@@ -289,8 +293,101 @@ def _scores(
     return work
 
 
+async def _converse(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+    """The next turn of a conversation, drawn `n` times."""
+    count = asked.n or 1
+    if asked.stream and asked.logprobs:
+        raise Problem(400, "logprobs is not served with stream: leave out one of them", param="logprobs")
+    if asked.top_logprobs and not asked.logprobs:
+        raise Problem(400, "top_logprobs is for logprobs: true", param="top_logprobs")
+    spoken = [
+        {"role": "system" if message.role == "developer" else message.role, "content": message.text}
+        for message in asked.messages
+    ]
+    most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
+    try:
+        found = await read(hosted, spoken, most)
+    except TextError as error:
+        raise Problem(400, f"messages: {error.what}", param="messages", code="context_length_exceeded") from None
+    except InputError as error:
+        raise Problem(400, f"messages: {error}", param="messages") from None
+    seed = secrets.randbits(31) if asked.seed is None else asked.seed
+    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer.read = len(found.ids)
+    if found.forgotten:
+        answer.head["forgotten_turns"] = found.forgotten
+    sampling: dict[str, Any] = {} if asked.temperature is None else {"temperature": float(asked.temperature)}
+    sampling |= {} if asked.top_p is None else {"top_p": float(asked.top_p)}
+
+    def begun(number: int) -> AsyncIterator[Piece]:
+        own = counter_seed("choice", seed, 0, number) if number else seed
+        return found.answer(asked.stops, sampling | {"seed": own})
+
+    pieces = together([begun(number) for number in range(count)])
+    if asked.stream:
+        answer.kind = "chat.completion.chunk"
+        return await _streamed(_turn_events(answer, pieces, count, tells_usage=asked.tells_usage))
+    made = [Continued() for _ in range(count)]
+    async with aclosing(pieces):
+        async for number, piece in pieces:
+            made[number].add(piece)
+    answer.made = sum(len(each.tokens) for each in made)
+    choices = []
+    for number, each in enumerate(made):
+        scores = await hosted.alone(_turn_scores(hosted, found.ids, each, asked)) if asked.logprobs else None
+        message = {"role": "assistant", "content": each.text, "refusal": None}
+        choices.append({"index": number, "message": message, "finish_reason": each.finish, "logprobs": scores})
+    return answer.whole(choices)
+
+
+def _turn_scores(hosted: Hosted, prompt: list[int], made: Continued, asked: Chat) -> Callable[[], dict[str, Any]]:
+    served = cast(LanguageModel, hosted.served)
+
+    def by_value(named: tuple[str, float]) -> float:
+        return -named[1]
+
+    def token(text: str, logprob: float | None) -> dict[str, Any]:
+        return {"token": text, "logprob": logprob, "bytes": [*text.encode()]}
+
+    def work() -> dict[str, Any]:
+        most = asked.top_logprobs or 0
+        rows = followed(served, prompt, made.tokens, most, exact=True)
+        content = [
+            token(row.text, row.logprob)
+            | {"top_logprobs": [token(*each) for each in sorted((row.top or {}).items(), key=by_value)[:most]]}
+            for row in rows
+        ]
+        return {"content": content, "refusal": None}
+
+    return work
+
+
+async def _turn_events(
+    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], count: int, *, tells_usage: bool
+) -> AsyncGenerator[str, None]:
+    def event(number: int, delta: dict[str, Any], finish: str | None = None) -> str:
+        choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return answer.event(choice, tells_usage=tells_usage)
+
+    async with aclosing(pieces):
+        begun: set[int] = set()
+        async for number, piece in pieces:
+            if number not in begun:
+                begun.add(number)
+                yield event(number, {"role": "assistant", "content": ""})
+            answer.made += piece.token is not None
+            if piece.text:
+                yield event(number, {"content": piece.text})
+            if piece.finish:
+                yield event(number, {}, piece.finish)
+        if tells_usage:
+            yield answer.event(None, tells_usage=True)
+
+
 async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
     """The last message of the user, translated: the n best."""
+    if asked.logprobs or asked.top_logprobs:
+        raise Problem(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
     said = next((message.text for message in reversed(asked.messages) if message.role == "user"), None)
     if said is None:
         raise Problem(400, 'messages: none is by "user", and so there is nothing to translate', param="messages")

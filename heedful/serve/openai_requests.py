@@ -89,7 +89,8 @@ class ContentPart(BaseModel):
 
 
 class Message(BaseModel):
-    """Of which a translator reads the content of the last by "user"; what else may stand in others is not read."""
+    """Of which a translator reads the content of the last by "user", and a chat model role and content of each; what
+    else may stand in others is not read."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -103,7 +104,8 @@ class Message(BaseModel):
 
 class Chat(Written):
     """What `/v1/chat/completions` is asked. A translator searches and draws nothing: `temperature`, `top_p` and `seed`
-    are accepted, as chat programs always send them, and change nothing; `n` are its n best."""
+    are accepted, as chat programs always send them, and change nothing; `n` are its n best, and it tells no
+    `logprobs`."""
 
     IGNORED: ClassVar = NOT_SENT_ON | {
         "parallel_tool_calls": "no tools are called",
@@ -114,8 +116,6 @@ class Chat(Written):
         "presence_penalty": (0,),
         "frequency_penalty": (0,),
         "logit_bias": ({},),
-        "logprobs": (False,),
-        "top_logprobs": (0,),
         "tools": ([],),
         "tool_choice": ("none", "auto"),
         "functions": ([],),
@@ -130,6 +130,8 @@ class Chat(Written):
     messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP)] | None = None
 
 
 class Embedding(Asked):

@@ -98,7 +98,7 @@ def verbs_of(models: Models) -> dict[str, dict[str, Ask]]:
     found: dict[str, dict[str, Ask]] = {}
     for name, model in models.items():
         for verb, part in model.row.asks.items():
-            if not (question := part()).local:
+            if verb != model.row.converses and not (question := part()).local:
                 found.setdefault(verb, {})[name] = question
     return found
 
@@ -276,10 +276,10 @@ async def _stream(
         first = await anext(pieces)
     except HeedError as error:
         raise refused(error) from None
-    return StreamingResponse(_events(first, pieces), media_type="text/event-stream")
+    return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
 
 
-async def _events(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
+async def sse(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
     """Server-sent events, each a piece."""
     async with aclosing(typing.cast("typing.AsyncGenerator[Piece, None]", pieces)) as rest:
         try:

@@ -41,7 +41,8 @@ def _reads_pictures(model: Hosted) -> bool:
 VIEWS = (
     View("start", "Models"),
     View(TRANSLATE, "Translate", _asked("align")),
-    View("write", "Write", lambda model: bool(model.row.streams)),
+    View("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
+    View("chat", "Chat", lambda model: bool(model.row.converses)),
     View("pictures", "Pictures", _reads_pictures),
     View("look", "Look inside", lambda model: model.row.look is not None),
     View("runs", "Runs"),

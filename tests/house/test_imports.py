@@ -76,6 +76,7 @@ HOMONYMS = {
     "heedful/tasks/classify/train.py": {"answer"},  # a key of data.json
     "heedful/tasks/classify_images/__init__.py": {"classify"},  # a verb
     "heedful/serve/public.py": {"generate", "translate"},  # verbs
+    "heedful/serve/pages.py": {"chat"},  # a view
     "heedful/tasks/generate/hub.py": {"chat"},  # a key of task.json
     "heedful/tasks/generate/in_context.py": {"match"},  # how answers are judged
     "heedful/tasks/prefer/rewards.py": {"answer"},  # a key of what is rewarded

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from cases import CASES, learnt
 from heedful.serve.app import make_app
-from serving import hosted, language_model, running, translator
+from serving import chat_model, hosted, language_model, running, translator
 
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
@@ -46,6 +46,7 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "runs"
     translator(folder / "en-fr", "en", "fr")
     language_model(folder / "writer", context=48)
+    chat_model(folder / "talker", context=96)
     for name in NAMES:
         learnt(CASES[name], folder / name)
     return folder

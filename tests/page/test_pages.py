@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-VIEWS = ["", "translate", "write", "pictures", "look", "runs"]
+VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs"]
 
 
 def settled(page: Page, address: str) -> None:
@@ -48,7 +48,7 @@ def test_it_fits_any_width(page: Page, served: str, view: str, width: int) -> No
 def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> None:
     page.goto(served)
     cards = page.locator(".card")
-    expect(cards).to_have_count(8)
+    expect(cards).to_have_count(9)
     card = cards.filter(has=page.get_by_role("heading", name="en-fr", exact=True))
     card.get_by_role("button", name="Run").click()
     expect(card.locator("output")).not_to_have_text(re.compile("^…?$"))

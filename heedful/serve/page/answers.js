@@ -7,6 +7,7 @@ const TOLD = {
   translate: ([{ text }]) => text,
   summarise: ([{ text }]) => text,
   generate: ([{ prompt, text }]) => prompt + text,
+  chat: ([{ content }]) => content,
   classify: ([{ labels, score }]) => (labels ? listed("label", labels, "score") : String(score)),
   answer: ([{ answers }]) => answers.map(({ text, score }) => `${text} ${percent(score)}`).join("\n"),
   tag: ([{ words }]) => words.map(({ word, label }) => `${word}/${label}`).join(" "),

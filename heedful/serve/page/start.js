@@ -4,11 +4,12 @@ import { ask, button, byId, latest, linkTo, make, models, trouble } from "./comm
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
-  write: (model) => model.streams,
+  write: (model) => model.streams && !model.converses,
+  chat: (model) => model.converses,
   pictures: (model) => Object.values(model.verbs).some(({ reads }) => reads === "pictures"),
   look: (model) => model.looks,
 };
-const NAMES = { translate: "Translate", write: "Write", pictures: "Pictures", look: "Look inside" };
+const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };
 
 function score(name, value) {
   const shown = Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3);

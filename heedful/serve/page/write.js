@@ -1,5 +1,6 @@
 // A text that is continued as one watches; any of its tokens shows the ten that were likeliest there.
-import { ask, byId, chosenModel, latest, make, models, percent, remember, state, stream, trouble, twin } from "./common.js";
+import { ask, byId, chosenModel, latest, make, models, percent, remember, state, stream, trouble } from "./common.js";
+import { likeliest } from "./likeliest.js";
 
 const SETTINGS = ["tokens", "temperature", "top_k", "top_p", "seed"];
 const known = await models();
@@ -66,25 +67,10 @@ const chances = latest(
     return ask("steps", { model: select.value, text: begun, options: asked }, signal);
   },
   ({ answers: [{ steps: [step] }] }, place) => {
-    const rows = () => [["token", "probability", "after the settings"],
-      ...step.top.map(({ piece, before, after }) => [piece, before.toFixed(4), after ? after.toFixed(4) : "cut"])];
-    const lines = step.top.map(({ piece, text, before, after }) => {
-      const bar = make("i");
-      bar.style.width = `${100 * before}%`;
-      const go = make("button", { type: "button", className: "said", textContent: piece, title: "Go on from this one instead" });
-      go.addEventListener("click", () => {
-        prompt.value = begun + pieces.slice(0, place).map((each) => each.text).join("") + text;
-        write();
-      });
-      const line = make("tr", {}, make("td", {}, go), make("td", {}, bar), make("td", { textContent: percent(before) }));
-      line.className = after ? "" : "quiet";
-      return line;
-    });
-    byId("chances").replaceChildren(
-      make("h2", { textContent: "The likeliest here" }),
-      make("p", { className: "quiet", textContent: `Choose one to go on from it instead. Entropy ${step.entropy.toFixed(2)} bits; grey: cut by the settings.` }),
-      make("table", { className: "bars" }, make("tbody", {}, ...lines)),
-      twin("The likeliest tokens at this place", rows));
+    byId("chances").replaceChildren(...likeliest(step, ({ text }) => {
+      prompt.value = begun + pieces.slice(0, place).map((each) => each.text).join("") + text;
+      write();
+    }));
   },
 );
 

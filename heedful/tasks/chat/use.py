@@ -119,6 +119,15 @@ class ChatModel(LanguageModel):
         """How conversations become tokens. Raises InputError for a template that cannot be followed."""
         return ChatTokens(self.tokenizer, self.template)
 
+    @property
+    def end(self) -> int:
+        """What ends a turn, and a text."""
+        return self.written.end
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        return tuple(token for token in super().forbidden if token != self.end)
+
     def prompt(self, messages: Sequence[Spoken]) -> str:
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
         return self.template.render(messages, add_generation_prompt=True)
@@ -197,24 +206,11 @@ class ChatModel(LanguageModel):
 
     def answering(self, asked: Sequence[Asked], how: Sampling, stop: Sequence[str] = (), *, rows: int) -> Writer:
         """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
-        writer = self.turn_writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
+        writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):
             seeded = replace(how, seed=counter_seed(how.seed, i, 0))
             writer.add(one.ids, seeded, tokens=one.tokens, stop=stop)
         return writer
-
-    def turn_writer(self, *, rows: int, size: int | None = None) -> Writer:
-        """As `writer`, of texts that end where a turn does."""
-        forbidden = tuple(token for token in self.forbidden if token != self.written.end)
-        return Writer(
-            self.model,
-            self.tokenizer,
-            end=self.written.end,
-            forbidden=forbidden,
-            draft=self.draft,
-            rows=rows,
-            size=size,
-        )
 
     def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "Answers":
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly

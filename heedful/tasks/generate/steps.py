@@ -17,15 +17,16 @@ def steps_writing(model: LanguageModel, texts: Sequence[str], options: StepsOpti
     """Raises InputError for a text that the model cannot read at once."""
     options.check(model.tokenizer)
     for text in texts:
-        yield _steps(model, text, options)
+        yield steps_after(model, model.begun(text), options, where=f"{text[:40]}...")
 
 
-def _steps(model: LanguageModel, text: str, options: StepsOptions) -> Stepped:
-    begun, said = model.begun(text), [*options.chosen]
+def steps_after(model: LanguageModel, begun: Sequence[int], options: StepsOptions, *, where: str) -> Stepped:
+    """What follows these tokens, step by step. Raises InputError for more than the model can read at once."""
+    said = [*options.chosen]
     room = model.context - len(begun) - len(said)
     if room < 1:
         what = f"{len(begun) + len(said):,} tokens, but the model reads at most {model.context - 1:,} to say the next"
-        raise InputError(what, where=f"{text[:40]}...", fix="give less text")
+        raise InputError(what, where=where, fix="give less text")
     if (new := min(room, options.first + options.most - len(said))) > 0:
         writer = model.writer(rows=1)
         writer.add([*begun, *said], GREEDY, tokens=new)

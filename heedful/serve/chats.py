@@ -1,0 +1,137 @@
+"""Turns of a conversation: what chat models answer, one by one in the batch that lives on; and our own route to it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from heedful.errors import HeedError, InputError
+from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
+from heedful.serve.refusals import Refused, refused
+from heedful.verbs.use import options_of
+
+Spoken = Mapping[str, Any]
+MOST_MESSAGES = 1024
+
+
+@runtime_checkable
+class Converses(Protocol):
+    """What is asked of a chat model: what it reads of a conversation, and the blanks that stand before its answers."""
+
+    def asked(self, messages: Sequence[Spoken], tokens: int) -> Any: ...
+    @property
+    def written(self) -> Any: ...
+
+
+class Reading:
+    """A conversation as one model reads it: the tokens of its prompt, how many an answer may have, and how many of the
+    first turns the context had no room for."""
+
+    def __init__(self, hosted: Hosted, asked: Any, lead: str) -> None:
+        self.hosted, self.ids, self.tokens, self.forgotten = hosted, asked.ids, asked.tokens, asked.forgotten
+        self.lead = lead
+
+    def begun(self, tokens: Sequence[int]) -> "Reading":
+        """As if the answer began with these tokens. Raises Refused for tokens that are none, or too many."""
+        size = self.hosted.served.tokenizer.size  # type: ignore[attr-defined]
+        if not all(0 <= token < size for token in tokens):
+            raise Refused(400, "tokens that the model does not have", f"they are 0 to {size - 1:,}")
+        if len(tokens) >= self.tokens:
+            raise Refused(400, f"an answer that begins with {len(tokens):,} tokens has at most {self.tokens:,}")
+        self.ids, self.tokens = [*self.ids, *tokens], self.tokens - len(tokens)
+        self.lead = "" if tokens else self.lead
+        return self
+
+    async def answer(self, stop: tuple[str, ...], sampling: Mapping[str, Any]) -> AsyncGenerator[Piece, None]:
+        """The answer, piece by piece. Closing it cancels it."""
+        writing = Writing(tokens=self.tokens, stop=stop, sampling=sampling, exact=True)
+        pieces, held = self.hosted.write(self.ids, writing), self.lead
+        assert isinstance(pieces, AsyncGenerator)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                shown, held = without(held, piece.text)
+                yield Piece(shown, piece.token, piece.logprob, piece.finish)
+
+
+def without(held: str, text: str) -> tuple[str, str]:
+    """A piece without the blanks that are still to be held back, and what of these is left."""
+    if held.startswith(text):
+        return "", held[len(text) :]
+    return text.removeprefix(held), ""
+
+
+async def read(hosted: Hosted, messages: Sequence[Spoken], tokens: int) -> Reading:
+    """Raises InputError for a conversation that cannot be answered."""
+    served = hosted.served
+    if not isinstance(served, Converses):
+        raise InputError(f"{hosted.name} has not learnt to chat", fix="ask a chat model")
+
+    def work() -> Reading:
+        return Reading(hosted, served.asked(messages, tokens), served.written.lead)
+
+    return await asyncio.to_thread(work)
+
+
+class Turn(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    role: Annotated[str, Field(min_length=1, max_length=100)]
+    content: Annotated[str, Field(max_length=MOST_LETTERS)] | None = None
+
+
+def routes(models: Mapping[str, Hosted]) -> APIRouter:
+    router = APIRouter()
+    able = {name: model for name, model in models.items() if model.row.converses}
+    if not able:
+        return router
+    verb = next(iter(able.values())).row.converses
+    questions = {name: model.row.asks[verb]() for name, model in able.items()}
+    base = request_model(verb, [question.options for question in questions.values()])
+
+    class Conversation(base):  # type: ignore[misc,valid-type]
+        model_config = STRICT
+
+        messages: Annotated[list[Turn], Field(min_length=1, max_length=MOST_MESSAGES)] | None = None
+        begun: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_TOKENS)] | None = None
+
+    async def answer(request: Request) -> Response:
+        """The next turn of a conversation: of its "messages", or of one that begins with a "text". What is answered
+        follows the tokens in "begun"."""
+        given = await given_json(request, Conversation)
+        model = model_for(models, verb, [*able], given["model"])
+        text = given["text"] if given["inputs"] is None else given["inputs"]
+        if (given["messages"] is None) == (text is None) or isinstance(text, list):
+            raise Refused(422, "one of messages and text is needed", 'give "messages": [{"role", "content"}, ...]')
+        settings = {**(given["options"] or {}), **({} if given["system"] is None else {"system": given["system"]})}
+        try:
+            options = options_of(questions[model.name], verb, settings)
+            spoken = given["messages"] or [{"role": "user", "content": text}]
+            if options.system and not any(one["role"] == "system" for one in spoken):
+                spoken = [{"role": "system", "content": options.system}, *spoken]
+            found = (await read(model, spoken, options.tokens)).begun(given["begun"] or ())
+            pieces = found.answer(tuple(options.stop), options.sampling)
+            first = await anext(pieces)
+        except HeedError as error:
+            raise refused(error) from None
+        if given["stream"]:
+            return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
+        said, tokens = first.text, [first.token]
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    said, tokens = said + piece.text, [*tokens, piece.token]
+        except HeedError as error:
+            raise refused(error) from None
+        record = {"role": "assistant", "content": said, "tokens": [token for token in tokens if token is not None]}
+        if found.forgotten:
+            record["warning"] = f"the context has no room for the first {found.forgotten:,} turns"
+        return JSONResponse({"model": model.name, "answers": [record]})
+
+    body = body_of(Conversation)
+    router.add_api_route(f"/api/{verb}", answer, methods=["POST"], name=verb, openapi_extra=body)
+    return router
