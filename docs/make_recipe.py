@@ -53,6 +53,7 @@ SHARED: tuple[type[Section], ...] = (DataSection, TrainSection, BeamSection, Ima
 
 # The fields of `model:`, by their names, or by their sizes' and theirs. What null means is told where it may be null.
 MODEL = {
+    "method": "how vectors of words are learnt (`--method`)",
     "activation": "of the MLP; null: as published",
     "attention_dropout": "dropout of attention weights",
     "backbone": "the ResNet in front; one that is given replaces the preset's as a whole",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         TextClassifier,
         TextEncoder,
         Translator,
+        WordVectors,
     )
     from heedful.tasks.recipes import Sections
     from heedful.verbs.memory import Data
@@ -50,6 +51,7 @@ __all__ = [
     "TextClassifier",
     "TextEncoder",
     "Translator",
+    "WordVectors",
     "load",
     "recipe",
     "train",

@@ -244,6 +244,14 @@ CASES = {
         CHARS,
         {"images": {"size": 32, "batch": 3}},
     ),
+    "vectors": Case(
+        "vectors",
+        "vectors-100",
+        {"d_model": 8},
+        DOCUMENTS,
+        lambda model, files: [model.near(["ba", "gi"]), model.analogy("ba", "de", "gi"), model.embed(TEXTS[:2])],
+        {"min_count": 1, "window": 2},
+    ),
     "paint": Case(
         "paint",
         "image-gpt-nano",

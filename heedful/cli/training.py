@@ -48,7 +48,10 @@ def train(
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="Of prefer: ppo, grpo, dpo or best-of-n.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of prefer: ppo, grpo, dpo, best-of-n; of vectors: skipgram, cbow, glove.", show_default=False
+        ),
     ] = None,
     reward: Annotated[
         str | None,
@@ -76,7 +79,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
-    given |= {"prefer.method": method, "prefer.reward": reward}
+    given |= {"method": method, "prefer.reward": reward}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from heedful.core.init import uninitialised
+from heedful.figures.others import actor_critic, decision, evoformer, rnn, vectors
 from heedful.figures.pictures import clip, detr, pyramid, vit
-from heedful.figures.sequences import classifier, decoder_only, encoder, lm, rnn, seq2seq, token_classifier
+from heedful.figures.sequences import classifier, decoder_only, encoder, lm, seq2seq, token_classifier
 from heedful.figures.stacks import Sizes
 from heedful.look.architecture import Architecture
 from heedful.models import kind_of_config, make_model
@@ -25,6 +26,10 @@ FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
     "pyramid": pyramid,
     "detr": detr,
     "encoder": encoder,
+    "vectors": vectors,
+    "decision": decision,
+    "evoformer": evoformer,
+    "actor_critic": actor_critic,
 }
 
 

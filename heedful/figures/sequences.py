@@ -6,7 +6,6 @@ from heedful.models.classifier import ClassifierConfig
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
-from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifierConfig
 
@@ -154,43 +153,3 @@ def token_classifier(config: TokenClassifierConfig, title: str, sizes: Sizes) ->
         gives="logits of the answers, token by token",
     )
     return Architecture(title=title, parameters=sizes.total, columns=(column,))
-
-
-def rnn(config: RNNConfig, title: str, sizes: Sizes) -> Architecture:
-    """Bahdanau et al. 2015, figure 1."""
-    E, N, vocab = config.d_embed, config.d_hidden, config.target_vocab
-    first = named("First state", "linear", sizes.of("first"), f"{N:,} → {N:,}, tanh", "of the backward state")
-    encoder = Column(
-        title="Encoder",
-        reads="source tokens",
-        parts=(
-            named("Token embedding", "embed", sizes.of("source"), f"{config.source_vocab:,} x {E:,}"),
-            named("Bidirectional GRU", "recurrent", sizes.of("encoder"), f"{E:,} → {N:,}, both ways", name="states"),
-            first,
-        ),
-    )
-    scored = f"{N:,} + {2 * N:,} → {config.d_align:,} → 1"
-    asks = named(
-        "Additive attention", "attention", sizes.of("attention"), "asked by the state before", scored, name="cross"
-    )
-    said = f"{E + 3 * N:,} → {config.d_readout:,}"
-    decoder = Column(
-        title="Decoder",
-        reads="target tokens, shifted right",
-        parts=(
-            named("Token embedding", "embed", sizes.of("target"), f"{vocab:,} x {E:,}"),
-            asks,
-            named("GRU cell", "recurrent", sizes.of("cell"), f"{E + 2 * N:,} → {N:,}", "word, context", name="cell"),
-            named("Maxout", "linear", sizes.of("readout"), said, "state, word, context"),
-            head("Linear", config.d_readout, vocab, sizes.of("head")),
-            softmax(""),
-        ),
-        gives=NEXT,
-    )
-    return Architecture(
-        title=title,
-        parameters=sizes.total,
-        columns=(encoder, decoder),
-        links=(Link("states", "cross", "keys, values"), Link("Encoder", "cell", "first state")),
-        notes=("One matrix is the embedding of source and target.",) if config.tied else (),
-    )

@@ -53,7 +53,7 @@ def heatmap(
     """
     T, S = _fit(weights, rows, columns)
     cell = min(0.3, 24 / max(T, S))
-    with _style():
+    with in_style():
         figure = Figure(figsize=(2.4 + cell * S, 1.7 + cell * T), layout="constrained")
         axes = figure.add_subplot()
         _map(axes, weights, mask)
@@ -80,7 +80,7 @@ def overview(
     if not weights:
         raise InputError("there are no layers to draw", fix="record at least one layer")
     n_heads = max(len(layer) for layer in weights.values())
-    with _style():
+    with in_style():
         size = (1.6 + 1.35 * n_heads, 0.5 + 1.6 * len(weights))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(weights), n_heads, squeeze=False)
@@ -123,7 +123,7 @@ def curves(
             f"no row of the metrics has any of {', '.join([*losses, *scores])}",
             fix="name the keys in losses or scores",
         )
-    with _style():
+    with in_style():
         figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
         for axes, (label, keys) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             for key in keys:
@@ -145,7 +145,7 @@ def panels(metrics: Sequence[Mapping[str, float | int]], keys: Mapping[str, Sequ
         raise InputError(what, fix="name keys that occur")
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
-    with _style():
+    with in_style():
         figure = Figure(figsize=(3.6 * columns, 2.6 * rows), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False).flat
         for axes, (heading, own) in zip(grid, shown.items(), strict=False):
@@ -173,7 +173,7 @@ def score_by_length(
     for name, values in {**scores, "counts": counts}.items():
         if len(values) != len(bins):
             raise InputError(f"{name}: {len(values)} values for {len(bins)} bins", fix="give one value for each bin")
-    with _style():
+    with in_style():
         figure = Figure(figsize=(max(4.6, 0.7 * len(bins) + 1.5), 4.2), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         for (name, values), marker in zip(scores.items(), "os^Dvp*X<>" * len(scores), strict=False):
@@ -194,7 +194,7 @@ def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     """
     buffer = io.BytesIO()
     metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
-    with _style(), warnings.catch_warnings():
+    with in_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
         figure.savefig(buffer, format=kind, dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
@@ -203,7 +203,7 @@ def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
 
 def without_font(words: Iterable[str]) -> str:
     """The characters of these words that no installed font can draw, each once."""
-    with _style():
+    with in_style():
         fonts = [get_font(findfont(family)) for family in matplotlib.rcParams["font.family"]]
     shown = dict.fromkeys(c for word in words for c in token_label(word))
     return "".join(c for c in shown if not any(font.get_char_index(ord(c)) for font in fonts))
@@ -215,7 +215,8 @@ def drawable(words: Sequence[str]) -> list[str]:
     return [word.translate(table) for word in words]
 
 
-def _style() -> AbstractContextManager[None]:
+def in_style() -> AbstractContextManager[None]:
+    """While it lasts, figures are made as those here: a font for each script, words as text, no random names."""
     installed = set(get_font_names())
     return matplotlib.rc_context(
         {

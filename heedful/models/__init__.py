@@ -20,6 +20,7 @@ from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
+from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.models.vit import ViT, ViTConfig
 
 __all__ = [
@@ -52,6 +53,8 @@ __all__ = [
     "TokenClassifier",
     "TokenClassifierConfig",
     "TranslationModel",
+    "Vectors",
+    "VectorsConfig",
     "ViT",
     "ViTConfig",
     "config_from",
@@ -80,6 +83,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "decision": (DecisionTransformerConfig, DecisionTransformer),
     "evoformer": (EvoformerConfig, Evoformer),
     "actor_critic": (ActorCriticConfig, ActorCritic),
+    "vectors": (VectorsConfig, Vectors),
 }
 
 

@@ -1,8 +1,8 @@
 """How many parameters each preset has, so that telling it needs no model: the tests make each and count. Those of norms
 that stand still count too.
 
-A translator's are with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017; an encoder's with the
-head that names tokens.
+A translator's are with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017, and so are
+vectors of words; an encoder's with the head that names tokens.
 """
 
 VOCABULARY = 37_000
@@ -88,4 +88,6 @@ PARAMETERS: dict[str, int] = {
     "clip-b32": 151_277_313,
     "clip-b16": 149_620_737,
     "clip-l14": 427_616_513,
+    "vectors-100": 7_400_000,
+    "vectors-300": 22_200_000,
 }

@@ -17,6 +17,7 @@ from heedful.models.presets import (
     lm_config,
     translator_config,
 )
+from heedful.models.vectors import VECTORS, VectorsSize, vectors_config
 from heedful.models.vision_presets import (
     DETECTORS,
     PAIRS,
@@ -41,6 +42,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     PAIRS,
     SEGMENTERS,
     DETECTORS,
+    VECTORS,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -75,6 +77,8 @@ def preset(
             return segformer_config(row, n_classes=n_classes)
         case DetrSize():
             return detr_config(row, n_classes=n_classes)
+        case VectorsSize():
+            return vectors_config(row, vocab_size=vocab_size or VOCABULARY)
         case _:
             size = vocab_size or VOCABULARY
             return translator_config(row, source_vocab=size, target_vocab=size, joint=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from heedful.tasks.shared.embed import TextEncoder
     from heedful.tasks.tag.use import Tagger
     from heedful.tasks.translate.use import Translator
+    from heedful.tasks.vectors.use import WordVectors
 
     # What may come out of a run's folder.
     Loaded: TypeAlias = (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         | TextClassifier
         | TextEncoder
         | Translator
+        | WordVectors
     )
 
 # The class of each task's finished models, by its name.

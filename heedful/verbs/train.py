@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from heedful.errors import InputError
 from heedful.run.device import chosen_device
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.train import Event
@@ -44,6 +45,10 @@ def planned(
     said = made.given | {setting.partition("=")[0] for setting in settings}
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
     told: list[str] = []
+    if "method" in given:
+        if not made.METHOD:
+            raise InputError(f"--method is not used by {made.task}", fix="leave it out")
+        given[made.METHOD] = given.pop("method")
     made = override(made, [*(f"{key}={_as_yaml(value)}" for key, value in given.items()), *timed])
     budget = None if isinstance(recipe, str) and not timed and "train.minutes" not in given else made.train.minutes
     row = TASKS[made.task]

@@ -1,6 +1,7 @@
 """Figure 1 of every family: what it says is what the model is."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,11 @@ from heedful.look.architecture_layout import lay_out, picture
 from heedful.look.architecture_text import text
 from heedful.look.canvas import Rectangle, Words, width_of
 from heedful.models import KINDS, kind_of_config, make_model, preset
+from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.counts import PARAMETERS
+from heedful.models.decision import DecisionTransformerConfig
+from heedful.models.evoformer import EvoformerConfig
 from heedful.models.named import PRESETS
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm_config
 from heedful.models.token_classifier import TokenClassifierConfig
@@ -29,6 +33,7 @@ ONE_EACH = {
     "bart-base": {},
     "decoder-small": {},
     "rnn-small": {},
+    "rnn-plain": {},
     "gpt-nano": {},
     "llama-nano": {},
     "bert-base": {},
@@ -38,16 +43,23 @@ ONE_EACH = {
     "clip-nano32": {},
     "segformer-b0": {},
     "detr-nano": {},
+    "vectors-100": {},
 }
 
 
 def heads() -> dict[str, Any]:
     small, tiny = ENCODERS["encoder-tiny"], LANGUAGE_MODELS["gpt-nano"]
+    stack_of_8 = lm_config(replace(tiny, d_model=8)).stack
     body = encoder_config(small, pooler=True, mlm_head=False)
     return {
         "encoder classifier": ClassifierConfig(encoder=body, answers=3),
         "lm classifier": ClassifierConfig(lm=lm_config(tiny), answers=None),
         "token classifier": TokenClassifierConfig(encoder=encoder_config(small, mlm_head=False), answers=5),
+        "actor and critic": ActorCriticConfig(lm=lm_config(tiny)),
+        "decisions": DecisionTransformerConfig(d_model=8, d_state=3, n_actions=4, longest=9, stack=stack_of_8),
+        "proteins": EvoformerConfig(
+            d_msa=8, d_pair=6, n_heads=2, head_dim=4, d_outer=3, d_product=5, n_layers=2, n_kinds=7
+        ),
         "three heads": encoder_config(small, pooler=True, nsp_head=True),
     }
 

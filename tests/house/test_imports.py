@@ -82,6 +82,9 @@ HOMONYMS = {
     "heedful/tasks/prefer/rewards.py": {"answer"},  # a key of what is rewarded
     "heedful/tasks/reward/cli.py": {"answer"},
     "heedful/tasks/reward/use.py": {"answer"},
+    "heedful/figures/__init__.py": {"vectors"},  # a kind of model
+    "heedful/serve/own.py": {"vectors"},  # a key of an answer
+    "heedful/tasks/match/use.py": {"vectors"},  # what is not finite
 }
 
 

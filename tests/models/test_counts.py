@@ -27,6 +27,7 @@ from heedful.models.presets import (
 )
 from heedful.models.resnet import ResNetConfig
 from heedful.models.token_classifier import TokenClassifierConfig
+from heedful.models.vectors import VECTORS, VectorsConfig, vectors_config
 from heedful.models.vision_presets import (
     DETECTORS,
     PAIRS,
@@ -58,6 +59,8 @@ def config_of_preset(name: str) -> Any:
         return vit_config(VISION_TRANSFORMERS[name])
     if name in PAIRS:
         return clip_config(PAIRS[name])
+    if name in VECTORS:
+        return vectors_config(VECTORS[name], vocab_size=VOCABULARY)
     if name in SEGMENTERS:
         return segformer_config(SEGMENTERS[name])
     return detr_config(DETECTORS[name])
@@ -136,6 +139,7 @@ SMALLEST: list[Any] = [
         )
     ),
     detr_config(DetrSize(backbone=RESNET, d_model=C, n_heads=H, d_ff=5, encoder_layers=1, decoder_layers=1)),
+    *(VectorsConfig(vocab_size=V, d_model=C, method=method) for method in ("cbow", "glove")),  # type: ignore[arg-type]
 ]
 
 

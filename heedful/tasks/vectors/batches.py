@@ -1,0 +1,108 @@
+"""Batches of running text for skip-gram and CBOW, and of counted pairs for GloVe.
+
+A row is `BLOCK` words that follow each other, and the words around them: so what is near is a band of one product of
+matrices, and each vector is fetched once for all pairs that it is in. A row has words of its own that are drawn against
+all of its pairs, as Ji et al. 2016 (section III) share them, each counting for what it stands for.
+
+B rows, P words of a row, W words around them too, K drawn words, N numbers of a text, V words.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.core.seeds import counter_seed
+from heedful.tasks.vectors.words import GAP, Pairs
+
+BLOCK = 64  # words of a row
+DRAWN = 64  # words that are drawn for a row
+
+
+class WindowBatch(NamedTuple):
+    words: Int[Tensor, "B W"]  # GAP where there is none
+    reach: Int[Tensor, "B P"]  # how far each word of the middle looks
+    drawn: Int[Tensor, "B K"]
+
+
+class PairBatch(NamedTuple):
+    words: Int[Tensor, "B"]
+    contexts: Int[Tensor, "B"]
+    counts: Float[Tensor, "B"]
+
+
+class WindowBatches(Sequence[WindowBatch]):
+    """Those of an epoch: a text of which frequent words are left out at random, cut into rows, which come in another
+    order each time. Everything random belongs to (seed, epoch, batch)."""
+
+    def __init__(
+        self,
+        stream: Int[Tensor, "N"],
+        kept: Float[Tensor, "V"],
+        drawn: Float[Tensor, "V"],
+        *,
+        window: int,
+        rows: int,
+        key: tuple[int, int],
+    ) -> None:
+        generator = self._generator(key, "text")
+        stays = torch.rand(len(stream), generator=generator) < kept[stream.long()]  # a gap reads the last word's share
+        text = stream[stays | (stream == GAP)]
+        text = F.pad(text, (window, window + -len(text) % BLOCK), value=GAP)
+        self.rows = text.unfold(0, BLOCK + 2 * window, BLOCK)
+        self.order = torch.randperm(len(self.rows), generator=generator)
+        self.drawn, self.window, self.size, self.key = drawn, window, rows, key
+
+    @staticmethod
+    def _generator(key: tuple[int, int], what: object) -> torch.Generator:
+        return torch.Generator().manual_seed(counter_seed(*key, what))
+
+    def __len__(self) -> int:
+        return -(-len(self.order) // self.size)
+
+    @overload
+    def __getitem__(self, index: int) -> WindowBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[WindowBatch]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        generator = self._generator(self.key, index)
+        rows = self.rows[self.order[self.size * index : self.size * (index + 1)]].long()
+        reach = torch.randint(1, self.window + 1, (len(rows), BLOCK), generator=generator)
+        at = torch.rand(len(rows), DRAWN, generator=generator, dtype=self.drawn.dtype)
+        drawn = torch.searchsorted(self.drawn, at).clamp(max=len(self.drawn) - 1)
+        return WindowBatch(rows, reach, drawn)
+
+
+class PairBatches(Sequence[PairBatch]):
+    """All pairs, in another order each epoch."""
+
+    def __init__(self, pairs: Pairs, *, rows: int, key: tuple[int, int]) -> None:
+        generator = torch.Generator().manual_seed(counter_seed(*key, "pairs"))
+        self.pairs, self.size = pairs, rows
+        self.order = torch.randperm(len(pairs.words), generator=generator)
+
+    def __len__(self) -> int:
+        return -(-len(self.order) // self.size)
+
+    @overload
+    def __getitem__(self, index: int) -> PairBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[PairBatch]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        chosen = self.order[self.size * index : self.size * (index + 1)]
+        return PairBatch(self.pairs.words[chosen], self.pairs.contexts[chosen], self.pairs.counts[chosen])
+
+
+def every(batches: Sequence[WindowBatch] | Sequence[PairBatch]) -> Iterator[WindowBatch | PairBatch]:
+    return (batches[number] for number in range(len(batches)))

@@ -1,0 +1,119 @@
+"""How vectors stand to what people say: pairs of words with a score, and analogies."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from heedful.data.lines import read_lines
+from heedful.errors import InputError
+from heedful.metrics.labels import spearman
+from heedful.tasks.vectors.use import WordVectors
+
+
+class Judged(NamedTuple):
+    """Spearman's correlation with the scores of people, over the pairs of which both words have a vector."""
+
+    pairs: int
+    known: int
+    spearman: float
+
+
+class Solved(NamedTuple):
+    """How many analogies come out right, of those whose four words all have a vector."""
+
+    section: str
+    analogies: int
+    known: int
+    accuracy: float
+
+
+def is_analogies(lines: Sequence[str]) -> bool:
+    """Sections begin with ": name" (Mikolov et al. 2013a, section 4.1)."""
+    return any(line.startswith(": ") for line in lines[:1])
+
+
+def read_pairs(path: Path) -> list[tuple[str, str, float]]:
+    """Two words and a score a line, between tabs, commas or blanks; a header, and columns between, as SimLex-999 and
+    WordSim-353 have them, are skipped: the score is the column that the header names so, or the third. Raises
+    InputError or MissingError."""
+    made: list[tuple[str, str, float]] = []
+    column = 2
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = re.split(r"[\t,]" if re.search(r"[\t,]", line) else r" +", line.strip())
+        if not line.strip():
+            continue
+        if not made and number == 1 and len(cells) > 2 and not _is_number(cells[2]):
+            names = [cell.lower() for cell in cells]
+            column = next((i for i, name in enumerate(names) if i > 1 and _names_a_score(name)), 2)
+            continue
+        if len(cells) <= column or not _is_number(cells[column]):
+            what = f"expected two words and a score, found {line[:40]!r}"
+            raise InputError(what, where=f"{path}:{number}", fix="WORD TAB WORD TAB SCORE")
+        made.append((cells[0], cells[1], float(cells[column])))
+    if len(made) < 2:
+        raise InputError("has fewer than two pairs", where=str(path), fix="WORD TAB WORD TAB SCORE, a pair a line")
+    return made
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"[-+]?\d+(\.\d+)?", cell.strip()) is not None
+
+
+def _names_a_score(name: str) -> bool:
+    return any(word in name for word in ("mean", "score", "simlex", "similarity", "human"))
+
+
+def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> Judged:
+    """Raises InputError where fewer than two pairs are known."""
+    found, said = [], []
+    for one, other, score in pairs:
+        try:
+            found.append(vectors.similarity(one, other))
+        except InputError:
+            continue
+        said.append(score)
+    if len(found) < 2:
+        raise InputError(f"{len(found)} of {len(pairs)} pairs have vectors", fix="train on more text")
+    return Judged(len(pairs), len(found), spearman(found, said))
+
+
+def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solved]:
+    """Each section, and all together at last. The answer is the nearest word to b - a + c that is none of the three.
+    Raises InputError."""
+    sections: dict[str, list[list[str]]] = {}
+    name = ""
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if line.startswith(":"):
+            name = line[1:].strip()
+            sections[name] = []
+        elif len(words) == 4:
+            sections.setdefault(name, []).append(words)
+        elif words:
+            raise InputError(f"expected four words, found {line[:40]!r}", where=f"{where}:{number}", fix="A B C D")
+    made = [_section(vectors, name, asked) for name, asked in sections.items() if asked]
+    if not made:
+        raise InputError("has no analogies", where=where, fix="A B C D, one a line")
+    known = sum(one.known for one in made)
+    right = sum(one.accuracy * one.known for one in made)
+    return [*made, Solved("all", sum(one.analogies for one in made), known, right / max(1, known))]
+
+
+def _section(vectors: WordVectors, name: str, asked: Sequence[Sequence[str]]) -> Solved:
+    known = []
+    for words in asked:
+        try:
+            known.append([vectors.number(word) for word in words])
+        except InputError:
+            continue
+    right = 0
+    for first in range(0, len(known), 256):
+        a, b, c, d = torch.tensor(known[first : first + 256]).unbind(1)
+        wanted = vectors.unit[b] - vectors.unit[a] + vectors.unit[c]
+        scores = wanted @ vectors.unit.mT
+        scores.scatter_(1, torch.stack([a, b, c], 1), -torch.inf)
+        right += int((scores.argmax(1) == d).sum())
+    return Solved(name, len(asked), len(known), right / max(1, len(known)))

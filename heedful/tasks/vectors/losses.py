@@ -1,0 +1,74 @@
+"""What vectors of words are learnt by.
+
+B rows, P words of a row, W words around them too, K drawn words, D width.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.models.vectors import Vectors
+from heedful.tasks.vectors.batches import PairBatch, WindowBatch
+from heedful.tasks.vectors.words import GAP
+from heedful.training.loss import Loss
+
+ALPHA = 0.75  # exponent of GloVe's weights (Pennington et al. 2014, equation 9)
+
+
+def near(batch: WindowBatch) -> Float[Tensor, "B P W"]:
+    """1 where the word of the middle has that one in its reach: not itself, and no gap on either side."""
+    P, W = batch.reach.shape[1], batch.words.shape[1]
+    window = (W - P) // 2
+    at = torch.arange(W, device=batch.words.device)
+    apart = (at[None, :] - at[:P, None] - window).abs()
+    real = batch.words != GAP
+    seen = (apart <= batch.reach[..., None]) & (apart > 0) & real[:, None]
+    return (seen & real[:, window : window + P, None]).float()
+
+
+def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
+    """-log s(v'_c v_w) of each word w and each c near it, and -log s(-v'_n v_w) of `negatives` drawn words n for each
+    (Mikolov et al. 2013b, equation 4): a row's K stand for all that its pairs would draw. Counted by words."""
+    mask, words = near(batch), batch.words.clamp(min=0)
+    P = batch.reach.shape[1]
+    window = (words.shape[1] - P) // 2
+    centre = model.words(words[:, window : window + P])
+    scores = centre @ model.contexts(words).mT
+    against = centre @ model.contexts(batch.drawn).mT
+    pairs = mask.sum(-1)
+    total = -(F.logsigmoid(scores) * mask).sum() - (F.logsigmoid(-against).sum(-1) * pairs).sum() * _each(
+        batch, negatives
+    )
+    return Loss(total, int((pairs > 0).sum()))
+
+
+def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
+    """The same of each word and the mean of those near it, which is to tell it (Mikolov et al. 2013a, section 3.1)."""
+    mask, words = near(batch), batch.words.clamp(min=0)
+    P = batch.reach.shape[1]
+    window = (words.shape[1] - P) // 2
+    counts = mask.sum(-1, keepdim=True)
+    around = (mask / counts.clamp(min=1)) @ model.words(words)
+    known = (counts[..., 0] > 0).float()
+    scores = (around * model.contexts(words[:, window : window + P])).sum(-1)
+    against = around @ model.contexts(batch.drawn).mT
+    total = -(F.logsigmoid(scores) * known).sum() - (F.logsigmoid(-against).sum(-1) * known).sum() * _each(
+        batch, negatives
+    )
+    return Loss(total, int(known.sum()))
+
+
+def _each(batch: WindowBatch, negatives: int) -> float:
+    """How much each drawn word counts."""
+    return negatives / batch.drawn.shape[1]
+
+
+def glove(model: Vectors, batch: PairBatch, x_max: float) -> Loss:
+    """f(x) (w v' + b + b' - log x)^2 of each pair (Pennington et al. 2014, equation 8). Counted by pairs."""
+    assert model.word_biases is not None
+    assert model.context_biases is not None
+    said = (model.words(batch.words) * model.contexts(batch.contexts)).sum(-1)
+    said = said + model.word_biases[batch.words] + model.context_biases[batch.contexts]
+    weight = (batch.counts / x_max).clamp(max=1) ** ALPHA
+    return Loss((weight * (said - batch.counts.log()) ** 2).sum(), len(batch.words))

@@ -1,0 +1,137 @@
+"""Vectors of words in use: neighbours, analogies, and how they stand to what people say.
+
+V words, D width.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.errors import InputError
+from heedful.models.vectors import Vectors, VectorsConfig
+from heedful.run.folder import read_textless_run
+from heedful.run.task import Saved
+from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.opened import Opened
+from heedful.tasks.shared.served import refuse_run_of_another, spec_of
+from heedful.tasks.vectors.formats import read_vectors
+from heedful.tasks.vectors.words import Splitting, WordsAre
+
+FILES = (".txt", ".vec", ".bin")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsSpec:
+    """Which words the rows are of, and what a word is: task.json, beside the task's name."""
+
+    words: tuple[str, ...]
+    splitting: WordsAre = "blanks"
+    lower: bool = False
+
+
+class Near(NamedTuple):
+    """A word, and the cosine between it and what was asked for."""
+
+    word: str
+    score: float
+
+
+class WordVectors(Opened):
+    """A trained matrix of vectors, and its words."""
+
+    model: Vectors
+    purpose: ClassVar = "vectors of words"
+
+    def __init__(self, model: Vectors, about: dict[str, Any]) -> None:
+        self.model, self.about = model.eval(), about
+        self.spec = spec_of(VectorsSpec, about)
+        if len(self.spec.words) != model.config.vocab_size:
+            what = f"{len(self.spec.words)} words for {model.config.vocab_size} vectors"
+            raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
+        self.numbers = {word: number for number, word in enumerate(self.spec.words)}
+        with torch.no_grad():
+            rows = torch.arange(model.config.vocab_size, device=model.words.weight.device)
+            self.vectors: Float[Tensor, "V D"] = model(rows).float().cpu()
+        self.unit: Float[Tensor, "V D"] = F.normalize(self.vectors, dim=1)
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "WordVectors":
+        """Reads a run's folder, or a file in word2vec's or GloVe's format (.txt, .vec, .bin). Raises MissingError,
+        InputError or StorageError."""
+        path = Path(run)
+        if path.suffix in FILES and not path.is_dir():
+            return cls.read(path)
+        refuse_run_of_another(run, "vectors", cls.purpose)
+        model, about = read_textless_run(path)
+        return cls(model.to(device), about)
+
+    @classmethod
+    def read(cls, path: Path) -> "WordVectors":
+        words, rows = read_vectors(path)
+        with torch.no_grad():
+            model = Vectors(VectorsConfig(vocab_size=len(words), d_model=rows.shape[1]))
+            model.words.weight.copy_(torch.from_numpy(rows))
+        return cls(model, {"task": "vectors", "words": tuple(words)})
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The most frequent first."""
+        return self.spec.words
+
+    def number(self, word: str) -> int:
+        """Of a word's row. Raises InputError for a word without a vector, naming those that are written like it."""
+        found = self.numbers.get(word, self.numbers.get(word.lower(), -1) if self.spec.lower else -1)
+        if found < 0:
+            like = get_close_matches(word.lower(), self.words[:50_000], n=3, cutoff=0.75)
+            fix = f"did you mean {', '.join(like)}?" if like else "take a word that the text has often enough"
+            raise InputError(f"no vector for {word!r}", fix=fix)
+        return found
+
+    def similarity(self, one: str, other: str) -> float:
+        """The cosine of the angle between two words. Raises InputError."""
+        return float(self.unit[self.number(one)] @ self.unit[self.number(other)])
+
+    @one_or_many()
+    def near(self, words: Sequence[str], *, top: int = 10) -> list[list[Near]]:
+        """The words nearest to each, without itself. Raises InputError."""
+        asked = [self.number(word) for word in words]
+        return [self._nearest(self.unit[number], {number}, top) for number in asked]
+
+    def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Near]:
+        """What is to `c` as `b` is to `a`: nearest to b - a + c, of unit length each, and none of the three (Mikolov et
+        al. 2013c, section 4; 3CosAdd). Raises InputError."""
+        numbers = [self.number(word) for word in (a, b, c)]
+        wanted = self.unit[numbers[1]] - self.unit[numbers[0]] + self.unit[numbers[2]]
+        return self._nearest(F.normalize(wanted, dim=0), set(numbers), top)
+
+    def _nearest(self, wanted: Float[Tensor, "D"], without: set[int], top: int) -> list[Near]:
+        scores = self.unit @ wanted
+        scores[[*without]] = -torch.inf
+        found = scores.topk(min(top, len(self.words) - len(without)))
+        return [Near(self.words[i], s) for i, s in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
+
+    def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
+        """A text is the mean of its words' vectors; zeros where none has one."""
+        made, _ = self.vectors_of([inputs] if isinstance(inputs, str) else inputs)
+        return made[0] if isinstance(inputs, str) else made
+
+    def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
+        """The vectors of several, and a warning for each that no word of has one, or ""."""
+        split = Splitting(self.spec.splitting, self.spec.lower)
+        known = [[self.numbers[word] for word in split(text) if word in self.numbers] for text in inputs]
+        zero = torch.zeros(self.vectors.shape[1])
+        rows = [self.vectors[numbers].mean(0) if numbers else zero for numbers in known]
+        return torch.stack(rows), ["" if numbers else "no word of it has a vector" for numbers in known]
+
+
+def vector_facts(saved: Saved) -> Mapping[str, Any]:
+    """What `heed info` tells of a run."""
+    config: VectorsConfig = saved.config
+    return {"task": saved.about["task"], "method": config.method, "words": config.vocab_size, "width": config.d_model}

@@ -1,0 +1,109 @@
+"""Running text as numbers of words, and which of them stand near each other.
+
+N numbers of a text, with gaps between its lines, V words.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.errors import InputError
+
+LETTERS = re.compile(r"\w+(?:['\N{RIGHT SINGLE QUOTATION MARK}]\w+)*")
+GAP = -1  # between lines: near to nothing
+WordsAre = Literal["letters", "blanks"]
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """What a word of a text is."""
+
+    words: WordsAre
+    lower: bool
+
+    def __call__(self, line: str) -> list[str]:
+        line = line.lower() if self.lower else line
+        return line.split() if self.words == "blanks" else LETTERS.findall(line)
+
+    def lines(self, documents: Iterable[str]) -> Iterator[list[str]]:
+        """The words of each line that has some."""
+        for text in documents:
+            yield from (words for line in text.splitlines() if (words := self(line)))
+
+
+def count_words(documents: Iterable[str], splitting: Splitting, *, least: int) -> dict[str, int]:
+    """The words that occur at least so often, the most frequent first, with how often. Raises InputError where fewer
+    than two do."""
+    counts = Counter(word for words in splitting.lines(documents) for word in words)
+    kept = {word: n for word, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= least}
+    if len(kept) < 2:
+        what = f"{len(kept)} words occur {least} times or more"
+        raise InputError(what, fix="give more text, or --set data.min_count=1")
+    return kept
+
+
+def numbered(
+    documents: Iterable[str], splitting: Splitting, numbers: Mapping[str, int], *, gap: int
+) -> Int[Tensor, "N"]:
+    """The numbers of the words that have one, line after line, and so many gaps behind each."""
+    made: list[int] = []
+    for words in splitting.lines(documents):
+        made += [numbers[word] for word in words if word in numbers]
+        made += [GAP] * gap
+    return torch.tensor(made, dtype=torch.int32)
+
+
+def kept_shares(counts: Int[Tensor, "V"], threshold: float) -> Float[Tensor, "V"]:
+    """How much of each word stays in the text: sqrt(t / f) + t / f of one with the share f, as word2vec's code has it,
+    where Mikolov et al. 2013 (equation 5) print the first term alone."""
+    if not threshold:
+        return torch.ones(len(counts))
+    share = threshold * counts.sum() / counts.double()
+    return (share.sqrt() + share).clamp(max=1).float()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """How much each pair of words stands near each other: 1 for neighbours, 1/2 two words apart, and so on (Pennington
+    et al. 2014, section 4.2). Both orders are there."""
+
+    words: Int[Tensor, "P"]
+    contexts: Int[Tensor, "P"]
+    counts: Float[Tensor, "P"]
+
+
+def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Pairs:
+    """Counted over a text whose gaps are at least as long as the window. Raises InputError where there are none."""
+    numbers = stream.numpy().astype(numpy.int64)
+    keys, sums = numpy.zeros(0, numpy.int64), numpy.zeros(0)
+    for apart in range(1, window + 1):
+        left, right = numbers[:-apart], numbers[apart:]
+        real = (left != GAP) & (right != GAP)
+        found, times = numpy.unique(left[real] * size + right[real], return_counts=True)
+        keys, sums = _merged(keys, sums, found, times / apart)
+    flipped = keys % size * size + keys // size
+    keys, sums = _merged(keys, sums, flipped, sums)
+    if not len(keys):
+        raise InputError("no word stands near another", fix="give lines of several words")
+    words, contexts = (torch.from_numpy(part) for part in (keys // size, keys % size))
+    return Pairs(words, contexts, torch.from_numpy(sums).float())
+
+
+def _merged(
+    keys: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
+    more: NDArray[numpy.int64],
+    added: NDArray[numpy.float64],
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64]]:
+    """The keys of both, sorted, each once, and their sums."""
+    found, where = numpy.unique(numpy.concatenate([keys, more]), return_inverse=True)
+    weights = numpy.concatenate([sums, added]).astype(numpy.float64)
+    return found, numpy.bincount(where, weights=weights, minlength=len(found)).astype(numpy.float64)
