@@ -101,7 +101,7 @@ def runs(tmp_path_factory):
 def inputs_of(verb: str, run: Path) -> list[str]:
     """Two inputs of the kind that the verb, or the model, reads."""
     reads_pictures = verb in ("detect", "segment", "match", "paint") or (
-        CASES[run.name].task in SEEN and verb in ("classify", "look")
+        CASES[run.name].task in SEEN and verb in ("classify", "look", "trace")
     )
     if reads_pictures:
         return [str(run.parent / f"{i}.png") for i in range(2)]
@@ -114,7 +114,9 @@ def words_of(verb: str, run: Path) -> list[str]:
     """The least that the verb is told of its own, but for inputs."""
     if verb == "look" and CASES[run.name].task == "match":
         return ["--text", "a"]
-    if verb == "look" and CASES[run.name].task == "answer":
+    if verb == "trace" and CASES[run.name].task == "match":
+        return ["--pair", "a"]
+    if verb in ("look", "trace") and CASES[run.name].task == "answer":
         return ["--pair", "ba is de."]
     if verb == "classify" and run.name == "choice":
         return ["--choice", "ba", "--choice", "no"]
@@ -138,8 +140,10 @@ def fits(verb: str, name: str) -> bool:
             return row.look is not None
         case "embed":
             return row.embedder is not None and name not in ("decoder", "rnn")
-        case "info" | "check":
+        case "info" | "check" | "draw":
             return True
+        case "trace":
+            return row.feed is not None
         case "summarise":
             return "translate" in row.asks
         case "paint":
@@ -155,8 +159,9 @@ def keys_within(value: Any) -> Any:
     return keys_within(value[0]) if isinstance(value, list) and value and isinstance(value[0], dict) else None
 
 
-# These need data, another library's like, or a folder that is broken.
-ASKED = [verb for verb in VERBS if verb not in ("eval", "export", "restore")]
+# These need data, another library's like, a folder that is broken, or a word for what is asked.
+ASKED = [verb for verb in VERBS if verb not in ("eval", "export", "restore", "vectors")]
+OF_SEVERAL_KINDS = {"trace"}  # verbs that tell the beginning, each step and the end
 PAIRS = [(verb, name) for verb in ASKED for name in CASES if fits(verb, name)]
 OTHERS = [(verb, name) for verb in ASKED for name in CASES if not fits(verb, name)]
 
@@ -164,7 +169,7 @@ OTHERS = [(verb, name) for verb in ASKED for name in CASES if not fits(verb, nam
 def test_nothing_is_left_out():
     assert {verb for verb, _ in PAIRS} == {*ASKED}
     assert {name for _, name in PAIRS} == {*CASES}
-    assert {row.name for row in TASKS.values() if row.job} - {"summarise"} == {case.task for case in CASES.values()}
+    assert {row.name for row in TASKS.values() if row.job} - {"summarise", "prefer"} == {case.task for case in CASES.values()}
     assert len(OTHERS) > 100
 
 
@@ -173,9 +178,9 @@ def test_a_line_of_json_however_it_is_asked(runs, tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     run = runs(name)
     own, least = inputs_of(verb, run), words_of(verb, run)
-    words = [] if verb in ("info", "check") else own[:1] if verb == "look" else own
+    words = [] if verb in ("info", "check", "draw") else own[:1] if verb in ("look", "trace") else own
     found = answers(capsys, verb, run, *words, *least)
-    assert len({str(keys_within(one)) for one in found}) == 1
+    assert verb in OF_SEVERAL_KINDS or len({str(keys_within(one)) for one in found}) == 1
     if verb in MORE and (verb, name) != ("embed", "match"):  # which has one vector of each, whatever is asked
         more = answers(capsys, verb, run, *words, *least, *MORE[verb])
         assert keys_within(more[0]) == keys_within(found[0])
@@ -242,9 +247,18 @@ def test_a_verb_that_does_not_fit_says_so(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for verb, name in OTHERS:
         run = runs(name)
-        assert heed(verb, run, *inputs_of(verb, run)[: 1 if verb == "look" else 2], *words_of(verb, run), "--json") == 2
+        assert (
+            heed(
+                verb,
+                run,
+                *inputs_of(verb, run)[: 1 if verb in ("look", "trace") else 2],
+                *words_of(verb, run),
+                "--json",
+            )
+            == 2
+        )
         row, fix = TASKS[CASES[name].task], one_line(capsys)
-        if verb not in ("look", "embed"):
+        if verb not in ("look", "embed", "trace"):
             assert fix == f"fix: this run {row.does}: heed {next(iter(row.asks), row.name)} {run}"
 
 

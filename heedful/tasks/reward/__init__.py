@@ -20,6 +20,7 @@ REWARD = Task(
     look=Lazy("heedful.tasks.shared.look:look_reading"),
     look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
+    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub_lacks="no library that we know of reads a reward together with how its prompts are written",
     commands=Lazy("heedful.tasks.reward.cli:COMMANDS"),
