@@ -14,7 +14,7 @@ import torch
 
 import heedful
 from heedful.data.parts import Parts
-from heedful.data.text.judgements import Judgement
+from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError
 from heedful.models import make_model
@@ -110,7 +110,7 @@ def test_the_training_tells_reward_kl_entropy_and_clip_fraction(start: Path, tmp
     assert 1 <= row["length"] <= 5
 
 
-@pytest.mark.parametrize(("method", "steps"), [("ppo", 60), ("grpo", 40), ("dpo", 60), ("best-of-n", 60)])
+@pytest.mark.parametrize(("method", "steps"), [("ppo", 32), ("grpo", 20), ("dpo", 30), ("best-of-n", 30)])
 def test_the_reward_rises(method: str, steps: int, start: Path, tmp_path: Path) -> None:
     plan: dict[str, Any] = {"rollouts": 32, "batch": 16, "eval_answers": 48, "kl": 0.0, "lr": 1e-2}
     learn(start, tmp_path / "run", method, steps=steps, eval_every=steps, save_every=steps, **plan)
@@ -124,7 +124,7 @@ def test_the_reward_rises(method: str, steps: int, start: Path, tmp_path: Path) 
 
 
 def test_the_penalty_holds_it_near_to_where_it_began(start: Path, tmp_path: Path) -> None:
-    plan: dict[str, Any] = {"steps": 40, "eval_every": 40, "rollouts": 32, "batch": 16, "eval_answers": 48, "lr": 1e-2}
+    plan: dict[str, Any] = {"steps": 24, "eval_every": 24, "rollouts": 32, "batch": 16, "eval_answers": 48, "lr": 1e-2}
     for kl in (0.0, 3.0):
         learn(start, tmp_path / str(kl), kl=kl, **plan)
     free, held = (
@@ -133,8 +133,7 @@ def test_the_penalty_holds_it_near_to_where_it_began(start: Path, tmp_path: Path
     assert held < free / 2
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("after", [2, 5, 7])
+@pytest.mark.parametrize(("method", "after"), [("ppo", 2), ("ppo", 5), ("grpo", 7), ("dpo", 5), ("best-of-n", 7)])
 def test_a_training_that_is_killed_gives_the_same_bits(
     method: str, after: int, straight: dict[str, Path], start: Path, tmp_path: Path
 ) -> None:
@@ -395,3 +394,42 @@ def test_what_cannot_be_is_refused_before_the_first_step(start: Path, tmp_path: 
     talk = Parts(['[{"role": "user", "content": "hi"}]'] * 3, PROMPTS, {}, "made")
     with pytest.raises(InputError, match="a prompt that is a conversation"):
         learn(start, tmp_path / "run", corpus=talk)
+
+
+def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
+    """Its prompts are conversations, written by its template; it stays a chat model."""
+    asked = [({"role": "user", "content": f"say {a}"}, {"role": "assistant", "content": f"{a}{a} o"}) for a in "bdgk"]
+    chats = Parts([*asked * 4], [*asked], {}, "made")
+    plan = {"steps": 2, "eval_every": 2, "tokens": 64, "precision": "fp32"}
+    chat = build(
+        {"task": "chat", "model": TINY | {"context_length": 48}, "data": {"tokenizer": "chars"}, "train": plan},
+        where="x",
+    )
+    list(train(chat, tmp_path / "chat", corpus=chats))
+    talk = conversation([("user", "say b"), ("assistant", "bb o"), ("user", "say d")])
+    prompts = ["say b", "say d", talk]
+    judged = Parts(
+        [Judgement(prompt, ("oo", "b"), ((0,), (1,))) for prompt in prompts * 2],
+        *[[Judgement(talk, ("o", "b"), ((0,), (1,)))], {}],
+        "made",
+    )
+    rewarded = build({"task": "reward", "start_from": str(tmp_path / "chat"), "train": plan}, where="test")
+    list(train(rewarded, tmp_path / "reward", corpus=judged))
+    reward = heedful.load(tmp_path / "reward", heedful.RewardModel)
+    assert reward.reward("oo", talk) != reward.reward("oo", "say b")
+    corpus = Parts(prompts, prompts, {}, "made")
+    learn(tmp_path / "chat", tmp_path / "run", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    model = heedful.load(tmp_path / "run", heedful.ChatModel)
+    assert model.written.template == heedful.load(tmp_path / "chat", heedful.ChatModel).written.template
+    assert model.chat("say b", tokens=4).role == "assistant"
+    assert (tmp_path / "run" / "samples" / "step-4.txt").read_text().startswith("say b\n")
+    learn(tmp_path / "chat", tmp_path / "judged", "dpo", reward="", steps=2, eval_every=2, tokens=6, corpus=judged)
+    events = train(
+        recipe(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6), tmp_path / "cut", corpus=corpus
+    )
+    for event in events:
+        if isinstance(event, Trained) and event.step.step == 3:
+            break
+    events.close()
+    learn(tmp_path / "chat", tmp_path / "cut", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    assert ends(tmp_path / "cut") == ends(tmp_path / "run")

@@ -16,8 +16,8 @@ PREFER = replace(
     recipe=Lazy("heedful.tasks.prefer.recipe:PreferRecipe"),
     job=Lazy("heedful.tasks.prefer.train:PreferJob"),
     sized=None,
-    commands=None,
+    commands=Lazy("heedful.tasks.prefer.cli:COMMANDS"),
     engines={},
     saved_as="generate",
-    uses=("generate", "reward"),
+    uses=("generate", "chat", "reward"),
 )
