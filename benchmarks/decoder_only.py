@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import heedful
-from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.run.recipe import Recipe
 from heedful.run.train import Finished, Measured, Note, Trained
 from heedful.tasks.translate.recipe import TranslateRecipe

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from disks import Faulty, Killed
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import NonFiniteError, StorageError
 from heedful.run.train import Checkpointed, Finished, Note, Trained
 from heedful.store import files

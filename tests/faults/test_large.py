@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heedful.core.config import from_json
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.run.resume import Progress
 from heedful.run.train import Trained
 from heedful.store.checkpoint import load_newest, save_checkpoint

@@ -14,7 +14,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import heedful
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError
 from heedful.store.checkpoint import read_model
 from heedful.tasks.recipes import build

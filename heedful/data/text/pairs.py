@@ -1,4 +1,4 @@
-"""Reading parallel text: files in any common layout become a `Corpus`, or one line says what is wrong where.
+"""Reading parallel text: files in any common layout become `Pairs`, or one line says what is wrong where.
 
 Everything is read and checked before anything is trained. Texts are left as they stand in the file: only line
 ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
@@ -8,13 +8,13 @@ import importlib
 import re
 import stat
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 
 from heedful.data.lines import files_in, listed, read_lines, unreadable
-from heedful.data.parts import Parts, hold_out, kind_of
+from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
 from heedful.data.text.formats import format_of
 from heedful.data.text.headers import column_of
@@ -22,9 +22,7 @@ from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of,
 from heedful.data.text.rows import TABLES, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
-HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 LINES = 1 << 40  # more than any file has
-MOST_TOLD = 8  # files of which it is told how each was read
 
 
 @dataclass(frozen=True)
@@ -94,26 +92,13 @@ class Read:
     told: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Corpus(Parts[Pairs]):
-    """What a translator is trained and measured on, and its two languages."""
-
-    source: str = field(kw_only=True)
-    target: str = field(kw_only=True)
-    other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
-    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
-    weights: Mapping[str, float] = field(
-        default_factory=dict, kw_only=True
-    )  # by file: how often an epoch has it, if not once
-
-
-def read_parallel(
+def read_whole(
     path: str | Path | Sequence[str | Path],
     *,
     source: str | None = None,
     target: str | None = None,
     columns: tuple[int, int] | None = None,
-) -> Corpus:
+) -> tuple[Read, dict[str, float]]:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
     and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
@@ -136,22 +121,8 @@ def read_parallel(
       and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
       sides. A source may be a list of sentences, which are one text, and a target one of several references.
 
-    Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
-    out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
-    translations of one sentence stay on one side, and every machine chooses the same.
-    Raises InputError or MissingError.
+    Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
     """
-    return _corpus(*read_whole(path, source=source, target=target, columns=columns))
-
-
-def read_whole(
-    path: str | Path | Sequence[str | Path],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    columns: tuple[int, int] | None = None,
-) -> tuple[Read, dict[str, float]]:
-    """The same with nothing held out, and the weights of the files that have one. Raises InputError or MissingError."""
     source, target = source or None, target or None
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
@@ -390,54 +361,3 @@ def _read_hub(path: str, source: str, target: str) -> Read:
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
     taken = Columns(0, 1, source, target, True, other_way(source, target))
     return Read(train, valid, tests, taken, [])
-
-
-def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
-    """Hold out what is not among the parts, and note what a person should know."""
-    train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
-    lines = list(read.notes)
-    for part in (train, valid, *tests.values()):
-        if part and part.dropped:
-            whole = part.dropped + len(part)
-            lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
-    if valid is None:
-        valid, *test, train = _hold_out(train, 1 if tests else 2)
-        lines.append(f"{train.name}: {len(valid):,} pairs held out for validation")
-        if test:
-            tests = {"test": test[0]}
-            lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
-    known = set(map(_key, train.source))
-    for part in (valid, *tests.values()):
-        if seen := sum(_key(text) in known for text in part.source):
-            lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
-    told = [_with_weight(line, weights or {}) for line in read.told]
-    more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
-    direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    shown = (*told[:MOST_TOLD], *more)
-    files = tuple(read.files)
-    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
-
-
-def _with_weight(line: str, weights: Mapping[str, float]) -> str:
-    """What is told of a file, with how often an epoch has it, where that is not once."""
-    found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
-    return line if found is None else f"{line}, {found:g} times in each epoch"
-
-
-def _key(text: str) -> str:
-    return text.strip().lower()
-
-
-def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
-    """`count` parts and the rest, all pairs of one source together."""
-    groups: dict[str, list[int]] = {}
-    for i, text in enumerate(pairs.source):
-        groups.setdefault(_key(text), []).append(i)
-    if len(groups) <= count:
-        what = f"{len(groups)} different source sentence{'s' if len(groups) > 1 else ''}, expected at least"
-        fix = "give more pairs, or a validation file of their own"
-        raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
-    room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))
-    held = hold_out({key: len(rows) for key, rows in groups.items()}, room, parts=count)
-    rest = [key for key in groups if not any(key in own for own in held)]
-    return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*held, rest)]

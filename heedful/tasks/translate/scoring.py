@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from heedful.data.text.pairs import Pairs, read_pairs, read_parallel
+from heedful.data.text.corpus import read_parallel
+from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import LABELS

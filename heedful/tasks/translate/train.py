@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
 from heedful.data.parts import spread
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.data.text.doubts import doubts
-from heedful.data.text.pairs import Corpus, Pairs, read_parallel
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality.told import in_a_line
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError

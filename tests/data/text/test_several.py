@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import written
-from heedful.data.text.pairs import read_parallel
+from heedful.data.text.corpus import read_parallel
 from heedful.errors import InputError
 from heedful.tasks.translate.train import weighted_order
 
