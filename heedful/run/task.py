@@ -192,6 +192,8 @@ class Task:
     sized: "Lazy[Callable[[Recipe, Path, torch.device], tuple[Recipe, str]]] | None" = (
         None  # fits a model to a budget of minutes
     )
+    # What a training is told that begins with a model that has learnt already, by its recipe, and why.
+    tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
     headline: tuple[str, ...] = ()  # the scores that `heed info` tells
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs

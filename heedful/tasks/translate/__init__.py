@@ -10,6 +10,7 @@ TRANSLATE = Task(
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
+    tuned=Lazy("heedful.tasks.translate.tuning:tuned"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={
         "translate": Lazy("heedful.tasks.translate.use:ASK"),
