@@ -1,11 +1,13 @@
 """Parallel text that a model is trained and measured on: pairs as `heedful.data.text.pairs` reads them, and what of
 them is held out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from heedful.data.parts import Parts, hold_out
+from heedful.data.text.directions import Direction
 from heedful.data.text.pairs import Pairs, Read, read_whole
 from heedful.errors import InputError
 
@@ -21,6 +23,7 @@ class Corpus(Parts[Pairs]):
     target: str = field(kw_only=True)
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
+    directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
     weights: Mapping[str, float] = field(
         default_factory=dict, kw_only=True
     )  # by file: how often an epoch has it, if not once
@@ -57,13 +60,17 @@ def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
         if test:
             tests = {"test": test[0]}
             lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
+    if read.directions:
+        train, turned = _without_turned(train, [valid, *tests.values()])
+        lines += [f"{train.name}: {turned:,} pairs left out that are held out the other way round"] if turned else []
     known = set(map(_key, train.source))
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
     told = [_with_weight(line, weights or {}) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
-    direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
+    direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
+    direction |= {"directions": tuple(read.directions)}
     shown = (*told[:MOST_TOLD], *more)
     files = tuple(read.files)
     return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
@@ -73,6 +80,22 @@ def _with_weight(line: str, weights: Mapping[str, float]) -> str:
     """What is told of a file, with how often an epoch has it, where that is not once."""
     found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
     return line if found is None else f"{line}, {found:g} times in each epoch"
+
+
+def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
+    """The tests, of several directions one for each."""
+    for name, part in tests.items():
+        if not part.directions:
+            yield name, part
+        for (source, target), rows in part.by_direction().items():
+            yield f"{name}, {source} to {target}", part.rows(rows)
+
+
+def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
+    """The pairs without those that are held out the other way round, and how many those were."""
+    known = {(target, source) for part in held for source, target in zip(part.source, part.target, strict=True)}
+    kept = [i for i, own in enumerate(zip(train.source, train.target, strict=True)) if own not in known]
+    return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
 
 
 def _key(text: str) -> str:

@@ -23,7 +23,8 @@ class Mix:
 
 def read_mixes(given: Sequence[str], like: Corpus) -> list[Mix]:
     """What PATH:0.2 and other such stand for, in the languages of `like`. Raises InputError or MissingError."""
-    names = [None if meaning(side) in (None, *SIDES) else side for side in (like.source, like.target)]
+    sides = (None, None) if like.directions else (like.source, like.target)
+    names = [None if side is None or meaning(side) in (None, *SIDES) else side for side in sides]
     mixes: list[Mix] = []
     for text in given:
         found = found_as(text)

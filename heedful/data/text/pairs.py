@@ -9,17 +9,19 @@ import re
 import stat
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
+from itertools import product
 from pathlib import Path
 
 from heedful.data.lines import files_in, listed, read_lines, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
+from heedful.data.text.directions import Direction, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
-from heedful.data.text.rows import TABLES, read_rows, sides_of
+from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
 LINES = 1 << 40  # more than any file has
@@ -38,6 +40,8 @@ class Pairs:
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
     lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
     empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
+    ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
+    directions: tuple[Direction, ...] = ()
 
     def __len__(self) -> int:
         return len(self.source)
@@ -67,8 +71,10 @@ class Pairs:
         """A pair for each reference."""
         rows = [(i, one) for i, own in enumerate(self.references) for one in own]
         lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
-        source = [self.source[i] for i, _ in rows]
-        return Pairs(source, [target for _, target in rows], self.name, files=self.files, lines=lines)
+        source, ways = [self.source[i] for i, _ in rows], self._ways(i for i, _ in rows)
+        target = [target for _, target in rows]
+        own = self.files, lines, (), ways, self.directions
+        return Pairs(source, target, self.name, 0, (), *own)
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
@@ -76,7 +82,18 @@ class Pairs:
         others = tuple(self.others[i] for i in chosen) if self.others else ()
         lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
         source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
-        return Pairs(source, target, self.name, others=others, files=self.files, lines=lines)
+        ways = self._ways(chosen)
+        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions)
+
+    def _ways(self, indices: Iterable[int]) -> Sequence[int]:
+        return array("h", (self.ways[i] for i in indices)) if len(self.ways) else ()
+
+    def by_direction(self) -> dict[Direction, list[int]]:
+        """The numbers of the pairs of each direction; none where there is one alone."""
+        found: dict[int, list[int]] = {}
+        for i, way in enumerate(self.ways):
+            found.setdefault(way, []).append(i)
+        return {self.directions[way]: found[way] for way in sorted(found)}
 
 
 @dataclass(frozen=True)
@@ -90,6 +107,7 @@ class Read:
     files: list[Path]
     notes: Sequence[str] = ()
     told: Sequence[str] = ()
+    directions: Sequence[Direction] = ()  # where there are several
 
 
 def read_whole(
@@ -129,6 +147,10 @@ def read_whole(
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
     given = [path] if isinstance(path, str | Path) else [*path]
+    said = [said_in(str(one)) for one in given]
+    said = [(one, ways or directions_in(Path(found_as(one)[0][0]))) for one, ways in said]
+    if any(ways for _, ways in said):
+        return _read_directions(said, source, target)
     weighted = [own for one in given for own in found_as(str(one))]
     if not isinstance(path, str | Path) and two_sides(weighted):
         return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
@@ -143,6 +165,50 @@ def read_whole(
         file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
     }
     return (read[0] if len(read) == 1 else _united(read)), weights
+
+
+def _read_directions(
+    said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
+) -> tuple[Read, dict[str, float]]:
+    """Paths of which each says its directions. Raises InputError or MissingError."""
+    directions = list(dict.fromkeys(way for _, ways in said for way in ways))
+    if source or target:  # of all directions, those that are asked for
+        directions = [way for way in directions if source in (None, way[0]) and target in (None, way[1])]
+    if not directions:
+        raise InputError(f"no pairs from {source} to {target}", where=said[0][0], fix="name a direction that is there")
+    read: list[Read] = []
+    weights: dict[str, float] = {}
+    several = len(directions) > 1
+    for text, ways in said:
+        if not ways:
+            fix = f"say it: --data '{text}:en>de'"
+            raise InputError("from which language to which? other data say theirs", where=text, fix=fix)
+        for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
+            own = _read(path, *way, None)
+            weights |= {file: weight for file in own.train.files if weight != 1}
+            read.append(_of_way(own, directions, way) if several else own)
+    whole = _united(read) if len(read) > 1 else read[0]
+    tests: dict[str, list[Pairs]] = {}
+    for own in read:  # a test of several directions is one
+        for name, part in own.tests.items():
+            tests.setdefault(name, []).append(part)
+    joined = {name: _joined(parts, name) for name, parts in tests.items()}
+    sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
+    taken = whole.taken._replace(source=sources, target=targets, other_way="")
+    return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
+
+
+def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
+    """The same with the number of its direction beside each pair."""
+    number = directions.index(way)
+
+    def marked(part: Pairs) -> Pairs:
+        return replace(part, ways=array("h", [number]) * len(part), directions=tuple(directions))
+
+    told = [f"{line} ({way[0]} to {way[1]})" for line in read.told]
+    tests = {name: marked(part) for name, part in read.tests.items()}
+    valid = None if read.valid is None else marked(read.valid)
+    return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
 
 
 def found_as(text: str) -> list[tuple[str, float]]:
@@ -310,12 +376,15 @@ def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
     dropped = sum(part.dropped for part in parts)
     files = tuple(dict.fromkeys(file for part in parts for file in part.files))
-    lines, empty = array("q"), list[tuple[int, str, str]]()
+    lines, empty, ways = array("q"), list[tuple[int, str, str]](), array("h")
     for part in parts:
+        ways.extend(part.ways)
         at = [files.index(file) * LINES for file in part.files]
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
         empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
-    return Pairs(source, target, str(where), dropped, others if any(others) else (), files, lines, empty)
+    own = others if any(others) else ()
+    directions = parts[0].directions
+    return Pairs(source, target, str(where), dropped, own, files, lines, empty, ways if len(ways) else (), directions)
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:

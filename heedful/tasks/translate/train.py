@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
 from heedful.data.parts import spread
-from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel
+from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs
@@ -29,7 +30,7 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.translate.epochs import TranslationTask
-from heedful.tasks.translate.languages import directed_start
+from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
 from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
@@ -51,8 +52,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         pairs = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(pairs.source, pairs.target, tests)
-        if data.scores == "bleu":
-            wrong += in_a_line(corpus.train, corpus.source, corpus.target)
+        ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
+        for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
+            wrong += in_a_line(part, source, target) if data.scores == "bleu" else []
         self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
         self.mixes = read_mixes(data.mix, corpus)
         for mix in self.mixes:
@@ -65,8 +67,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         if data.scores == "rouge":
             rouge_scorer()  # found missing now, and not when the training is over
         if self.start:
-            self.start, told = directed_start(self.start, corpus.source, corpus.target)
-            self.notes += [told] if told else []
+            if not corpus.directions:
+                self.start, told = directed_start(self.start, corpus.source, corpus.target)
+                self.notes += [told] if told else []
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
@@ -76,20 +79,29 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
             self.config = translator_config(row, **sizes, joint=data.joint)
         self.around = self.start.around if self.start else {}
+        self.arounds = arounds_of(corpus.directions, self.around, self.source, where=recipe.start_from)
+        self.around = next(iter(self.arounds.values()), self.around)
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         positions = most_positions(self.config)
         self.longest = data.longest if positions is None else min(data.longest, positions)
         sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True))
+        told_by = self._directions(parts)
+        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), told_by)
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
         self.variants = None
         if varies(recipe):
             kept = [*compress(zip(*texts, strict=True), fits)]
-            sides = self.source, self.target
-            self.variants = Variants(kept, sides, recipe, framed=self._framed, longest=self.longest)
+            sides, told_by = (self.source, self.target), [*compress(told_by, fits)]
+            self.variants = Variants(
+                kept,
+                sides,
+                recipe,
+                framed=lambda pairs, numbers: self._framed(pairs, [told_by[i] for i in numbers] if told_by else ()),
+                longest=self.longest,
+            )
         weights, own = corpus.weights, fits[: len(pairs)]
         self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
         self.mixed = self._mixed(fits, [len(part) for part in parts])
@@ -121,11 +133,28 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         rows = (range(begin, end) for begin, end in pairwise(kept[1:]))
         return [(own, mix.share) for own, mix in zip(rows, self.mixes, strict=True)]
 
+    def _directions(self, parts: Sequence[Pairs]) -> list[Direction]:
+        """The direction of each pair of the data and of the mixes, where there are several. Raises InputError for one
+        that is mixed in and not learnt."""
+        if not self.arounds:
+            if any(mix.corpus.directions for mix in self.mixes):
+                what = "several directions are mixed into data of one"
+                raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
+            return []
+        found: list[Direction] = []
+        for part, own in zip(parts, [self.corpus, *(mix.corpus for mix in self.mixes)], strict=True):
+            found += [part.directions[way] for way in part.ways] or [(own.source, own.target)] * len(part)
+        for source, target in found:
+            if (source, target) not in self.arounds:
+                what = f"pairs from {source} to {target} are mixed in, a direction that is not learnt"
+                raise InputError(what, where="--mix", fix="say the direction: --mix PATH:en>de:0.2")
+        return found
+
     def tests(self) -> Iterator[tuple[str, Pairs]]:
-        """Those of what is mixed in as well, so that it is seen what was forgotten."""
-        yield from super().tests()
+        """One for each direction; and those of what is mixed in, so that it is seen what was forgotten."""
+        yield from by_direction(dict(super().tests()))
         for mix in self.mixes:
-            for name, part in mix.corpus.tests.items():
+            for name, part in by_direction(mix.corpus.tests):
                 yield f"{Path(mix.corpus.name).stem}, mixed in: {name}", part
 
     def finish(self, folder: Path, device: str) -> Scores:
@@ -244,12 +273,16 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}.",
             kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
             use=[
-                f'heed {verb} {folder} "{example}"',
+                f'heed {verb} {folder} "{example}"{self._asked()}',
                 f'heed look {folder} "{example}" --out attention.html',
             ],
             limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
             "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
         )
+
+    def _asked(self) -> str:
+        """How another direction than the first is asked for."""
+        return "".join(f" --to {target}" for _, target in self.corpus.directions[-1:])
 
     def _mixed_in(self) -> str:
         told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in self.mixes]
@@ -262,9 +295,17 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
 
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-        """As the model reads them: sources that are too long are cut, where they may be."""
-        return framed_pairs(((source[: self._cut()], target) for source, target in pairs), self.around)
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], directions: Sequence[Direction] = ()) -> list[tuple[Ids, Ids]]:
+        """As the model reads them, of these directions where there are several: sources that are too long are cut,
+        where they may be."""
+        cut = [(source[: self._cut()], target) for source, target in pairs]
+        if not directions:
+            return framed_pairs(cut, self.around)
+        return [
+            framed
+            for pair, way in zip(cut, directions, strict=True)
+            for framed in framed_pairs([pair], self.arounds[way])
+        ]
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
@@ -272,10 +313,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers trained on both sides together, or on each alone."""
+    """Tokenizers trained on both sides together, or on each alone; with a token for each language that may be asked
+    for, where there are several."""
     kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
+    asked = list(dict.fromkeys(token_of(target) for _, target in corpus.directions))
     if recipe.data.joint:
-        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size)
+        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size, extra=asked)
         return tokenizer, tokenizer
-    source, target = (train_tokenizer(side, kind=kind, size=size) for side in (pairs.source, pairs.target))
-    return source, target
+    return (
+        train_tokenizer(pairs.source, kind=kind, size=size, extra=asked),
+        train_tokenizer(pairs.target, kind=kind, size=size),
+    )
