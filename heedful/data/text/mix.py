@@ -4,7 +4,6 @@ al. 2017 mix domains)."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.core.seeds import shuffled
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import found_as
@@ -14,18 +13,18 @@ LEAST_OWN = 0.05  # of an epoch, that is not mixed in
 
 
 @dataclass(frozen=True)
-class Mix:
+class MixedIn:
     """`share` of each epoch is drawn from the training pairs of `corpus`."""
 
     share: float
     corpus: Corpus
 
 
-def read_mixes(given: Sequence[str], like: Corpus) -> list[Mix]:
+def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
     """What PATH:0.2 and other such stand for, in the languages of `like`. Raises InputError or MissingError."""
     sides = (None, None) if like.directions else (like.source, like.target)
     names = [None if side is None or meaning(side) in (None, *SIDES) else side for side in sides]
-    mixes: list[Mix] = []
+    mixes: list[MixedIn] = []
     for text in given:
         found = found_as(text)
         share = found[0][1]
@@ -34,29 +33,8 @@ def read_mixes(given: Sequence[str], like: Corpus) -> list[Mix]:
             raise InputError(what, where=f"--mix {text}", fix=f"--mix {found[0][0]}:0.2 draws a fifth of it from there")
         paths = [path for path, _ in found]
         corpus = read_parallel(paths[0] if len(paths) == 1 else paths, source=names[0], target=names[1])
-        mixes.append(Mix(share, corpus))
+        mixes.append(MixedIn(share, corpus))
     if (whole := sum(mix.share for mix in mixes)) > 1 - LEAST_OWN:
         what = f"{whole:g} of each epoch is mixed in"
         raise InputError(what, where="--mix", fix=f"leave at least {LEAST_OWN:g} to the data that it is trained on")
     return mixes
-
-
-def mixed_order(own: Sequence[int], mixes: Sequence[tuple[Sequence[int], float]], seed: int, epoch: int) -> list[int]:
-    """The numbers of an epoch's pairs in random order: `own`, and of each mix, its pairs' numbers and its share, as
-    many as make that share of the epoch."""
-    whole = len(own) / (1 - sum(share for _, share in mixes))
-    chosen = [*own]
-    for number, (rows, share) in enumerate(mixes, 1):
-        chosen += [rows[i] for i in drawn(max(1, round(share * whole)), len(rows), seed + number, epoch)]
-    return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
-
-
-def drawn(count: int, size: int, seed: int, epoch: int) -> list[int]:
-    """The numbers of `count` of `size` pairs, which epochs draw one after another from one random order of all, and
-    then from another: each comes before any comes again."""
-    first = count * epoch
-    last, chosen = first + count, list[int]()
-    for turn in range(first // size, -(-last // size)):
-        begin = turn * size
-        chosen += shuffled(size, seed, turn)[max(0, first - begin) : last - begin]
-    return chosen

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
-from heedful.data.text.mix import mixed_order
 from heedful.models import TranslationModel
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.losses import training_loss
@@ -81,3 +80,24 @@ def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]
         drawn = shuffled(len(rows), seed + number, epoch)
         chosen += [rows[i] for i in drawn[: round(weight % 1 * len(rows))]]
     return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
+
+
+def mixed_order(own: Sequence[int], mixes: Sequence[tuple[Sequence[int], float]], seed: int, epoch: int) -> list[int]:
+    """The numbers of an epoch's pairs in random order: `own`, and of each mix, its pairs' numbers and its share, as
+    many as make that share of the epoch."""
+    whole = len(own) / (1 - sum(share for _, share in mixes))
+    chosen = [*own]
+    for number, (rows, share) in enumerate(mixes, 1):
+        chosen += [rows[i] for i in drawn(max(1, round(share * whole)), len(rows), seed + number, epoch)]
+    return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
+
+
+def drawn(count: int, size: int, seed: int, epoch: int) -> list[int]:
+    """The numbers of `count` of `size` pairs, which epochs draw one after another from one random order of all, and
+    then from another: each comes before any comes again."""
+    first = count * epoch
+    last, chosen = first + count, list[int]()
+    for turn in range(first // size, -(-last // size)):
+        begin = turn * size
+        chosen += shuffled(size, seed, turn)[max(0, first - begin) : last - begin]
+    return chosen
