@@ -211,6 +211,8 @@ class Task:
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
         None  # by task.json: what it translates from and to
     )
+    # Likewise all of its directions, where it has several; none where it has one.
+    directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
     embedder: Lazy[type[Any]] | None = None  # has `load(run, device=...)`, and gives an Embedder
     # Other libraries.
     hub: Lazy[Hub] | None = None

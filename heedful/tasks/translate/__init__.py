@@ -28,6 +28,7 @@ TRANSLATE = Task(
     attention=Lazy("heedful.tasks.translate.look:attention_translating"),
     feed=Lazy("heedful.tasks.translate.feed:feed_translator"),
     languages=Lazy("heedful.tasks.translate.use:languages_of"),
+    directions=Lazy("heedful.tasks.translate.use:directions_of"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.hub:HUB"),
     hub_kind="seq2seq",

@@ -40,7 +40,7 @@ from heedful.tasks.shared.lengths import (
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.languages import languages_in, only_direction
+from heedful.tasks.translate.languages import in_a_line, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
 Ids = list[int]
@@ -416,11 +416,19 @@ def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
     return str(about.get("source", "source")), str(about.get("target", "target"))
 
 
+def directions_of(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All that it translates from and to, where it has several languages; none of another."""
+    languages = languages_in(about)
+    return [] if languages is None else languages.pairs()
+
+
 def translator_facts(saved: Saved) -> dict[str, Any]:
     assert saved.tokenizers is not None
     about, decode = saved.about, saved.about.get("decode", {})
+    languages = languages_in(about)
+    way = f"{about['source']} to {about['target']}" if languages is None else in_a_line(languages)
     facts = {
-        "task": f"translate {about['source']} to {about['target']}",
+        "task": f"translate {way}",
         "vocabulary": saved.tokenizers[1].size,
         "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
     }
