@@ -86,8 +86,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
-    given |= {"method": method, "prefer.reward": reward}
-    given |= {"data.mix": mix}
+    given |= {"method": method, "prefer.reward": reward, "data.mix": mix}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:
