@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 import heedful
-from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.run.recipe import Recipe
 from heedful.run.train import Finished, Measured, Note, Trained
+from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.train import TranslateJob, TranslationTask
+from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
 

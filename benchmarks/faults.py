@@ -29,9 +29,10 @@ import torch
 from torch import nn
 
 import heedful
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.run.train import Checkpointed
-from heedful.tasks.translate.train import TranslationTask
+from heedful.tasks.translate.epochs import TranslationTask
 from heedful.verbs.train import train
 
 STEPS, EVERY, KEPT, HALF = 60, 5, 3, 30

@@ -9,8 +9,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from heedful.data.text.corpus import read_parallel
 from heedful.data.text.noise import sentences_of
-from heedful.data.text.pairs import read_parallel
 from heedful.metrics.names import LABELS
 from heedful.metrics.texts import ROUGE, score_rouge
 from heedful.run.recipe import override

@@ -19,9 +19,10 @@ from PIL import Image
 
 from heedful.data.images.captions import Captioned, read_captioned
 from heedful.data.parts import Parts
+from heedful.data.text.corpus import read_parallel
 from heedful.data.text.doubts import doubts
 from heedful.data.text.labelled import Example, read_labelled
-from heedful.data.text.pairs import Pairs, read_parallel
+from heedful.data.text.pairs import Pairs
 from heedful.errors import HeedError
 
 PAGE = Path(__file__).parent / "inputs.md"

@@ -12,10 +12,10 @@ from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.data.parts import Parts
+from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
 from heedful.data.text.judgements import Judgement
 from heedful.data.text.labelled import Example, Labelled
-from heedful.data.text.pairs import Corpus
 from heedful.data.text.questions import Question, Span
 from heedful.data.text.solved import Solved
 from heedful.data.text.tagged import Sentence

@@ -118,9 +118,7 @@ def xlm_roberta_folder(folder: Path, kind: Any = XLMRobertaForMaskedLM, *, bare:
     theirs = XLMRobertaTokenizer(vocab=pieces, _spm_precompiled_charsmap=read.charsmap)
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"max_position_embeddings": 122, "type_vocab_size": 1}
-    config = XLMRobertaConfig(
-        vocab_size=len(pieces), max_position_embeddings=122, type_vocab_size=1, **sizes, **options
-    )
+    config = XLMRobertaConfig(vocab_size=len(pieces), **sizes, **options)
     model = kind(config)
     _loud(model)
     model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # which nothing looks up

@@ -3,7 +3,8 @@
 import random
 from typing import Any
 
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.run.recipe import Recipe, override
 from heedful.tasks.recipes import build
 

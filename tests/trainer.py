@@ -128,7 +128,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
     from heedful.errors import HeedError
     from heedful.run.recipe import override
     from heedful.run.train import Checkpointed, Note, Trained
-    from heedful.tasks.translate.train import TranslationTask
+    from heedful.tasks.translate.epochs import TranslationTask
     from heedful.verbs.train import train as events
     from made import made_corpus, made_recipe
 

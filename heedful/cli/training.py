@@ -32,6 +32,13 @@ def train(
             show_default=False,
         ),
     ] = None,
+    mix: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH:SHARE",
+            help="General pairs against forgetting: PATH:0.2 is where a fifth of each epoch is drawn from.",
+        ),
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
     preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
@@ -79,7 +86,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
-    given |= {"method": method, "prefer.reward": reward}
+    given |= {"method": method, "prefer.reward": reward, "data.mix": mix}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:

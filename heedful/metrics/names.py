@@ -1,6 +1,7 @@
 """What scores are called for people."""
 
 LABELS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+BEFORE = "_before"  # ends the name of a score that the model had with which a training began
 SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean IoU"}
 
 
@@ -8,6 +9,8 @@ def in_words(name: str, value: float | int) -> str:
     """A score with its name."""
     if isinstance(value, int):
         return f"{value:,} {name.replace('_', ' ')}"
+    if name.endswith(BEFORE):
+        return f"{in_words(name.removesuffix(BEFORE), value)} before"
     if name == "exact":
         return f"{100 * value:.1f} % exactly right"
     if name in LABELS:

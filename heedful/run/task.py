@@ -192,6 +192,8 @@ class Task:
     sized: "Lazy[Callable[[Recipe, Path, torch.device], tuple[Recipe, str]]] | None" = (
         None  # fits a model to a budget of minutes
     )
+    # What a training is told that begins with a model that has learnt already, by its recipe, and why.
+    tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
     headline: tuple[str, ...] = ()  # the scores that `heed info` tells
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs
@@ -209,6 +211,8 @@ class Task:
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
         None  # by task.json: what it translates from and to
     )
+    # Likewise all of its directions, where it has several; none where it has one.
+    directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
     embedder: Lazy[type[Any]] | None = None  # has `load(run, device=...)`, and gives an Embedder
     # Other libraries.
     hub: Lazy[Hub] | None = None

@@ -77,7 +77,7 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
         if asked.tag_handling == "xml":
             await asyncio.to_thread(_refuse_malformed, asked.text)
-        found = await translated(pair.hosted, asked.text, **_settings(asked))
+        found = await translated(pair.hosted, asked.text, **pair.settings, **_settings(asked))
         translated_characters += sum(map(len, asked.text))
         made = [
             {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found

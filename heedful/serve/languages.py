@@ -15,11 +15,23 @@ class Pair(NamedTuple):
     hosted: Hosted
     source: str
     target: str
+    several: bool = False  # it has others too
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What its translator is to be asked for."""
+        return {"source": self.source, "target": self.target} if self.several else {}
 
 
 def pairs(models: Mapping[str, Hosted]) -> list[Pair]:
-    """Of every model that translates between two languages, in the order in which they are served."""
-    return [pair for hosted in models.values() if (pair := pair_of(hosted)) is not None]
+    """Of every model that translates, each of its directions, in the order in which they are served."""
+    return [pair for hosted in models.values() for pair in _pairs_of(hosted)]
+
+
+def _pairs_of(hosted: Hosted) -> list[Pair]:
+    several = hosted.row.directions()(hosted.served.about) if hosted.row.directions else []
+    one = pair_of(hosted)
+    return [Pair(hosted, *way, several=True) for way in several] if several and one else [one] if one else []
 
 
 def pair_of(hosted: Hosted) -> Pair | None:
@@ -27,12 +39,14 @@ def pair_of(hosted: Hosted) -> Pair | None:
     return Pair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
 
 
+@functools.cache
 def code(name: str) -> str:
     """The ISO code of a language, of its names and codes with or without a region; other names stay, in lower case."""
     found = meaning(name.lower())
     return name.lower() if found is None or found in SIDES else found
 
 
+@functools.cache
 def listed(name: str) -> str:
     """A language as it is told to clients: its code, with a region where its run says one."""
     plain, base = name.lower().replace("_", "-"), code(name)

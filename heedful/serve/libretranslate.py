@@ -58,7 +58,8 @@ def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
             asked.target,
             keys=("source", "target"),
         )
-        found = await translated(pair.hosted, texts, markup=asked.format, n=asked.alternatives + 1)
+        how: dict[str, Any] = {"markup": asked.format, "n": asked.alternatives + 1, **pair.settings}
+        found = await translated(pair.hosted, texts, **how)
         columns: dict[str, list[Any]] = {"translatedText": [own[0] for own in found]}
         if asked.alternatives:
             columns["alternatives"] = [own[1:] for own in found]
@@ -69,7 +70,10 @@ def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
     @router.get("/languages")
     async def languages() -> list[dict[str, Any]]:
         found = pairs(models)
-        return [_language(name) | {"targets": _targets(found, name)} for name in _sources(found)]
+        targets: dict[str, list[str]] = {}
+        for pair in found:
+            targets.setdefault(listed(pair.source), []).append(listed(pair.target))
+        return [_language(source) | {"targets": unique(own)} for source, own in targets.items()]
 
     @router.post("/detect")
     async def detect() -> None:
@@ -107,11 +111,3 @@ def _named(found: list[Pair], name: str | None) -> list[Pair]:
 
 def _language(code: str) -> dict[str, Any]:
     return {"code": code, "name": in_english(code)}
-
-
-def _sources(found: list[Pair]) -> list[str]:
-    return unique(listed(pair.source) for pair in found)
-
-
-def _targets(found: list[Pair], source: str) -> list[str]:
-    return unique(listed(pair.target) for pair in found if listed(pair.source) == source)

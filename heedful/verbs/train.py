@@ -61,12 +61,16 @@ def planned(
         made = override(made, [f"preset={AUTO}"])
     start = Path(made.start_from) if made.start_from else None
     imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
-    adapting = override(made, settings).train.lora > 0
-    rates = [rate for rate in (ADAPTING if adapting else TUNING) if rate.partition("=")[0] not in said]
-    if (imported or adapting) and not by_file and rates:
+    whole = override(made, settings)
+    adapting = whole.train.lora > 0
+    own, why = row.tuned()(whole) if row.tuned is not None and start is not None and not by_file else ({}, "")
+    usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
+    rates = [f"{key}={_as_yaml(value)}" for key, value in own.items()] or [*usual]
+    rates = [rate for rate in rates if rate.partition("=")[0] not in said]
+    if rates and not by_file:
         made = override(made, rates)
-        whose = "adapters are" if adapting else "an imported model is"
-        told.append(f"{whose} tuned with {', '.join(rates)}, unless --set says otherwise")
+        whose = "adapters are" if adapting else "an imported model is" if imported else "the model is"
+        told.append(f"{whose} tuned with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
     return override(made, settings), told
 
 

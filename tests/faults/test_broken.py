@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from disks import Faulty, Killed
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import NonFiniteError, StorageError
 from heedful.run.train import Checkpointed, Finished, Note, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
-from heedful.tasks.translate.train import TranslationTask
+from heedful.tasks.translate.epochs import TranslationTask
 from heedful.training.loss import Loss
 from heedful.training.optim import Optimizer
 from heedful.verbs.train import train

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from heedful.core.config import from_json
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.run.resume import Progress
 from heedful.run.train import Trained
 from heedful.store.checkpoint import load_newest, save_checkpoint
-from heedful.tasks.translate.train import TranslationTask
+from heedful.tasks.translate.epochs import TranslationTask
 from heedful.training.loss import Loss
 from heedful.verbs.train import train
 from made import made_corpus, made_recipe

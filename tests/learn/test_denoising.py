@@ -4,8 +4,9 @@ nothing."""
 import random
 
 import heedful
+from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.pairs import Pairs
 from heedful.run.recipe import override
 from heedful.run.train import Measured
 from heedful.tasks.denoise.noise import make_noise, read_passages

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.run.train import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train

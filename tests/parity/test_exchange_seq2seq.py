@@ -13,7 +13,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import heedful
 from heedful.core.config import from_json, to_json
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model

@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from made import made_corpus
 
 

@@ -10,7 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.run.job import Measurement
 from heedful.run.train import Event, Measured, Note, Trained
 from heedful.store.checkpoint import read_model

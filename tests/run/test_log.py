@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import MissingError
 from heedful.run import log
 from heedful.run.train import Trained

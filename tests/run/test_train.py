@@ -183,7 +183,7 @@ def test_going_on_with_another_training_is_refused(finished, corpus):
     out, _ = finished
     with pytest.raises(InputError, match=r"begun with train\.lr = 0\.002, not 0\.1"):
         next(train(made_recipe(lr=0.1), out, corpus=corpus))
-    other = heedful.data.text.pairs.Corpus(
+    other = heedful.data.text.corpus.Corpus(
         corpus.valid, corpus.valid, corpus.tests, "made", source="low", target="high"
     )
     with pytest.raises(InputError, match="the training data is not the data that"):
@@ -219,7 +219,7 @@ def test_bad_input_leaves_nothing_behind(tmp_path, corpus, settings, says):
     out = tmp_path / "never"
     lines = ["".join(random.sample(string.ascii_letters, 30)) for _ in range(9)]
     long = heedful.data.text.pairs.Pairs(lines, lines, "long")
-    given = heedful.data.text.pairs.Corpus(long, long, {"test": long}, "made", source="a", target="b")
+    given = heedful.data.text.corpus.Corpus(long, long, {"test": long}, "made", source="a", target="b")
     missing = settings[0].startswith("data.path")
     with pytest.raises(HeedError, match=says):
         list(train(override(made_recipe(), settings), out, corpus=None if missing else given))
@@ -267,7 +267,7 @@ def test_long_sources_are_cut_in_training_and_in_use(tmp_path, base):
     pairs = heedful.data.text.pairs.Pairs(
         [*documents, "ko lu"], [*(text[:2].upper() for text in documents), "KO"], "made"
     )
-    corpus = heedful.data.text.pairs.Corpus(pairs, pairs, {"test": pairs}, "made", source="long", target="short")
+    corpus = heedful.data.text.corpus.Corpus(pairs, pairs, {"test": pairs}, "made", source="long", target="short")
     recipe = override(build(base, where="test"), ["train.steps=2", "data.longest=16", "decode.longest=5"])
     (note,) = [
         e.text for e in train(recipe, tmp_path / "left", corpus=corpus) if isinstance(e, Note) and "16 tok" in e.text
@@ -290,7 +290,7 @@ def test_long_sources_are_cut_in_training_and_in_use(tmp_path, base):
 
 def test_a_validation_pair_of_any_length_is_measured(tmp_path, corpus):
     long = heedful.data.text.pairs.Pairs(["ba de " * 3000], ["DE BA"], "long")
-    given = heedful.data.text.pairs.Corpus(
+    given = heedful.data.text.corpus.Corpus(
         corpus.train, long, {"test": corpus.valid}, "made", source="low", target="high"
     )
     recipe = override(made_recipe(steps=1), ["decode.longest=3"])

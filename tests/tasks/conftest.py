@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.run.train import train
 from heedful.tasks import TASKS
 from made import made_corpus, made_recipe

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import heedful
+from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
-from heedful.data.text.pairs import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import heedful
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError
 from heedful.run.train import train
 from heedful.tasks import TASKS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError, MissingError
 from heedful.metrics.paired import compare
 from heedful.tasks.translate.cli import TranslationScoring

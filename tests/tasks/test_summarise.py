@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from heedful import cli
-from heedful.data.text.pairs import Pairs, read_parallel
+from heedful.data.text.corpus import read_parallel
+from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError, MissingError
 from heedful.metrics.texts import score_bleu, score_rouge
 from heedful.tasks.recipes import build

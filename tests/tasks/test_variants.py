@@ -5,11 +5,12 @@ import torch
 from torch import Tensor
 
 from heedful.data.batches import PairBatch
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.recipe import override
-from heedful.tasks.translate.train import TranslateJob, TranslationTask
+from heedful.tasks.translate.epochs import TranslationTask
+from heedful.tasks.translate.train import TranslateJob
 from made import TRANSFORMER, backwards, made_recipe
 
 

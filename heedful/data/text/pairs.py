@@ -1,4 +1,4 @@
-"""Reading parallel text: files in any common layout become a `Corpus`, or one line says what is wrong where.
+"""Reading parallel text: files in any common layout become `Pairs`, or one line says what is wrong where.
 
 Everything is read and checked before anything is trained. Texts are left as they stand in the file: only line
 ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
@@ -8,23 +8,23 @@ import importlib
 import re
 import stat
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from glob import glob
+from itertools import product
 from pathlib import Path
 
 from heedful.data.lines import files_in, listed, read_lines, unreadable
-from heedful.data.parts import Parts, hold_out, kind_of
+from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
+from heedful.data.text.directions import Direction, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
-from heedful.data.text.rows import TABLES, read_rows, sides_of
+from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
-HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 LINES = 1 << 40  # more than any file has
-MOST_TOLD = 8  # files of which it is told how each was read
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Pairs:
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
     lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
     empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
+    ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
+    directions: tuple[Direction, ...] = ()
 
     def __len__(self) -> int:
         return len(self.source)
@@ -69,8 +71,10 @@ class Pairs:
         """A pair for each reference."""
         rows = [(i, one) for i, own in enumerate(self.references) for one in own]
         lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
-        source = [self.source[i] for i, _ in rows]
-        return Pairs(source, [target for _, target in rows], self.name, files=self.files, lines=lines)
+        source, ways = [self.source[i] for i, _ in rows], self._ways(i for i, _ in rows)
+        target = [target for _, target in rows]
+        own = self.files, lines, (), ways, self.directions
+        return Pairs(source, target, self.name, 0, (), *own)
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
@@ -78,7 +82,18 @@ class Pairs:
         others = tuple(self.others[i] for i in chosen) if self.others else ()
         lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
         source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
-        return Pairs(source, target, self.name, others=others, files=self.files, lines=lines)
+        ways = self._ways(chosen)
+        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions)
+
+    def _ways(self, indices: Iterable[int]) -> Sequence[int]:
+        return array("h", (self.ways[i] for i in indices)) if len(self.ways) else ()
+
+    def by_direction(self) -> dict[Direction, list[int]]:
+        """The numbers of the pairs of each direction; none where there is one alone."""
+        found: dict[int, list[int]] = {}
+        for i, way in enumerate(self.ways):
+            found.setdefault(way, []).append(i)
+        return {self.directions[way]: found[way] for way in sorted(found)}
 
 
 @dataclass(frozen=True)
@@ -92,28 +107,16 @@ class Read:
     files: list[Path]
     notes: Sequence[str] = ()
     told: Sequence[str] = ()
+    directions: Sequence[Direction] = ()  # where there are several
 
 
-@dataclass(frozen=True)
-class Corpus(Parts[Pairs]):
-    """What a translator is trained and measured on, and its two languages."""
-
-    source: str = field(kw_only=True)
-    target: str = field(kw_only=True)
-    other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
-    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
-    weights: Mapping[str, float] = field(
-        default_factory=dict, kw_only=True
-    )  # by file: how often an epoch has it, if not once
-
-
-def read_parallel(
+def read_whole(
     path: str | Path | Sequence[str | Path],
     *,
     source: str | None = None,
     target: str | None = None,
     columns: tuple[int, int] | None = None,
-) -> Corpus:
+) -> tuple[Read, dict[str, float]]:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
     and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
@@ -136,28 +139,18 @@ def read_parallel(
       and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
       sides. A source may be a list of sentences, which are one text, and a target one of several references.
 
-    Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
-    out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
-    translations of one sentence stay on one side, and every machine chooses the same.
-    Raises InputError or MissingError.
+    Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
     """
-    return _corpus(*read_whole(path, source=source, target=target, columns=columns))
-
-
-def read_whole(
-    path: str | Path | Sequence[str | Path],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    columns: tuple[int, int] | None = None,
-) -> tuple[Read, dict[str, float]]:
-    """The same with nothing held out, and the weights of the files that have one. Raises InputError or MissingError."""
     source, target = source or None, target or None
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
     given = [path] if isinstance(path, str | Path) else [*path]
+    said = [said_in(str(one)) for one in given]
+    said = [(one, ways or directions_in(Path(found_as(one)[0][0]))) for one, ways in said]
+    if any(ways for _, ways in said):
+        return _read_directions(said, source, target)
     weighted = [own for one in given for own in found_as(str(one))]
     if not isinstance(path, str | Path) and two_sides(weighted):
         return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
@@ -172,6 +165,50 @@ def read_whole(
         file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
     }
     return (read[0] if len(read) == 1 else _united(read)), weights
+
+
+def _read_directions(
+    said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
+) -> tuple[Read, dict[str, float]]:
+    """Paths of which each says its directions. Raises InputError or MissingError."""
+    directions = list(dict.fromkeys(way for _, ways in said for way in ways))
+    if source or target:  # of all directions, those that are asked for
+        directions = [way for way in directions if source in (None, way[0]) and target in (None, way[1])]
+    if not directions:
+        raise InputError(f"no pairs from {source} to {target}", where=said[0][0], fix="name a direction that is there")
+    read: list[Read] = []
+    weights: dict[str, float] = {}
+    several = len(directions) > 1
+    for text, ways in said:
+        if not ways:
+            fix = f"say it: --data '{text}:en>de'"
+            raise InputError("from which language to which? other data say theirs", where=text, fix=fix)
+        for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
+            own = _read(path, *way, None)
+            weights |= {file: weight for file in own.train.files if weight != 1}
+            read.append(_of_way(own, directions, way) if several else own)
+    whole = _united(read) if len(read) > 1 else read[0]
+    tests: dict[str, list[Pairs]] = {}
+    for own in read:  # a test of several directions is one
+        for name, part in own.tests.items():
+            tests.setdefault(name, []).append(part)
+    joined = {name: _joined(parts, name) for name, parts in tests.items()}
+    sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
+    taken = whole.taken._replace(source=sources, target=targets, other_way="")
+    return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
+
+
+def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
+    """The same with the number of its direction beside each pair."""
+    number = directions.index(way)
+
+    def marked(part: Pairs) -> Pairs:
+        return replace(part, ways=array("h", [number]) * len(part), directions=tuple(directions))
+
+    told = [f"{line} ({way[0]} to {way[1]})" for line in read.told]
+    tests = {name: marked(part) for name, part in read.tests.items()}
+    valid = None if read.valid is None else marked(read.valid)
+    return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
 
 
 def found_as(text: str) -> list[tuple[str, float]]:
@@ -339,12 +376,15 @@ def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
     dropped = sum(part.dropped for part in parts)
     files = tuple(dict.fromkeys(file for part in parts for file in part.files))
-    lines, empty = array("q"), list[tuple[int, str, str]]()
+    lines, empty, ways = array("q"), list[tuple[int, str, str]](), array("h")
     for part in parts:
+        ways.extend(part.ways)
         at = [files.index(file) * LINES for file in part.files]
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
         empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
-    return Pairs(source, target, str(where), dropped, others if any(others) else (), files, lines, empty)
+    own = others if any(others) else ()
+    directions = parts[0].directions
+    return Pairs(source, target, str(where), dropped, own, files, lines, empty, ways if len(ways) else (), directions)
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
@@ -390,54 +430,3 @@ def _read_hub(path: str, source: str, target: str) -> Read:
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
     taken = Columns(0, 1, source, target, True, other_way(source, target))
     return Read(train, valid, tests, taken, [])
-
-
-def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
-    """Hold out what is not among the parts, and note what a person should know."""
-    train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
-    lines = list(read.notes)
-    for part in (train, valid, *tests.values()):
-        if part and part.dropped:
-            whole = part.dropped + len(part)
-            lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
-    if valid is None:
-        valid, *test, train = _hold_out(train, 1 if tests else 2)
-        lines.append(f"{train.name}: {len(valid):,} pairs held out for validation")
-        if test:
-            tests = {"test": test[0]}
-            lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
-    known = set(map(_key, train.source))
-    for part in (valid, *tests.values()):
-        if seen := sum(_key(text) in known for text in part.source):
-            lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
-    told = [_with_weight(line, weights or {}) for line in read.told]
-    more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
-    direction = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    shown = (*told[:MOST_TOLD], *more)
-    files = tuple(read.files)
-    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
-
-
-def _with_weight(line: str, weights: Mapping[str, float]) -> str:
-    """What is told of a file, with how often an epoch has it, where that is not once."""
-    found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
-    return line if found is None else f"{line}, {found:g} times in each epoch"
-
-
-def _key(text: str) -> str:
-    return text.strip().lower()
-
-
-def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
-    """`count` parts and the rest, all pairs of one source together."""
-    groups: dict[str, list[int]] = {}
-    for i, text in enumerate(pairs.source):
-        groups.setdefault(_key(text), []).append(i)
-    if len(groups) <= count:
-        what = f"{len(groups)} different source sentence{'s' if len(groups) > 1 else ''}, expected at least"
-        fix = "give more pairs, or a validation file of their own"
-        raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
-    room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))
-    held = hold_out({key: len(rows) for key, rows in groups.items()}, room, parts=count)
-    rest = [key for key in groups if not any(key in own for own in held)]
-    return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*held, rest)]

@@ -10,6 +10,7 @@ from heedful.data.lines import json_items, json_line, json_type, listed, read_li
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
 from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.directions import Direction, LanguageColumns, language_columns
 from heedful.data.text.formats import format_of, reader_of
 from heedful.data.text.headers import column_of, is_header, two_of
 from heedful.errors import InputError
@@ -52,12 +53,57 @@ def table_rows(
     """The two columns of a table's rows, and which they are. Raises InputError."""
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
+    if told := language_columns(first):
+        named = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
+        return _told_rows(path, cells, first, told, (source, target)), named
     taken = _columns(f"{path}:{number}", first, source, target, columns)
     rows = cells if taken.header else chain([(number, first)], cells)
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
     which = f"{_named(first, taken)} of its header" if taken.header else numbers
     taken = taken._replace(layout=f"{described}, {which}")
     return _column_rows(path, rows, first, taken, f"source {between} target"), taken
+
+
+def _told_rows(
+    path: Path,
+    rows: Iterable[tuple[int, list[str]]],
+    header: list[str],
+    at: LanguageColumns,
+    asked: tuple[str, str],
+) -> Rows:
+    """Of rows that say their languages those of the direction that is asked for; all, where none is."""
+    plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True, ""), "", whole=True)
+    for number, cells in plain:
+        languages = (cells[at.source_language], cells[at.target_language]) if any(cells) else asked
+        if asked in ((SOURCE, TARGET), tuple(language.strip() for language in languages)):
+            yield number, (cells[at.source], cells[at.target]) if any(cells) else ("", "")
+
+
+def directions_in(path: Path) -> list[Direction]:
+    """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
+    InputError or MissingError."""
+    kind = kind_of(path).lower().removeprefix(".")
+    if kind not in ("tsv", "csv", "jsonl", "txt") or not path.is_file() or format_of(path):
+        return []
+    lines = read_lines(path)
+    if kind == "jsonl":
+        objects = [row for _, row in _parsed(path, lines) if isinstance(row, dict)]
+        told = language_columns([*objects[0]]) if objects else None
+        if told is None:
+            return []
+        names = [*objects[0]]
+        keys = names[told.source_language], names[told.target_language]
+        return [*dict.fromkeys((str(row.get(keys[0])), str(row.get(keys[1]))) for row in objects if row)]
+    rows = (cells for _, cells in table_cells(path, lines, is_header)[1] if cells)
+    told = language_columns(next(rows, []))
+    if told is None:
+        return []
+    most = max(told)
+    return [
+        *dict.fromkeys(
+            (row[told.source_language].strip(), row[told.target_language].strip()) for row in rows if len(row) > most
+        )
+    ]
 
 
 def _named(header: list[str], taken: Columns) -> str:
@@ -79,12 +125,35 @@ def object_rows(items: Iterable[tuple[str, object]], source: str, target: str) -
         before.append(item)
         if item[1] is not BLANK:
             break
+    names = [*first] if isinstance(first := before[-1][1], dict) else []
+    if told := language_columns(names):
+        return _told_objects(chain(before, items), names, told, (source, target))
     taken = _keys(before[-1][1], source, target)
     rows = (
         (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
         for number, (where, row) in enumerate(chain(before, items), 1)
     )
     return rows, taken
+
+
+def _told_objects(
+    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str]
+) -> tuple[Rows, Columns]:
+    """Of objects that say their languages those of the direction that is asked for; all, where none is."""
+    left, right = names[at.source], names[at.target]
+    keys = names[at.source_language], names[at.target_language]
+
+    def meant(row: object) -> bool:
+        if asked == (SOURCE, TARGET) or not isinstance(row, dict) or row is BLANK:
+            return True
+        return asked == (str(row.get(keys[0])).strip(), str(row.get(keys[1])).strip())
+
+    rows = (
+        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
+        for number, (where, row) in enumerate(items, 1)
+        if meant(row)
+    )
+    return rows, Columns(0, 1, *asked, True, other_way(*asked), f"JSON, keys {left!r} and {right!r}")
 
 
 def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
@@ -126,9 +195,15 @@ def _numbers(source: str, target: str) -> tuple[int, int] | None:
 
 
 def _column_rows(
-    path: Path, rows: Iterable[tuple[int, list[str]]], first: list[str], taken: Columns, layout: str
+    path: Path,
+    rows: Iterable[tuple[int, list[str]]],
+    first: list[str],
+    taken: Columns,
+    layout: str,
+    *,
+    whole: bool = False,
 ) -> Rows:
-    """The two columns of each row; a blank row is a pair of empty sides."""
+    """The two columns of each row, or all of them; a blank row is a pair of empty sides."""
     attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
     if taken.header:
         least = most = len(first)
@@ -146,7 +221,7 @@ def _column_rows(
         if cells and not least <= len(cells) <= most:
             what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield number, (cells[taken.left], cells[taken.right]) if cells else ("", "")
+        yield number, tuple(cells) if whole else (cells[taken.left], cells[taken.right]) if cells else ("", "")
 
 
 def _keys(row: object, source: str, target: str) -> Columns:

@@ -10,6 +10,7 @@ TRANSLATE = Task(
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
+    tuned=Lazy("heedful.tasks.translate.tuning:tuned"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={
         "translate": Lazy("heedful.tasks.translate.use:ASK"),
@@ -27,6 +28,7 @@ TRANSLATE = Task(
     attention=Lazy("heedful.tasks.translate.look:attention_translating"),
     feed=Lazy("heedful.tasks.translate.feed:feed_translator"),
     languages=Lazy("heedful.tasks.translate.use:languages_of"),
+    directions=Lazy("heedful.tasks.translate.use:directions_of"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.hub:HUB"),
     hub_kind="seq2seq",

@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 
 from heedful.data.made.phrasebook import phrasebook
-from heedful.data.text.pairs import Corpus, Pairs
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.run.device import chosen_device
 from heedful.run.recipe import override
 from heedful.run.train import Event, Measured, Note, train

@@ -28,7 +28,7 @@ class Fragment(TypedDict):
 class FragmentOptions:
     """`lines`: a line is translated apart from the next; `sentences`: so is a sentence. In what has `markup`, all that
     is inside of elements of `ignored` names is kept, and tags of `breaking` names part texts, those of `inline` names
-    do not. `n` translations of each."""
+    do not. `n` translations of each, from `source` to `target` where the model has several languages."""
 
     markup: Literal["text", "xml", "html"] = "text"
     lines: bool = True
@@ -37,10 +37,13 @@ class FragmentOptions:
     breaking: tuple[str, ...] = ()
     inline: tuple[str, ...] = ()
     n: int = 1
+    source: str = ""
+    target: str = ""
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
 
 
 def translate_fragments(translator: Translator, texts: Sequence[str], options: FragmentOptions) -> Iterator[Fragment]:
+    translator = translator.directed(options.source, options.target)
     documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
     passages = [passage for document in documents for passage in document.passages]
     found = translate_passages(translator, passages, options.decoding, sentences=options.sentences, n=options.n)

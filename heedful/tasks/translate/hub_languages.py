@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import meaning
 from heedful.errors import InputError
 from heedful.exchange.hub import HubTokens, added_tokens
-from heedful.tasks.translate.languages import ARROW, Languages
+from heedful.tasks.translate.languages import Languages
 
 MBART, FLORES = r"[a-z]{2,3}_[A-Z]{2}", r"[a-z]{3}_[A-Z][a-z]{3}"
 # How the tokens of languages are spelled, by the model_type.

@@ -4,18 +4,20 @@ task.json keeps it under `languages`; its `source` and `target` are the directio
 for, and "" where one has to be.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from heedful.core.config import from_json, to_json
 from heedful.data.lines import listed
+from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.start import Start
 
 KEY = "languages"
-ARROW = ">"  # "en>de" is from English to German
 Ids = list[int]
 
 
@@ -124,6 +126,41 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
         tokenizer = start.target.begun_by(first)
         directed = directed._replace(source=tokenizer, target=tokenizer)
     return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
+
+
+def token_of(name: str) -> str:
+    """The control token that asks for a language, in a vocabulary that is made here."""
+    return f"<|to_{re.sub(r'[^A-Za-z0-9_]', '_', name)}|>"
+
+
+def arounds_of(
+    directions: Sequence[tuple[str, str]], around: Mapping[str, Any], tokenizer: Tokenizer, *, where: str = ""
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """What stands around the texts of each of several directions, of a model that training begins with, or of a new
+    one. Raises InputError where the model has one direction alone, or tells languages where no batch of several can."""
+    if not directions:
+        return {}
+    languages, more = languages_in(around), dict[str, Any]()
+    if languages is None:
+        names = list(dict.fromkeys(target for _, target in directions))
+        if not all(token_of(name) in tokenizer.extra for name in names):
+            fix = "leave out --from, or give data of its direction"
+            raise InputError("a model of one direction, and data of several", where=where, fix=fix)
+        tokens = {name: tokenizer.extra[token_of(name)] for name in names}
+        learnt = tuple(f"{source}{ARROW}{target}" for source, target in directions)
+        languages = Languages(tokens=tokens, target="before", directions=learnt)
+        more = {"forbidden": [tokenizer.pad, tokenizer.bos, *tokens.values()]}
+    if languages.source == "after" or languages.target == "start":
+        what = "its languages are told at the end of a source, or start decoding: one direction at a time"
+        raise InputError(what, where=where, fix="train it on one direction")
+    made = {}
+    for source, target in directions:
+        one, other = languages.direction(source, target, given=("", ""))
+        prefix = languages.prefixes.get(f"{one}{ARROW}{other}", "").rstrip()
+        own = languages.around(one, other, tokenizer.encode([prefix])[0], eos=tokenizer.eos)
+        told = {KEY: as_told(languages), "source": one, "target": other}
+        made[source, target] = {**around, **own, **more, **told}
+    return made
 
 
 def only_direction(source: str, target: str, *, given: tuple[str, str]) -> None:

@@ -18,6 +18,10 @@ class PairsData(TokenizedData):
         description="a file, a folder, or whatever else `heed train --data` takes; or a list of such, each with a "
         "weight such as `b.tsv:0.2`, or of two files of two languages",
     )
+    mix: tuple[str, ...] = Field(
+        (),
+        description="general pairs against forgetting: of `memory.tmx:0.2` a fifth of each epoch is drawn (`--mix`)",
+    )
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")
     joint: bool = Field(True, description="both sides share one vocabulary")

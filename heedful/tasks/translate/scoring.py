@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from heedful.data.text.pairs import Pairs, read_pairs, read_parallel
+from heedful.data.text.corpus import by_direction, read_parallel
+from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import LABELS
@@ -18,6 +19,7 @@ from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
 from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.use import Translation, Translator
 
@@ -41,7 +43,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             if one is not None:
                 both.enter_context(one.in_processes(torch.get_num_threads()))
         for name, pairs in tests.items():
-            made = translator.search(pairs.source, **settings)
+            made = translator.search_pairs(pairs, **settings)
             texts = [translation.text for translation in made]
             alone = translator.target.ours and options.engine is None and not translator.others
             loss = {"loss": translator.loss(pairs)} if alone else {}
@@ -54,7 +56,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
                 yield Scored(name, loss | known(scores), f"{told}, {scores}", notes)
                 continue
-            others = [translation.text for translation in other.search(pairs.source, **settings)]
+            others = [translation.text for translation in other.search_pairs(pairs, **settings)]
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
             names = _name(translator, options), str(options.against)
             yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
@@ -69,7 +71,14 @@ def _tests(translator: Translator, options: TranslationScoring) -> Mapping[str, 
     source, target = options.source, options.target
     if options.data is not None:
         about = translator.about
-        return read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
+        if KEY not in about:
+            return read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
+        corpus = read_parallel(options.data, source=source, target=target)
+        if corpus.directions:
+            return dict(by_direction(corpus.tests))
+        way = translator.directed(corpus.source, corpus.target).about
+        known = ((way["source"], way["target"]),)
+        return {name: replace(part, ways=[0] * len(part), directions=known) for name, part in corpus.tests.items()}
     if source is not None and target is not None:
         return {Path(source).name: read_pairs(source, target)}
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")

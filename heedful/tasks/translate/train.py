@@ -1,104 +1,42 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import compress
+from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
 
-from heedful.core.seeds import shuffled
-from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.apply.inference import for_inference
 from heedful.data.parts import spread
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel
+from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
-from heedful.data.text.pairs import Corpus, Pairs, read_parallel
+from heedful.data.text.mix import read_mixes
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality.told import in_a_line
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
-from heedful.metrics.names import LABELS
+from heedful.metrics.names import BEFORE, LABELS
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_textless_run, read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
+from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
-from heedful.tasks.shared.sections import PackedTrain
-from heedful.tasks.translate.languages import directed_start
-from heedful.tasks.translate.losses import ends_of, framed_pairs, training_loss
+from heedful.tasks.translate.epochs import TranslationTask
+from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
+from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.variants import Variants, varies
-from heedful.training.loss import Loss
 
 Ids = list[int]
-SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
-
-
-class TranslationTask:
-    """Batches of sentence pairs, and the cross-entropy of the target's tokens.
-
-    A decoder alone also learns from the source's, which its loss does not count: the losses of all models compare.
-    A model that can keep sentences apart gets rows packed with several of them, of one shape all along; one that
-    cannot gets a sentence a row, sorted by length.
-    """
-
-    def __init__(
-        self,
-        pairs: Sequence[tuple[Ids, Ids]],
-        plan: PackedTrain,
-        *,
-        packs: bool,
-        ends: Ends = OUR_ENDS,
-        weights: Sequence[float] = (),
-        variants: Variants | None = None,
-    ) -> None:
-        """`weights`: how often an epoch has each pair; once, where there are none. `variants` has other pairs in each
-        epoch."""
-        self.plan, self.packs, self.ends = plan, packs, ends
-        self.weights, self.variants = weights, variants
-        self.pairs = pairs
-        longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
-        self.row = max(plan.row, -(-longest // 16) * 16)
-
-    def batches(self, epoch: int, model: object) -> list[PairBatch]:
-        plan = self.plan
-        order: Sequence[int] = (
-            weighted_order(self.weights, plan.seed, epoch)
-            if self.weights
-            else shuffled(len(self.pairs), plan.seed, epoch)
-        )
-        pairs = self.pairs
-        if self.variants is not None:
-            pairs = self.variants.of(pairs, order, epoch, row=self.row)
-            order = range(len(pairs))
-        if self.packs:
-            rows = max(1, plan.tokens // self.row)
-            return list(pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends))
-        made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
-        # The order in which lengths come is drawn too: long sentences last would be what is remembered.
-        return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]
-
-    def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
-        smoothing = SMOOTHING if self.plan.smoothing is None else self.plan.smoothing
-        return training_loss(model, batch, smoothing=smoothing)
-
-
-def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]:
-    """The numbers of an epoch's pairs, in random order: of those with a weight of 2.2 all twice, and another fifth of
-    them each epoch."""
-    groups: dict[float, list[int]] = {}
-    for i, weight in enumerate(weights):
-        groups.setdefault(weight, []).append(i)
-    chosen: list[int] = []
-    for number, (weight, rows) in enumerate(sorted(groups.items()), 1):
-        chosen += rows * int(weight)
-        drawn = shuffled(len(rows), seed + number, epoch)
-        chosen += [rows[i] for i in drawn[: round(weight % 1 * len(rows))]]
-    return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
 
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
@@ -114,16 +52,24 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         pairs = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(pairs.source, pairs.target, tests)
-        if data.scores == "bleu":
-            wrong += in_a_line(corpus.train, corpus.source, corpus.target)
+        ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
+        for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
+            wrong += in_a_line(part, source, target) if data.scores == "bleu" else []
         self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
+        self.mixes = read_mixes(data.mix, corpus)
+        for mix in self.mixes:
+            self.notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
+            self.notes += mix.corpus.notes
+        parts = [pairs, *(mix.corpus.train.apart() for mix in self.mixes)]
+        texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
         if data.scores == "rouge":
             rouge_scorer()  # found missing now, and not when the training is over
         if self.start:
-            self.start, told = directed_start(self.start, corpus.source, corpus.target)
-            self.notes += [told] if told else []
+            if not corpus.directions:
+                self.start, told = directed_start(self.start, corpus.source, corpus.target)
+                self.notes += [told] if told else []
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
@@ -133,32 +79,38 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
             self.config = translator_config(row, **sizes, joint=data.joint)
         self.around = self.start.around if self.start else {}
+        self.arounds = arounds_of(corpus.directions, self.around, self.source, where=recipe.start_from)
+        self.around = next(iter(self.arounds.values()), self.around)
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         positions = most_positions(self.config)
         self.longest = data.longest if positions is None else min(data.longest, positions)
-        sources, beyond = cut_at(self.source.encode(pairs.source), self._cut())
+        sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        encoded = self._framed(zip(sources, self.target.encode(pairs.target), strict=True))
+        told_by = self._directions(parts)
+        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), told_by)
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
         self.variants = None
         if varies(recipe):
-            texts = [*compress(zip(pairs.source, pairs.target, strict=True), fits)]
-            sides = self.source, self.target
-            self.variants = Variants(texts, sides, recipe, framed=self._framed, longest=self.longest)
-        weights = corpus.weights
-        self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(fits) if fit] if weights else []
+            kept = [*compress(zip(*texts, strict=True), fits)]
+            sides, told_by = (self.source, self.target), [*compress(told_by, fits)]
+            self.variants = Variants(
+                kept,
+                sides,
+                recipe,
+                framed=lambda pairs, numbers: self._framed(pairs, [told_by[i] for i in numbers] if told_by else ()),
+                longest=self.longest,
+            )
+        weights, own = corpus.weights, fits[: len(pairs)]
+        self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
+        self.mixed = self._mixed(fits, [len(part) for part in parts])
         if len(self.pairs) < len(encoded):
             self.notes.append(
                 f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             )
-        if not self.pairs:
-            what = f"every pair is longer than data.longest = {self.longest} tokens"
-            fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
-            raise InputError(what, where=pairs.name, fix=fix)
         self.lengths = length_facts([*compress(sources, fits)], begun)
-        self.fingerprint = fingerprint((*pairs.source, "", *pairs.target), end="\n")
+        self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         if positions is not None:
             self._check_lengths(positions)
@@ -167,6 +119,65 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def read(self) -> Corpus:
         data = self.recipe.data
         return read_parallel(data.path, source=data.source or None, target=data.target or None)
+
+    def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
+        """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
+        data itself, and the mixes. Raises InputError where a part keeps none."""
+        ends = [0, *accumulate(lengths)]
+        kept = [0, *accumulate(sum(fits[begin:end]) for begin, end in pairwise(ends))]
+        for part, (begin, end) in zip([self.corpus, *(mix.corpus for mix in self.mixes)], pairwise(kept), strict=True):
+            if begin == end:
+                what = f"every pair is longer than data.longest = {self.longest} tokens"
+                fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
+                raise InputError(what, where=part.train.name, fix=fix)
+        rows = (range(begin, end) for begin, end in pairwise(kept[1:]))
+        return [(own, mix.share) for own, mix in zip(rows, self.mixes, strict=True)]
+
+    def _directions(self, parts: Sequence[Pairs]) -> list[Direction]:
+        """The direction of each pair of the data and of the mixes, where there are several. Raises InputError for one
+        that is mixed in and not learnt."""
+        if not self.arounds:
+            if any(mix.corpus.directions for mix in self.mixes):
+                what = "several directions are mixed into data of one"
+                raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
+            return []
+        found: list[Direction] = []
+        for part, own in zip(parts, [self.corpus, *(mix.corpus for mix in self.mixes)], strict=True):
+            found += [part.directions[way] for way in part.ways] or [(own.source, own.target)] * len(part)
+        for source, target in found:
+            if (source, target) not in self.arounds:
+                what = f"pairs from {source} to {target} are mixed in, a direction that is not learnt"
+                raise InputError(what, where="--mix", fix="say the direction: --mix PATH:en>de:0.2")
+        return found
+
+    def tests(self) -> Iterator[tuple[str, Pairs]]:
+        """One for each direction; and those of what is mixed in, so that it is seen what was forgotten."""
+        yield from by_direction(dict(super().tests()))
+        for mix in self.mixes:
+            for name, part in by_direction(mix.corpus.tests):
+                yield f"{Path(mix.corpus.name).stem}, mixed in: {name}", part
+
+    def finish(self, folder: Path, device: str) -> Scores:
+        """With those that the model had with which the training began, where that was a translator."""
+        scores = super().finish(folder, device)
+        begun = self._as_begun(device)
+        if begun is None:
+            return scores
+        before = {name: self.score(begun, part) for name, part in self.tests()}
+        return {
+            name: {**each, **{f"{key}{BEFORE}": before[name][key] for key in self.score_names}}
+            for name, each in scores.items()
+        }
+
+    def _as_begun(self, device: str) -> Translator | None:
+        """The model that the training began with; None where it was no translator, or is no longer there."""
+        folder = Path(self.recipe.start_from)
+        if self.start is None or not (folder / "task.json").is_file():
+            return None
+        if "noise" in files.read_json(folder / "task.json"):
+            return None
+        model = read_textless_run(folder)[0].to(device)
+        return Translator(for_inference(model), self.source, self.target, self.spec())
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "translate")
@@ -187,7 +198,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def own_facts(self) -> dict[str, object]:
         joint = self.source is self.target
-        return {
+        mixed = [{"path": mix.corpus.name, "share": mix.share, "pairs": len(mix.corpus.train)} for mix in self.mixes]
+        return ({"mix": mixed} if mixed else {}) | {
             "source": self.corpus.source,
             "target": self.corpus.target,
             "trained_on": len(self.pairs),
@@ -217,6 +229,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             packs=model.packs,
             ends=self.ends,
             weights=self.weights,
+            mixes=self.mixed,
             variants=self.variants,
         )
 
@@ -242,38 +255,57 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             text.format(source=corpus.source, target=corpus.target)
             for text in (self.recipe.PURPOSE, self.recipe.EXAMPLE)
         )
+        began = [name for name in names if f"{name}{BEFORE}" in first]
         columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
+        columns += [f"{LABELS[name]} before" for name in began]
         rows = []
         tested = dict(self.tests())
         for name, each in scores.items():
             cells = [f"{each[own]:.1f}" for own in names]
             cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
+            cells += [f"{each[f'{own}{BEFORE}']:.1f}" for own in began]
             rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
         signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
         return CardText(
             what=what,
-            learnt_on=f"{len(corpus.train):,} pairs, from `{corpus.train.name}`",
+            learnt_on=f"{len(corpus.train):,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
             table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}.",
             kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
             use=[
-                f'heed {verb} {folder} "{example}"',
+                f'heed {verb} {folder} "{example}"{self._asked()}',
                 f'heed look {folder} "{example}" --out attention.html',
             ],
             limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
             "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
         )
 
+    def _asked(self) -> str:
+        """How another direction than the first is asked for."""
+        return "".join(f" --to {target}" for _, target in self.corpus.directions[-1:])
+
+    def _mixed_in(self) -> str:
+        told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in self.mixes]
+        return f", with {' and '.join(told)}" if told else ""
+
     def _check_lengths(self, positions: int) -> None:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
-        for pairs in (self.corpus.valid, *self.corpus.tests.values()):
+        for pairs in (self.corpus.valid, *(part for _, part in self.tests())):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
 
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-        """As the model reads them: sources that are too long are cut, where they may be."""
-        return framed_pairs(((source[: self._cut()], target) for source, target in pairs), self.around)
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], directions: Sequence[Direction] = ()) -> list[tuple[Ids, Ids]]:
+        """As the model reads them, of these directions where there are several: sources that are too long are cut,
+        where they may be."""
+        cut = [(source[: self._cut()], target) for source, target in pairs]
+        if not directions:
+            return framed_pairs(cut, self.around)
+        return [
+            framed
+            for pair, way in zip(cut, directions, strict=True)
+            for framed in framed_pairs([pair], self.arounds[way])
+        ]
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
@@ -281,10 +313,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers trained on both sides together, or on each alone."""
+    """Tokenizers trained on both sides together, or on each alone; with a token for each language that may be asked
+    for, where there are several."""
     kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
+    asked = list(dict.fromkeys(token_of(target) for _, target in corpus.directions))
     if recipe.data.joint:
-        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size)
+        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size, extra=asked)
         return tokenizer, tokenizer
-    source, target = (train_tokenizer(side, kind=kind, size=size) for side in (pairs.source, pairs.target))
-    return source, target
+    return (
+        train_tokenizer(pairs.source, kind=kind, size=size, extra=asked),
+        train_tokenizer(pairs.target, kind=kind, size=size),
+    )

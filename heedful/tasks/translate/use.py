@@ -14,6 +14,7 @@ from torch import Tensor
 from heedful.apply.inference import for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
+from heedful.data.text.directions import ARROW
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.ensemble import Ensemble
@@ -39,7 +40,7 @@ from heedful.tasks.shared.lengths import (
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.languages import ARROW, languages_in, only_direction
+from heedful.tasks.translate.languages import in_a_line, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 
 Ids = list[int]
@@ -327,19 +328,34 @@ class Translator(Opened):
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
     ) -> tuple[Scores | Rouge, list[Translation]]:
         """The scores of the translations of `pairs`, and the translations."""
-        made = self.search(pairs.source, **settings)
+        made = self.search_pairs(pairs, **settings)
         texts = [translation.text for translation in made]
         return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
+
+    def search_pairs(self, pairs: Pairs, **settings: Unpack[DecodingOptions]) -> list[Translation]:
+        """The translations of the sources, each in the direction of its pair where there are several."""
+        if not pairs.directions:
+            return self.search(pairs.source, **settings)
+        made: dict[int, Translation] = {}
+        for direction, rows in pairs.by_direction().items():
+            found = self.directed(*direction).search([pairs.source[i] for i in rows], **settings)
+            made |= dict(zip(rows, found, strict=True))
+        return [made[i] for i in range(len(pairs))]
 
     def loss(self, pairs: Pairs) -> float:
         """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
         positions, or a model whose sources end otherwise than its targets."""
+        found = [
+            self.directed(*direction)._nats(pairs.rows(rows)) for direction, rows in pairs.by_direction().items()
+        ] or [self._nats(pairs)]
+        return sum(nats for nats, _ in found) / sum(tokens for _, tokens in found)
+
+    def _nats(self, pairs: Pairs) -> tuple[float, int]:
         sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
         whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
         if (positions := most_positions(self.model.config)) is not None:
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
-        nats, tokens = target_nats(self.model, whole, ends_of(self.target, self.about))
-        return nats / tokens
+        return target_nats(self.model, whole, ends_of(self.target, self.about))
 
 
 class Translated(TypedDict):
@@ -400,11 +416,19 @@ def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
     return str(about.get("source", "source")), str(about.get("target", "target"))
 
 
+def directions_of(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All that it translates from and to, where it has several languages; none of another."""
+    languages = languages_in(about)
+    return [] if languages is None else languages.pairs()
+
+
 def translator_facts(saved: Saved) -> dict[str, Any]:
     assert saved.tokenizers is not None
     about, decode = saved.about, saved.about.get("decode", {})
+    languages = languages_in(about)
+    way = f"{about['source']} to {about['target']}" if languages is None else in_a_line(languages)
     facts = {
-        "task": f"translate {about['source']} to {about['target']}",
+        "task": f"translate {way}",
         "vocabulary": saved.tokenizers[1].size,
         "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
     }

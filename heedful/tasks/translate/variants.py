@@ -40,11 +40,11 @@ class Variants:
         sides: tuple[Tokenizer, Tokenizer],
         recipe: TranslateRecipe,
         *,
-        framed: Callable[[Iterable[Pair]], list[Pair]],
+        framed: Callable[[Iterable[Pair], Sequence[int]], list[Pair]],
         longest: int,
     ) -> None:
-        """`framed` makes of a pair's tokens what the model reads, of fewer than `longest` tokens a side. Raises
-        InputError for BPE dropout of what is not BPE."""
+        """`framed` makes of pairs' tokens, and of their numbers, what the model reads, of fewer than `longest` tokens a
+        side. Raises InputError for BPE dropout of what is not BPE."""
         self.texts, self.sides, self.framed, self.longest = texts, sides, framed, longest
         self.noise, self.seed = recipe.noise, recipe.train.seed
         share, where = recipe.data.bpe_dropout, recipe.data.bpe_dropout_side
@@ -64,7 +64,8 @@ class Variants:
         changed = [place for place in range(len(order)) if any(self.dropouts) or rough[place] != texts[place]]
         columns = [self._encoded(side, changed, [rough[place][side] for place in changed], epoch) for side in (0, 1)]
         made, most = [pairs[i] for i in order], min(row, self.longest) - 1
-        for place, pair in zip(changed, self.framed(zip(*columns, strict=True)), strict=True):
+        numbers = [order[place] for place in changed]
+        for place, pair in zip(changed, self.framed(zip(*columns, strict=True), numbers), strict=True):
             if max(map(len, pair)) <= most:
                 made[place] = pair
         return made

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import written
-from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import HeedError, InputError
 
 MANY = [(f"sentence {i} of them", f"Satz {i} davon") for i in range(30)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.pairs import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import HeedError, InputError, MissingError
 
 ENGLISH = [f"number {n}, counted" for n in range(40)]

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.lines import LONGEST_LINE, read_lines, sanitise
-from heedful.data.text.pairs import read_pairs, read_parallel
+from heedful.data.text.corpus import read_parallel
+from heedful.data.text.pairs import read_pairs
 from heedful.errors import HeedError, InputError, MissingError
 
 ENGLISH = [f"the number {n}" for n in range(40)]
@@ -307,7 +308,7 @@ def test_three_pairs_are_enough_and_many_hold_out_no_more_than_the_most(
 ) -> None:
     few = held(write(tmp_path, {"p.tsv": tsv(0, 3)}) / "p.tsv")
     assert [len(part) for part in few] == [1, 1, 1]
-    monkeypatch.setattr("heedful.data.text.pairs.HELD_MOST", 7)
+    monkeypatch.setattr("heedful.data.text.corpus.HELD_MOST", 7)
     many = held(write(tmp_path, {"p.tsv": lines(*(f"{n}\t{n}" for n in range(1000)))}) / "p.tsv")
     assert [len(part) for part in many] == [986, 7, 7]
 

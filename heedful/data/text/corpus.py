@@ -1,0 +1,117 @@
+"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.pairs` reads them, and what of
+them is held out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heedful.data.parts import Parts, hold_out
+from heedful.data.text.directions import Direction
+from heedful.data.text.pairs import Pairs, Read, read_whole
+from heedful.errors import InputError
+
+HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
+MOST_TOLD = 8  # files of which it is told how each was read
+
+
+@dataclass(frozen=True)
+class Corpus(Parts[Pairs]):
+    """What a translator is trained and measured on, and its two languages."""
+
+    source: str = field(kw_only=True)
+    target: str = field(kw_only=True)
+    other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
+    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
+    directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
+    weights: Mapping[str, float] = field(
+        default_factory=dict, kw_only=True
+    )  # by file: how often an epoch has it, if not once
+
+
+def read_parallel(
+    path: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[int, int] | None = None,
+) -> Corpus:
+    """Read the pairs in `path`, whatever `read_whole` reads.
+
+    Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
+    out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
+    translations of one sentence stay on one side, and every machine chooses the same.
+    Raises InputError or MissingError.
+    """
+    return _corpus(*read_whole(path, source=source, target=target, columns=columns))
+
+
+def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
+    """Hold out what is not among the parts, and note what a person should know."""
+    train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
+    lines = list(read.notes)
+    for part in (train, valid, *tests.values()):
+        if part and part.dropped:
+            whole = part.dropped + len(part)
+            lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
+    if valid is None:
+        valid, *test, train = _hold_out(train, 1 if tests else 2)
+        lines.append(f"{train.name}: {len(valid):,} pairs held out for validation")
+        if test:
+            tests = {"test": test[0]}
+            lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
+    if read.directions:
+        train, turned = _without_turned(train, [valid, *tests.values()])
+        lines += [f"{train.name}: {turned:,} pairs left out that are held out the other way round"] if turned else []
+    known = set(map(_key, train.source))
+    for part in (valid, *tests.values()):
+        if seen := sum(_key(text) in known for text in part.source):
+            lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
+    told = [_with_weight(line, weights or {}) for line in read.told]
+    more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
+    direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
+    direction |= {"directions": tuple(read.directions)}
+    shown = (*told[:MOST_TOLD], *more)
+    files = tuple(read.files)
+    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
+
+
+def _with_weight(line: str, weights: Mapping[str, float]) -> str:
+    """What is told of a file, with how often an epoch has it, where that is not once."""
+    found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
+    return line if found is None else f"{line}, {found:g} times in each epoch"
+
+
+def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
+    """The tests, of several directions one for each."""
+    for name, part in tests.items():
+        if not part.directions:
+            yield name, part
+        for (source, target), rows in part.by_direction().items():
+            yield f"{name}, {source} to {target}", part.rows(rows)
+
+
+def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
+    """The pairs without those that are held out the other way round, and how many those were."""
+    known = {(target, source) for part in held for source, target in zip(part.source, part.target, strict=True)}
+    kept = [i for i, own in enumerate(zip(train.source, train.target, strict=True)) if own not in known]
+    return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
+
+
+def _key(text: str) -> str:
+    return text.strip().lower()
+
+
+def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
+    """`count` parts and the rest, all pairs of one source together."""
+    groups: dict[str, list[int]] = {}
+    for i, text in enumerate(pairs.source):
+        groups.setdefault(_key(text), []).append(i)
+    if len(groups) <= count:
+        what = f"{len(groups)} different source sentence{'s' if len(groups) > 1 else ''}, expected at least"
+        fix = "give more pairs, or a validation file of their own"
+        raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
+    room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))
+    held = hold_out({key: len(rows) for key, rows in groups.items()}, room, parts=count)
+    rest = [key for key in groups if not any(key in own for own in held)]
+    return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*held, rest)]

@@ -1,0 +1,48 @@
+"""From which language to which pairs are: said beside a path ("memory.tmx:en>de,en>fr"), or in two columns."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from heedful.data.text.headers import column_of
+
+ARROW = ">"  # "en>de" is from English to German
+Direction = tuple[str, str]
+
+_NAMED = r"[A-Za-z][\w-]*>[A-Za-z][\w-]*"
+_SAID = re.compile(rf":({_NAMED}(?:,{_NAMED})*)(?=(?::[\d.]+)?$)")
+SIDES = (("source_lang", "src_lang", "source_language"), ("target_lang", "tgt_lang", "target_language"))
+
+
+def said_in(text: str) -> tuple[str, list[Direction]]:
+    """A path and its weight without the directions that are said between them, and these."""
+    found = _SAID.search(text)
+    if found is None:
+        return text, []
+    pairs = [each.split(ARROW) for each in found[1].split(",")]
+    return text[: found.start()] + text[found.end() :], [(source, target) for source, target in pairs]
+
+
+class LanguageColumns(NamedTuple):
+    """The columns or keys, by their numbers, of a source, a target, and of the languages that they are in."""
+
+    source: int
+    target: int
+    source_language: int
+    target_language: int
+
+
+def language_columns(names: Sequence[str]) -> LanguageColumns | None:
+    """Those of a table whose rows say their languages; None of another."""
+    plain = [name.strip().lower() for name in names]
+    told = [next((plain.index(word) for word in words if word in plain), None) for words in SIDES]
+    rest = [name if i not in told else "" for i, name in enumerate(names)]
+    sides = [column_of(side, rest) for side in ("source", "target")]
+    left, right, first, second = *sides, *told
+    if left is None or right is None or first is None or second is None:
+        return None
+    return LanguageColumns(left, right, first, second)
+
+
+def in_words(directions: Iterable[Direction]) -> str:
+    return ", ".join(f"{source} to {target}" for source, target in directions)

@@ -1,0 +1,40 @@
+"""General pairs that are drawn into each epoch of special ones, so that what a model knew is not forgotten (as Chu et
+al. 2017 mix domains)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.pairs import found_as
+from heedful.errors import InputError
+
+LEAST_OWN = 0.05  # of an epoch, that is not mixed in
+
+
+@dataclass(frozen=True)
+class MixedIn:
+    """`share` of each epoch is drawn from the training pairs of `corpus`."""
+
+    share: float
+    corpus: Corpus
+
+
+def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
+    """What PATH:0.2 and other such stand for, in the languages of `like`. Raises InputError or MissingError."""
+    sides = (None, None) if like.directions else (like.source, like.target)
+    names = [None if side is None or meaning(side) in (None, *SIDES) else side for side in sides]
+    mixes: list[MixedIn] = []
+    for text in given:
+        found = found_as(text)
+        share = found[0][1]
+        if not 0 < share < 1:
+            what = f"mixes in {share:g} of each epoch" if ":" in text else "does not say how much of each epoch"
+            raise InputError(what, where=f"--mix {text}", fix=f"--mix {found[0][0]}:0.2 draws a fifth of it from there")
+        paths = [path for path, _ in found]
+        corpus = read_parallel(paths[0] if len(paths) == 1 else paths, source=names[0], target=names[1])
+        mixes.append(MixedIn(share, corpus))
+    if (whole := sum(mix.share for mix in mixes)) > 1 - LEAST_OWN:
+        what = f"{whole:g} of each epoch is mixed in"
+        raise InputError(what, where="--mix", fix=f"leave at least {LEAST_OWN:g} to the data that it is trained on")
+    return mixes

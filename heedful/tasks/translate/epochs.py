@@ -1,0 +1,103 @@
+"""What an epoch of a translator's training is: the pairs in their order, as batches, and their loss."""
+
+from collections.abc import Sequence
+
+from heedful.core.seeds import shuffled
+from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.models import TranslationModel
+from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate.losses import training_loss
+from heedful.tasks.translate.variants import Variants
+from heedful.training.loss import Loss
+
+Ids = list[int]
+SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
+
+
+class TranslationTask:
+    """Batches of sentence pairs, and the cross-entropy of the target's tokens.
+
+    A decoder alone also learns from the source's, which its loss does not count: the losses of all models compare.
+    A model that can keep sentences apart gets rows packed with several of them, of one shape all along; one that
+    cannot gets a sentence a row, sorted by length.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[Ids, Ids]],
+        plan: PackedTrain,
+        *,
+        packs: bool,
+        ends: Ends = OUR_ENDS,
+        weights: Sequence[float] = (),
+        mixes: Sequence[tuple[Sequence[int], float]] = (),
+        variants: Variants | None = None,
+    ) -> None:
+        """`weights`: how often an epoch has each pair; once, where there are none. `mixes`: pairs, by their numbers
+        behind all others, of which this share of each epoch is drawn. `variants` has other pairs in each epoch."""
+        self.plan, self.packs, self.ends = plan, packs, ends
+        self.weights, self.mixes, self.variants = weights, mixes, variants
+        self.pairs = pairs
+        longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
+        self.row = max(plan.row, -(-longest // 16) * 16)
+
+    def batches(self, epoch: int, model: object) -> list[PairBatch]:
+        plan, pairs = self.plan, self.pairs
+        order = self.order(epoch)
+        if self.variants is not None:
+            pairs = self.variants.of(pairs, order, epoch, row=self.row)
+            order = range(len(pairs))
+        if self.packs:
+            rows = max(1, plan.tokens // self.row)
+            return list(pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends))
+        made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
+        # The order in which lengths come is drawn too: long sentences last would be what is remembered.
+        return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]
+
+    def order(self, epoch: int) -> Sequence[int]:
+        """The numbers of an epoch's pairs."""
+        seed, mixed = self.plan.seed, sum(len(rows) for rows, _ in self.mixes)
+        count = len(self.pairs) - mixed
+        if not self.mixes:
+            return weighted_order(self.weights, seed, epoch) if self.weights else shuffled(count, seed, epoch)
+        own = weighted_order(self.weights[:count], seed, epoch) if self.weights else range(count)
+        return mixed_order(own, self.mixes, seed, epoch)
+
+    def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
+        smoothing = SMOOTHING if self.plan.smoothing is None else self.plan.smoothing
+        return training_loss(model, batch, smoothing=smoothing)
+
+
+def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]:
+    """The numbers of an epoch's pairs, in random order: of those with a weight of 2.2 all twice, and another fifth of
+    them each epoch."""
+    groups: dict[float, list[int]] = {}
+    for i, weight in enumerate(weights):
+        groups.setdefault(weight, []).append(i)
+    chosen: list[int] = []
+    for number, (weight, rows) in enumerate(sorted(groups.items()), 1):
+        chosen += rows * int(weight)
+        drawn = shuffled(len(rows), seed + number, epoch)
+        chosen += [rows[i] for i in drawn[: round(weight % 1 * len(rows))]]
+    return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
+
+
+def mixed_order(own: Sequence[int], mixes: Sequence[tuple[Sequence[int], float]], seed: int, epoch: int) -> list[int]:
+    """The numbers of an epoch's pairs in random order: `own`, and of each mix, its pairs' numbers and its share, as
+    many as make that share of the epoch."""
+    whole = len(own) / (1 - sum(share for _, share in mixes))
+    chosen = [*own]
+    for number, (rows, share) in enumerate(mixes, 1):
+        chosen += [rows[i] for i in drawn(max(1, round(share * whole)), len(rows), seed + number, epoch)]
+    return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
+
+
+def drawn(count: int, size: int, seed: int, epoch: int) -> list[int]:
+    """The numbers of `count` of `size` pairs, which epochs draw one after another from one random order of all, and
+    then from another: each comes before any comes again."""
+    first = count * epoch
+    last, chosen = first + count, list[int]()
+    for turn in range(first // size, -(-last // size)):
+        begin = turn * size
+        chosen += shuffled(size, seed, turn)[max(0, first - begin) : last - begin]
+    return chosen

@@ -1,0 +1,45 @@
+"""What a translator is tuned with that has learnt already: how fast and for how long, by how many pairs there are."""
+
+from pathlib import Path
+from typing import Any
+
+from heedful.data.text.pairs import read_whole
+from heedful.run.recipe import read_yaml
+from heedful.store import files
+from heedful.tasks.translate.recipe import TranslateRecipe
+
+# Up to so many pairs, the share of the peak rate that the model was trained with, or may have been: few pairs are soon
+# learnt by heart.
+RATES = ((2_000, 0.04), (20_000, 0.06))
+RATE = 0.1
+PUBLISHED = 5e-4  # what published translators were trained with, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
+ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendix D)
+PATIENCE = 3  # measurements
+LIMIT = 1 << 20  # bytes of a recipe
+
+
+def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
+    """The settings of a training that begins with a translator, and a line that says why. Raises InputError or
+    MissingError."""
+    start, data = Path(recipe.start_from), recipe.data
+    about = files.read_json(start / "task.json") if (start / "task.json").is_file() else {}
+    if not data.path or "noise" in about or about.get("task") != "translate":
+        return {}, ""
+    count = len(read_whole(data.path, source=data.source or None, target=data.target or None)[0].train)
+    base = ADAPTED if recipe.train.lora else _own_rate(start)
+    lr = float(f"{base * next((share for most, share in RATES if count <= most), RATE):.2g}")
+    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)))
+    own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100}
+    own["train.patience"] = PATIENCE
+    if recipe.train.steps is None and recipe.train.epochs is None and recipe.train.minutes is None:
+        own["train.epochs"] = epochs
+    return own, f"as there are {count:,} pairs"
+
+
+def _own_rate(start: Path) -> float:
+    """The peak rate that a run was trained with, whose recipe says it."""
+    path = start / "recipe.yaml"
+    if not path.is_file():
+        return PUBLISHED
+    recipe = read_yaml(files.read_bytes(path, limit=LIMIT).decode(), where=str(path))
+    return float(recipe["train"]["lr"])

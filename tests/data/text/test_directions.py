@@ -1,0 +1,104 @@
+"""Data of several directions: said beside paths, in a memory of several languages, or row by row."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.data.text.directions import said_in
+from heedful.data.text.pairs import read_whole
+from heedful.errors import InputError
+
+MEMORY = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>{}</body></tmx>"""
+
+
+def memory(path: Path, count: int = 60) -> str:
+    """Every unit in three languages, but every third without French."""
+    units = []
+    for i in range(count):
+        texts = {"en": f"house {i}", "de": f"Haus {i}", **({} if i % 3 == 0 else {"fr": f"maison {i}"})}
+        tuvs = "".join(f'<tuv xml:lang="{name}"><seg>{text}</seg></tuv>' for name, text in texts.items())
+        units.append(f"<tu>{tuvs}</tu>")
+    path.write_text(MEMORY.format("".join(units)))
+    return str(path)
+
+
+def ways_of(corpus: Corpus) -> Counter[tuple[str, str]]:
+    """How many pairs there are of each direction, by what they say."""
+    starts = {"house": "en", "Haus": "de", "maison": "fr"}
+    found: Counter[tuple[str, str]] = Counter()
+    for part in (corpus.train, corpus.valid, *corpus.tests.values()):
+        for source, target, way in zip(part.source, part.target, part.ways, strict=True):
+            said = starts[source.split()[0]], starts[target.split()[0]]
+            assert corpus.directions[way] == said
+            found[said] += 1
+    return found
+
+
+def test_what_is_said_beside_a_path() -> None:
+    assert said_in("a.tmx:en>de") == ("a.tmx", [("en", "de")])
+    assert said_in("a.tmx:en>de,de>en-GB:0.2") == ("a.tmx:0.2", [("en", "de"), ("de", "en-GB")])
+    for plain in ("a.tmx", "a.tmx:2", "C:/a>b.tsv", "hf:wmt:de-en"):
+        assert said_in(plain) == (plain, [])
+
+
+def test_a_memory_of_several_languages(tmp_path: Path) -> None:
+    path = memory(tmp_path / "m.tmx")
+    corpus = read_parallel(f"{path}:en>de,en>fr,fr>de")
+    assert corpus.directions == (("en", "de"), ("en", "fr"), ("fr", "de"))
+    assert ways_of(corpus) == {("en", "de"): 60, ("en", "fr"): 40, ("fr", "de"): 40}
+    held = {text for part in (corpus.valid, *corpus.tests.values()) for text in part.source}
+    assert held
+    assert not held & {*corpus.train.source}, "a source is on one side, in whatever direction"
+    assert (corpus.source, corpus.target) == ("en, fr", "de, fr")
+
+
+def test_what_is_held_out_is_not_learnt_the_other_way_round(tmp_path: Path) -> None:
+    corpus = read_parallel(f"{memory(tmp_path / 'm.tmx')}:en>de,de>en")
+    learnt = {*zip(corpus.train.target, corpus.train.source, strict=True)}
+    for part in (corpus.valid, *corpus.tests.values()):
+        assert not learnt & {*zip(part.source, part.target, strict=True)}
+    left = 120 - sum(map(len, (corpus.train, corpus.valid, *corpus.tests.values())))
+    assert left
+    assert any(f"{left:,} pairs left out that are held out the other way" in note for note in corpus.notes)
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
+def test_rows_that_say_their_languages(tmp_path: Path, kind: str) -> None:
+    rows = [("house", "Haus", "en", "de"), ("house", "maison", "en", "fr"), ("maison", "Haus", "fr", "de")]
+    names = ("source", "target", "source_lang", "target_lang")
+    path = tmp_path / f"rows.{kind}"
+    lines = []
+    for i in range(90):
+        one, other, left, right = rows[i % 3]
+        cells = (f"{one} {i}", f"{other} {i}", left, right)
+        own = json.dumps(dict(zip(names, cells, strict=True)))
+        lines.append(own if kind == "jsonl" else {"tsv": "\t", "csv": ","}[kind].join(cells))
+    header = [] if kind == "jsonl" else [{"tsv": "\t", "csv": ","}[kind].join(names)]
+    path.write_text("\n".join([*header, *lines]) + "\n")
+    corpus = read_parallel(path)
+    assert ways_of(corpus) == {("en", "de"): 30, ("en", "fr"): 30, ("fr", "de"): 30}
+    one = read_parallel(path, source="en", target="fr")
+    assert not one.directions
+    assert (one.source, one.target) == ("en", "fr")
+    assert {text.split()[0] for text in one.train.target} == {"maison"}
+    assert not len(one.train.ways)
+
+
+def test_several_files_say_their_directions(tmp_path: Path) -> None:
+    for name, one, other in (("a", "house", "Haus"), ("b", "maison", "house")):
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{one} {i}\t{other} {i}\n" for i in range(50)))
+    corpus = read_parallel([f"{tmp_path / 'a.tsv'}:en>de", f"{tmp_path / 'b.tsv'}:fr>en:0.5"])
+    assert ways_of(corpus) == {("en", "de"): 50, ("fr", "en"): 50}
+    assert corpus.weights == {str(tmp_path / "b.tsv"): 0.5}
+    with pytest.raises(InputError, match="from which language to which"):
+        read_parallel([f"{tmp_path / 'a.tsv'}:en>de", str(tmp_path / "b.tsv")])
+
+
+def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
+    read, _ = read_whole(f"{memory(tmp_path / 'm.tmx')}:fr>de")
+    assert not read.directions
+    assert not len(read.train.ways)
+    assert (read.taken.source, read.taken.target) == ("fr", "de")

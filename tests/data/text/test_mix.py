@@ -1,0 +1,37 @@
+"""General pairs that are mixed in: how they are read."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.data.text.corpus import read_parallel
+from heedful.data.text.mix import read_mixes
+from heedful.errors import InputError
+
+
+def written(path: Path, word: str, count: int = 40) -> str:
+    path.write_text("en\tde\n" + "".join(f"{word} {i}\t{word.upper()} {i}\n" for i in range(count)))
+    return str(path)
+
+
+def test_what_is_mixed_in_is_read_as_the_data_is(tmp_path: Path) -> None:
+    like = read_parallel(written(tmp_path / "a.tsv", "a"), source="de", target="en")
+    (mix,) = read_mixes([f"{written(tmp_path / 'b.tsv', 'b')}:0.25"], like)
+    assert mix.share == 0.25
+    assert mix.corpus.train.source[0].startswith("B ")
+    assert mix.corpus.tests["test"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["{}"], "does not say how much of each epoch"),
+        (["{}:1.5"], "mixes in 1.5 of each epoch"),
+        (["{}:0.5", "{}:0.46"], "0.96 of each epoch is mixed in"),
+    ],
+)
+def test_a_share_that_cannot_be_is_refused(tmp_path: Path, given: list[str], message: str) -> None:
+    path = written(tmp_path / "a.tsv", "a")
+    like = read_parallel(path)
+    with pytest.raises(InputError, match=message):
+        read_mixes([one.format(path) for one in given], like)

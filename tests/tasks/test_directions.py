@@ -1,0 +1,130 @@
+"""A translator of several directions: a token before the source asks for the language, in training, use and scores."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful.data.text.pairs import Pairs
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.run.recipe import override
+from heedful.run.train import Finished
+from heedful.tasks.recipes import build
+from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.check import check
+from heedful.verbs.train import train
+from made import TRANSFORMER, backwards
+
+DIRECTIONS = (("en", "de"), ("en", "fr"), ("fr", "en"))
+
+
+def written(path: Path, source: list[str], target: list[str]) -> str:
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(source, target, strict=True)))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """ "German" is in capitals, and "French" in capitals and backwards."""
+    folder, pairs = tmp_path_factory.mktemp("data"), backwards(300, 1)
+    return [
+        f"{written(folder / 'a.tsv', pairs.source, [text.upper() for text in pairs.source])}:en>de",
+        f"{written(folder / 'b.tsv', pairs.source, pairs.target)}:en>fr",
+        f"{written(folder / 'c.tsv', pairs.target, pairs.source)}:fr>en",
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(data: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
+    out = tmp_path_factory.mktemp("runs") / "several"
+    recipe = override(build(TRANSFORMER | {"task": "translate"}, where="test"), [f"data.path={json.dumps(data)}"])
+    (finished,) = (event for event in train(recipe, out) if isinstance(event, Finished))
+    return out, finished
+
+
+def test_each_source_begins_with_the_language_that_is_asked_for(data: list[str]) -> None:
+    recipe = override(build(TRANSFORMER | {"task": "translate"}, where="test"), [f"data.path={json.dumps(data)}"])
+    job = TranslateJob(recipe)
+    names = {index: name for name, index in job.source.extra.items()}
+    assert {*names.values()} == {"<|to_de|>", "<|to_fr|>", "<|to_en|>"}
+    corpus = job.corpus
+    for (source, _), text, way in zip(job.pairs, corpus.train.source, corpus.train.ways, strict=True):
+        assert names[source[0]] == f"<|to_{corpus.directions[way][1]}|>"
+        assert job.source.decode(source[1:]) == text
+    noisy = TranslateJob(override(recipe, ["data.bpe_dropout=0.5", "noise.capitals=0.5"]))
+    task = noisy.task(make_model(noisy.config))
+    assert task.variants is not None
+    order = [0, len(task.pairs) // 2, len(task.pairs) - 1]
+    made = task.variants.of(task.pairs, order, 0, row=64)
+    assert [source[0] for source, _ in made] == [task.pairs[i][0][0] for i in order]
+
+
+def test_scores_are_told_by_direction(run: tuple[Path, Finished]) -> None:
+    out, finished = run
+    assert [*finished.scores] == [f"test, {source} to {target}" for source, target in DIRECTIONS]
+    card = (out / "README.md").read_text()
+    assert "Translates en, fr to de, fr, en." in card
+    assert "| test, fr to en |" in card
+    assert " --to en" in card
+    about = json.loads((out / "task.json").read_text())
+    assert about["languages"]["directions"] == ["en>de", "en>fr", "fr>en"]
+    assert (about["source"], about["target"]) == ("en", "de")
+
+
+def test_another_direction_is_asked_for(run: tuple[Path, Finished]) -> None:
+    ours: Translator = heedful.load(run[0])
+    assert ours.directed(target="fr").about["source"] == "en"
+    back = ours.directed(target="English")
+    assert (back.about["source"], back.about["target"]) == ("fr", "en")
+    assert back.around[0] == [ours.source.extra["<|to_en|>"]]
+    assert not {*ours.source.extra.values()} & {*ours.source.encode(["<|to_fr|> x"])[0]}
+    with pytest.raises(InputError, match="it does not translate fr to de"):
+        ours.directed("fr", "de")
+    assert [law.name for law in check(run[0]) if not law.holds] == []
+
+
+def test_scores_and_losses_are_those_of_each_direction(run: tuple[Path, Finished]) -> None:
+    ours: Translator = heedful.load(run[0])
+    pairs = backwards(6, 5)
+    whole = Pairs(
+        [*pairs.source, *pairs.source],
+        [*pairs.target, *pairs.target],
+        "made",
+        ways=[0, 1] * 6,
+        directions=DIRECTIONS[:2],
+    )
+    made = ours.search_pairs(whole, beam=1)
+    for way, to in enumerate(("de", "fr")):
+        rows = [*range(way, 12, 2)]
+        alone = ours.directed(target=to).search([whole.source[i] for i in rows], beam=1)
+        assert [made[i].text for i in rows] == [one.text for one in alone]
+    parts = [ours.directed(target=to)._nats(whole.rows(range(way, 12, 2))) for way, to in enumerate(("de", "fr"))]
+    assert ours.loss(whole) == pytest.approx(sum(n for n, _ in parts) / sum(t for _, t in parts))
+
+
+def test_a_model_of_one_direction_learns_no_others(data: list[str], tmp_path: Path) -> None:
+    plain = override(
+        build(TRANSFORMER | {"task": "translate"}, where="test"), [f"data.path={data[0]}", "train.steps=2"]
+    )
+    for _ in train(plain, tmp_path / "one"):
+        pass
+    assert json.loads((tmp_path / "one" / "task.json").read_text())["target"] == "de"
+    more = override(plain, [f"data.path={json.dumps(data)}", f"start_from={tmp_path / 'one'}", "model={}"])
+    with pytest.raises(InputError, match="a model of one direction, and data of several"):
+        TranslateJob(more)
+
+
+def test_it_is_learnt_from_and_mixed(run: tuple[Path, Finished], data: list[str]) -> None:
+    """A run of several directions is trained further on one, with another mixed in."""
+    recipe = override(
+        build(TRANSFORMER | {"task": "translate"}, where="test"),
+        [f"start_from={run[0]}", "model={}", f"data.path={data[1]}", f'data.mix=["{data[1]}:0.25"]'],
+    )
+    job = TranslateJob(recipe)
+    assert job.around["before"] == [job.source.extra["<|to_fr|>"]]
+    several = override(recipe, [f"data.path={json.dumps(data[:2])}", f'data.mix=["{data[2]}:0.25"]'])
+    with pytest.raises(InputError, match="pairs from fr to en are mixed in"):
+        TranslateJob(several)

@@ -1,0 +1,120 @@
+"""A translator that has learnt is trained further: what it is tuned with, what is mixed in, what it is worth before and
+after."""
+
+import json
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from heedful.data.text.pairs import Pairs
+from heedful.models import make_model
+from heedful.run.recipe import override
+from heedful.run.train import Finished, Note, Trained
+from heedful.tasks.recipes import build
+from heedful.tasks.translate.train import TranslateJob
+from heedful.verbs.train import planned, train
+from made import TRANSFORMER, backwards
+
+FEW = {"train": TRANSFORMER["train"] | {"steps": 3, "save_every": 1, "eval_every": 3, "precision": "fp32"}}
+
+
+def written(path: Path, pairs: Pairs) -> str:
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(pairs.source, pairs.target, strict=True)))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def general(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A file of pairs, and a run that was trained on them."""
+    folder = tmp_path_factory.mktemp("general")
+    path = written(folder / "general.tsv", backwards(300, 1))
+    recipe = build(TRANSFORMER | {"task": "translate"} | FEW, where="test")
+    for _ in train(override(recipe, [f"data.path={path}", "train.steps=20"]), folder / "run"):
+        pass
+    return path, folder / "run"
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    turned = backwards(120, 9)
+    return written(tmp_path_factory.mktemp("domain") / "domain.tsv", Pairs(turned.source, turned.source, "copies"))
+
+
+def tuned_recipe(general: tuple[str, Path], domain: str, *settings: str, **given: object):
+    own = {"data.path": domain, "start_from": str(general[1]), "data.mix": [f"{general[0]}:0.25"], **given}
+    return planned("translate", Path("none"), own, settings=settings)
+
+
+def test_rates_and_epochs_are_chosen_by_how_many_pairs_there_are(
+    general: tuple[str, Path], domain: str, tmp_path: Path
+) -> None:
+    recipe, told = tuned_recipe(general, domain)
+    plan = recipe.train
+    assert (plan.lr, plan.epochs, plan.patience, plan.optimizer) == (8e-5, 12, 3, "adam")
+    assert told == [
+        'the model is tuned with train.optimizer="adam", train.lr=8e-05, train.warmup=100, train.patience=3, '
+        "train.epochs=12, as there are 120 pairs, unless --set says otherwise"
+    ]
+    more = written(tmp_path / "more.tsv", backwards(9000, 4))
+    recipe, told = tuned_recipe(general, more, "train.patience=7", **{"train.minutes": 2.0})
+    assert (recipe.train.lr, recipe.train.epochs, recipe.train.patience) == (1.2e-4, None, 7)
+    assert "as there are 9,000 pairs" in told[-1]
+
+
+def test_an_epoch_has_every_pair_of_the_data_and_a_share_of_the_mix(general: tuple[str, Path], domain: str) -> None:
+    recipe, _ = tuned_recipe(general, domain)
+    job = TranslateJob(recipe)
+    own = len(job.corpus.train)
+    task = job.task(make_model(job.config))
+    orders = [task.order(epoch) for epoch in range(8)]
+    for order in orders:
+        assert sorted(i for i in order if i < own) == [*range(own)]
+        assert len(order) == own + round(own / 3)
+    assert {i for order in orders for i in order} == {*range(len(job.pairs))}
+    texts = job.source.decode_batch([source for source, _ in job.pairs[own:]])
+    assert texts == job.mixes[0].corpus.train.source
+    assert any(note.startswith("mixed in, 25 % of each epoch: ") for note in job.notes)
+
+
+def test_scores_before_and_after_on_both(general: tuple[str, Path], domain: str, tmp_path: Path) -> None:
+    recipe, _ = tuned_recipe(general, domain, "train.steps=3", "decode.beam=1", "decode.longest=9")
+    (finished,) = (event for event in train(recipe, tmp_path / "run") if isinstance(event, Finished))
+    assert [*finished.scores] == ["test", "general, mixed in: test"]
+    trained = json.loads((general[1] / "scores.json").read_text())["scores"]["test"]
+    for each in finished.scores.values():
+        assert {"bleu", "chrf", "bleu_before", "chrf_before"} <= each.keys()
+    assert trained["chrf"] > 0
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "| test set | pairs | BLEU | chrF | exactly right | BLEU before | chrF before |" in card
+    assert "with 25 % of each epoch from `" in card
+    facts = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert facts["mix"] == [{"path": general[0], "share": 0.25, "pairs": 288}]
+
+
+def test_what_is_mixed_in_is_the_same_after_an_interruption(
+    general: tuple[str, Path], domain: str, tmp_path: Path
+) -> None:
+    recipe, _ = tuned_recipe(
+        general, domain, "train.steps=6", "train.save_every=2", "train.eval_every=6", "train.precision=fp32"
+    )
+    for name, until in (("straight", 7), ("broken", 5)):
+        for event in train(recipe, tmp_path / name):
+            if isinstance(event, Trained) and event.step.step == until:
+                break
+    for _ in train(recipe, tmp_path / "broken", resume=True):
+        pass
+    one, other = (
+        safetensors.torch.load_file(tmp_path / run / "checkpoints" / "step-6" / "weights.safetensors")
+        for run in ("straight", "broken")
+    )
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_a_mix_is_of_the_run(general: tuple[str, Path], domain: str, tmp_path: Path) -> None:
+    """Another one is another training."""
+    recipe, _ = tuned_recipe(general, domain, "train.steps=2")
+    assert [event for event in train(recipe, tmp_path / "run") if isinstance(event, Note)]
+    with pytest.raises(Exception, match=r"data\.mix"):
+        next(train(override(recipe, ["data.mix=[]", "train.steps=3"]), tmp_path / "run"))
