@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -28,25 +28,22 @@ FRESH, INSIDE = 0, 1  # states: nothing was read, or no letter last; a letter of
 
 @dataclass(frozen=True)
 class Avoid:
-    """Never a token that completes a word, nor the end where it does: a rule of `decode.rules`."""
+    """Never a token after which a word is complete: a rule of `decode.rules`. What it might still become is not
+    waited for: a search would say what hardly is a word in place of the one to be avoided."""
 
     table: Int[Tensor, "N V"]  # where each token leads; to the last state, where a word is complete
-    ends: Bool[Tensor, "N"]  # where the end completes one
     longest: int  # so many tokens tell the state
-    eos: int
 
     def __call__(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-        table, ends = self.table.to(scores.device), self.ends.to(scores.device)
+        table = self.table.to(scores.device)
         begin = INSIDE if history.shape[1] > self.longest else FRESH
         state = torch.full((len(scores),), begin, device=scores.device)
         for tokens in history[:, -self.longest :].unbind(1):
             state = table[state, tokens].long()
-        scores = scores.masked_fill_(table[state] == len(table) - 1, NEVER)
-        scores[:, self.eos] = scores[:, self.eos].masked_fill(ends[state], NEVER)
-        return scores
+        return scores.masked_fill_(table[state] == len(table) - 1, NEVER)
 
 
-def avoiding(words: Sequence[str], spellings: Sequence[bytes], *, eos: int) -> Avoid:
+def avoiding(words: Sequence[str], spellings: Sequence[bytes]) -> Avoid:
     """The rule for these words. `spellings` are what each token adds to a text. Raises InputError for a word that is
     blank, and for more words than a table can hold."""
     if any(not word.strip() for word in words):
@@ -57,10 +54,11 @@ def avoiding(words: Sequence[str], spellings: Sequence[bytes], *, eos: int) -> A
         what = f"{len(words):,} words to be avoided are too many for a vocabulary of {len(spellings):,} tokens"
         raise InputError(what, fix="avoid fewer")
     table = _by_token(delta, spellings)
-    table[-1] = table[FRESH]  # what was forced to be said is said
+    complete = numpy.array([*(state.complete for state in states), True])
+    table[complete[table]] = len(states)
+    table[complete] = table[FRESH]  # what was forced to be said is said
     longest = max((sum(max(map(len, each)) for each in word.letters) for word in read), default=0) + 1
-    ends = torch.tensor([state.complete for state in states] + [False])
-    return Avoid(torch.from_numpy(table), ends, longest, eos)
+    return Avoid(torch.from_numpy(table), longest)
 
 
 class _Word(NamedTuple):
@@ -96,8 +94,8 @@ def _parts(letter: str) -> bool:
     return letter.isalnum() and unicodedata.east_asian_width(letter) != "W"
 
 
-def _is_letter(byte: int) -> bool | None:
-    """None of those that continue a character."""
+def is_letter(byte: int) -> bool | None:
+    """Whether a character that begins with this byte is one, or a digit; None of bytes that continue a character."""
     if byte < 0x80:
         return chr(byte).isalnum() or byte == ord("_")
     return None if byte < 0xC0 else byte not in SIGNS
@@ -110,7 +108,7 @@ def _automaton(words: Sequence[_Word]) -> tuple[list[_State], NDArray[numpy.int1
 
     def after(state: _State, byte: int) -> _State | None:
         """None: a word is complete."""
-        letter = _is_letter(byte)
+        letter = is_letter(byte)
         if state.complete and letter is False:
             return None
         open_ = [own for own, word in zip(begins, words, strict=True) if not (state.inside and word.parted_before)]
@@ -129,7 +127,7 @@ def _automaton(words: Sequence[_Word]) -> tuple[list[_State], NDArray[numpy.int1
                 return None
         return _State(frozenset(items), state.inside if letter is None else letter, complete)
 
-    kinds = [_is_letter(byte) for byte in range(256)]
+    kinds = [is_letter(byte) for byte in range(256)]
     spelled = {byte for word in words for letter in word.letters for own in letter for byte in own}
     others = {
         kind: next(b for b in range(256) if kinds[b] is kind and b not in spelled) for kind in (True, False, None)

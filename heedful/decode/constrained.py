@@ -63,8 +63,7 @@ def constrained_beam(
     """`beam` of hypotheses that have all of the `wishes` of their sentence; of a sentence without, the same as `beam`.
 
     `parting` are the tokens that may follow a phrase that is to be whole, the end token aside. A hypothesis lacks a
-    wish only where `rules` or the limit left no room for it; what it needs beyond the prefix is at most a token for
-    each of the shortest phrases' tokens, and one for each that is to be whole. The other arguments and the errors are
+    wish only where `rules` or the limit left no room for it. The other arguments and the errors are
     those of `beam`; a wish that is empty or holds the end token is an InputError too.
     """
     if len(wishes) != len(source):
@@ -105,9 +104,9 @@ def constrained_beam(
 
 @dataclass(frozen=True)
 class _Automaton:
-    """The phrases of a sentence. Node 0 is the root. `ends` has how often each wish is met by what ends in a node,
+    """The phrases of a sentence. Node 0 is the root. `ends` has whether each wish is met by what ends in a node,
     `closes` by that and a token that parts words; `gain` how many tokens of a wish the node has already, counted
-    from the end of its shortest phrase. `cost` are the tokens of that phrase, one that parts words counted."""
+    from the end of its shortest phrase, which has `cost` tokens."""
 
     tokens: list[int]
     goto: list[list[int]]
@@ -120,7 +119,7 @@ class _Automaton:
 
 def _automaton(wishes: Sequence[Wish]) -> _Automaton:
     tokens = sorted({token for wish in wishes for phrase in wish.phrases for token in phrase})
-    cost = [min(map(len, wish.phrases)) + wish.whole for wish in wishes]
+    cost = [min(map(len, wish.phrases)) for wish in wishes]
     children: list[dict[int, int]] = [{}]
     ends, closes, gain = [[0] * len(wishes)], [[0] * len(wishes)], [[0] * len(wishes)]
     for number, wish in enumerate(wishes):
@@ -133,9 +132,9 @@ def _automaton(wishes: Sequence[Wish]) -> _Automaton:
                     for table in (ends, closes, gain):
                         table.append([0] * len(wishes))
                 node = children[node][token]
-                left = len(phrase) + wish.whole - depth
-                if left:
-                    gain[node][number] = max(gain[node][number], cost[number] - left)
+                gain[node][number] = max(gain[node][number], cost[number] - len(phrase) + depth)
+            if not wish.whole:
+                gain[node][number] = 0  # it is met, and another time not begun
             (closes if wish.whole else ends)[node][number] = 1
     goto = [[0] * (1 + len(tokens)) for _ in children]
     suffix, waiting = [0] * len(children), deque([0])  # the longest other node that a node's phrase ends with
@@ -234,7 +233,7 @@ class _Following(Generic[StateType]):
         return _Place(place.sentence, node, torch.minimum(met, self.need[place.sentence]))
 
     def wanting(self, place: _Place) -> Int[Tensor, "*A"]:
-        """How many tokens are still wished for, at least."""
+        """How many tokens are still wished for, at least; of a phrase that is to be whole it is not waited for that."""
         left = self.need[place.sentence] - place.met
         gain = self.gain[place.sentence, place.node] * (left > 0)
         return (left * self.cost[place.sentence]).sum(-1) - gain.amax(-1)
@@ -264,14 +263,20 @@ class _Following(Generic[StateType]):
         """The tokens of phrases that bring a row nearer to its wishes, and the best of those that part words where
         that does; NO_TOKEN for any other, and for those that are among the row's best anyway."""
         found = self.tokens[place.sentence]
-        if self.parting is not None and bool((self.closes[place.sentence, place.node] > 0).any()):
+        each = torch.arange(len(found), device=found.device)[:, None]
+        now = self.wanting(place)[:, None]
+        nearer = self.wanting(self.after(place.pick(each.expand_as(found)), found)) < now
+        found = found.masked_fill(~nearer, NO_TOKEN)
+        waiting = (self.closes[place.sentence, place.node] > 0).any(1, keepdim=True)
+        if self.parting is not None and waiting.any():
             apart = self.parting.index_fill(0, torch.tensor([self.eos], device=scores.device), False)
             best = scores.masked_fill(~apart, NEVER).argmax(1, keepdim=True)
-            found = torch.cat((found, best.masked_fill((best == found).any(1, keepdim=True), NO_TOKEN)), dim=1)
-        each = torch.arange(len(found), device=found.device)[:, None].expand_as(found)
-        nearer = self.wanting(self.after(place.pick(each), found)) < self.wanting(place)[:, None]
+            useful = waiting & (self.wanting(self.after(place.pick(each), best)) <= now)
+            found = torch.cat(
+                (found, best.masked_fill(~useful | (best == found).any(1, keepdim=True), NO_TOKEN)), dim=1
+            )
         among = (found[:, :, None] == token[:, None]).any(2)
-        return found.masked_fill(~nearer | among, NO_TOKEN)
+        return found.masked_fill(among, NO_TOKEN)
 
 
 def _dealt(bank: Int[Tensor, "n C"], slots: int) -> Int[Tensor, "n W"]:

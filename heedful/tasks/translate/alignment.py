@@ -23,7 +23,7 @@ from heedful.errors import InputError, TextError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator, Seq2Seq
 from heedful.tasks.shared.lengths import most_positions, shorten
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.use import Ids, Translated, Translator
 
 Span = tuple[int, int]  # of a text's characters, from the first to before the last
 TOKENS = 2048  # in a batch on either side, padding included
@@ -56,6 +56,18 @@ def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Ite
             raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
     for (source, target), found in zip(pairs, alignments(translator, pairs), strict=True):
         yield {"source": source, "target": target, "alignment": [*found.links]}
+
+
+def with_alignments(translator: Translator, records: Sequence[Translated]) -> Iterator[Translated]:
+    """Records of translations with the links of the best of each."""
+    pairs = [(made["source"], made["text"]) for made in records]
+    for made, found in zip(records, alignments(translator, pairs), strict=True):
+        yield {**made, "alignment": [*found.links]}
+
+
+def pharaoh(links: Sequence[Sequence[int]]) -> str:
+    """As word aligners write it: "0-0 1-2 2-1"."""
+    return " ".join(f"{i}-{j}" for i, j in links)
 
 
 def words(text: str) -> list[Span]:
