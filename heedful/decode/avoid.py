@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.decode.rules import NEVER
@@ -54,11 +52,11 @@ def avoiding(words: Sequence[str], spellings: Sequence[bytes]) -> Avoid:
         what = f"{len(words):,} words to be avoided are too many for a vocabulary of {len(spellings):,} tokens"
         raise InputError(what, fix="avoid fewer")
     table = _by_token(delta, spellings)
-    complete = numpy.array([*(state.complete for state in states), True])
-    table[complete[table]] = len(states)
-    table[complete] = table[FRESH]  # what was forced to be said is said
+    complete = torch.tensor([*(state.complete for state in states), True])
+    table[complete[table.long()]] = len(states)
+    table[complete] = table[FRESH].clone()  # what was forced to be said is said
     longest = max((sum(max(map(len, each)) for each in word.letters) for word in read), default=0) + 1
-    return Avoid(torch.from_numpy(table), longest)
+    return Avoid(table, longest)
 
 
 class _Word(NamedTuple):
@@ -101,7 +99,7 @@ def is_letter(byte: int) -> bool | None:
     return None if byte < 0xC0 else byte not in SIGNS
 
 
-def _automaton(words: Sequence[_Word]) -> tuple[list[_State], NDArray[numpy.int16]]:
+def _automaton(words: Sequence[_Word]) -> tuple[list[_State], Int[Tensor, "N 257"]]:
     """The states, and where each byte leads from each; one more state is that of a completed word, and one more byte is
     none."""
     begins = [{_Item(number, 0, bytes_) for bytes_ in word.letters[0]} for number, word in enumerate(words)]
@@ -145,19 +143,17 @@ def _automaton(words: Sequence[_Word]) -> tuple[list[_State], NDArray[numpy.int1
         rows.append([leads[byte if byte in spelled else others[kinds[byte]]] for byte in range(256)])
     if len(states) >= 1 << 15:
         raise InputError(f"{len(words):,} words to be avoided are too many", fix="avoid fewer")
-    delta = numpy.array([*rows, [-1] * 256], dtype=numpy.int16)
-    delta[delta < 0] = len(states)
-    return states, numpy.concatenate([delta, numpy.arange(len(states) + 1, dtype=numpy.int16)[:, None]], axis=1)
+    delta = torch.tensor([*rows, [-1] * 256])
+    delta = torch.cat([delta.masked_fill(delta < 0, len(states)), torch.arange(len(states) + 1)[:, None]], dim=1)
+    return states, delta.short()
 
 
-def _by_token(delta: NDArray[numpy.int16], spellings: Sequence[bytes]) -> NDArray[numpy.int16]:
+def _by_token(delta: Int[Tensor, "N 257"], spellings: Sequence[bytes]) -> Int[Tensor, "N V"]:
     """Where each token leads from each state."""
     longest = max(map(len, spellings), default=0)
-    read = numpy.full((len(spellings), longest), 256)
-    for row, spelling in enumerate(spellings):
-        read[row, : len(spelling)] = [*spelling]
-    table = numpy.repeat(numpy.arange(len(delta), dtype=numpy.int16)[:, None], len(spellings), axis=1)
+    read = torch.tensor([[*spelling, *[256] * (longest - len(spelling))] for spelling in spellings])
+    table = torch.arange(len(delta)).short()[:, None].repeat(1, len(spellings))
     for column in range(longest):
-        own = numpy.flatnonzero(read[:, column] < 256)
-        table[:, own] = delta[table[:, own], read[own, column]]
+        own = (read[:, column] < 256).nonzero()[:, 0]
+        table[:, own] = delta[table[:, own].long(), read[own, column]]
     return table

@@ -11,7 +11,6 @@ S source tokens, T target tokens, I source words, J target words.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import torch
 from jaxtyping import Float
@@ -23,7 +22,7 @@ from heedful.errors import InputError, TextError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator, Seq2Seq
 from heedful.tasks.shared.lengths import most_positions, shorten
-from heedful.tasks.translate.use import Ids, Translated, Translator
+from heedful.tasks.translate.use import Ids, Translator
 
 Span = tuple[int, int]  # of a text's characters, from the first to before the last
 TOKENS = 2048  # in a batch on either side, padding included
@@ -39,35 +38,6 @@ class Alignment:
     target: tuple[Span, ...]
     shares: Float[Tensor, "J I"]
     links: tuple[tuple[int, int], ...]
-
-
-class AlignedPair(TypedDict):
-    """An answer as a record: words are counted from 0, as blanks part them."""
-
-    source: str
-    target: str
-    alignment: list[tuple[int, int]]
-
-
-def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
-    """Raises what `alignments` raises, and TextError for an empty side."""
-    for source, target in pairs:
-        if not (source.strip() and target.strip()):
-            raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
-    for (source, target), found in zip(pairs, alignments(translator, pairs), strict=True):
-        yield {"source": source, "target": target, "alignment": [*found.links]}
-
-
-def with_alignments(translator: Translator, records: Sequence[Translated]) -> Iterator[Translated]:
-    """Records of translations with the links of the best of each."""
-    pairs = [(made["source"], made["text"]) for made in records]
-    for made, found in zip(records, alignments(translator, pairs), strict=True):
-        yield {**made, "alignment": [*found.links]}
-
-
-def pharaoh(links: Sequence[Sequence[int]]) -> str:
-    """As word aligners write it: "0-0 1-2 2-1"."""
-    return " ".join(f"{i}-{j}" for i, j in links)
 
 
 def words(text: str) -> list[Span]:

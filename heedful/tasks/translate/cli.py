@@ -132,8 +132,8 @@ def translate(
 
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
-    from heedful.tasks.translate.alignment import pharaoh, with_alignments
     from heedful.tasks.translate.load import load_together, load_translator
+    from heedful.tasks.translate.pharaoh import pharaoh, with_alignments
     from heedful.tasks.translate.rerank import Judge, reranked
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
     from heedful.tasks.translate.wishes import wishes_of

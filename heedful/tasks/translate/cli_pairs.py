@@ -35,7 +35,7 @@ def align(
 
     Example: heed align runs/demo --source test.en --target test.fr
     """
-    from heedful.tasks.translate.alignment import align_pairs, pharaoh
+    from heedful.tasks.translate.pharaoh import align_pairs, pharaoh
 
     _answer_pairs(
         run,

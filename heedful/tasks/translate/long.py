@@ -55,7 +55,12 @@ def search_in_parts(
     """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told. Its
     score is the mean of theirs, and its second best is made of the second best of each, and so on. What begins with a
     prefix, or has a required word in it, is drawn at random, or is no translation but a summary, is read as a whole."""
-    whole = prefix is not None or bool(wishes.require) or bool(settings.get("samples")) or languages_of(translator.about) is None
+    whole = (
+        prefix is not None
+        or bool(wishes.require)
+        or bool(settings.get("samples"))
+        or languages_of(translator.about) is None
+    )
     if whole or translator.marked:
         return translator.search(texts, prefix=prefix, wishes=wishes, first=first, **settings)
     spans = [parts_of(translator, text) for text in texts]
