@@ -6,21 +6,19 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
-from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.constrained import Wish, constrained_beam
+from heedful.decode.constrained import Wish
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
-from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
-from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.search import Hypothesis
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.decode.trace import Node, Traced
 from heedful.errors import InputError, TextError
@@ -42,24 +40,12 @@ from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.languages import ARROW, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
+from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
 
-Ids = list[int]
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
 NARROWEST = 5  # beam of what is held to words
 WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
-
-
-class Searched(NamedTuple):
-    """Sources that are searched for at once: how, with which numbers, and what their translations begin with, must have
-    in them, and must not."""
-
-    sources: list[Ids]
-    decoding: Decoding
-    numbers: list[int]
-    prefix: list[Ids] | None = None
-    wishes: list[list[Wish]] | None = None
-    avoid: tuple[str, ...] = ()
 
 
 class Translation(NamedTuple):
@@ -75,16 +61,6 @@ class Translation(NamedTuple):
     cut: int = 0
     warning: str = ""
     terms: tuple[UsedTerm, ...] = ()
-
-
-@runtime_checkable
-class SearchEngine(Protocol):
-    """What searches in place of the model: another library, that has it in a form of its own."""
-
-    def search(
-        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
-    ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
 
 
 class Translator(Opened):
@@ -334,67 +310,11 @@ class Translator(Opened):
         """The hypotheses of one source, and the tree of all beginnings that the search kept for a while."""
         through: Traced[Any] = Traced(self.searched)
         prefix = None if forced is None else [[*self.begin, *forced]]
-        (found,) = self._search(Searched([ids], decoding, [0], prefix), through=through)
+        (found,) = search_batch(self, Searched([ids], decoding, [0], prefix), through=through)
         return found, through.tree(found, eos=self.target.eos)
 
-    def _search(self, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
-        """`through`: what is asked in place of the model itself."""
-        sentences, decoding, prefix = batch.sources, batch.decoding, batch.prefix
-        if self.about.get("target") == "":
-            raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
-        model: Any = through or self.searched  # a Transformer or an RNN: the search knows neither
-        limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-        positions = self.positions
-        if batch.wishes is not None and decoding.longest is None:
-            more = [sum((max(map(len, wish.phrases)) + 1) * wish.times for wish in own) for own in batch.wishes]
-            limits = [limit + extra for limit, extra in zip(limits, more, strict=True)]
-        limits = limits if positions is None else [min(limit, positions) for limit in limits]
-        if (batch.wishes or batch.avoid) and (self.engine is not None or decoding.samples):
-            what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
-            raise InputError(what, fix="leave out the engine, or the samples")
-        if self.engine is not None:
-            if self.begin or decoding.forced_eos:
-                what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
-                raise InputError(what, fix="leave out the engine")
-            before, after = self.around
-            whole = [[*before, *ids, *after] for ids in sentences]
-            return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
-        device = next(self.model.parameters()).device
-        source, segments = (part.to(device) for part in self.padded(sentences))
-        rules: list[Rule] = [] if prefix else [Certain(position, token) for position, token in enumerate(self.begin)]
-        if decoding.forced_eos and decoding.longest is not None:
-            rules.append(Certain(decoding.longest - 1, self.target.eos))
-        rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
-        if decoding.repetition_penalty != 1 and not decoding.samples:  # `sample` knows of it
-            rules.append(RepetitionPenalty(decoding.repetition_penalty))
-        rules += [self.phrases.avoiding(batch.avoid)] if batch.avoid else []
-        common: dict[str, Any] = {
-            "bos": self.target.bos,
-            "eos": self.target.eos,
-            "longest": limits,
-            "shortest": decoding.shortest,
-            "forbidden": self.forbidden,
-            "rules": rules,
-            "prefix": prefix,
-            "length_penalty": decoding.length_penalty,
-        }
-        if decoding.samples:
-            return sample(
-                model,
-                source,
-                segments,
-                sampling=decoding,
-                seeds=[counter_seed(decoding.seed, i) for i in batch.numbers],
-                samples=decoding.samples,
-                **common,
-            )
-        n_best = min(decoding.n_best, decoding.beam)
-        if batch.wishes is not None:
-            held: dict[str, Any] = {"wishes": batch.wishes, "parting": self.phrases.parting}
-            return constrained_beam(model, source, segments, beam=decoding.beam, n_best=n_best, **held, **common)
-        if decoding.beam == 1:
-            return [[best] for best in greedy(model, source, segments, **common)]
-        return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
+    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
+        return search_batch(self, batch)
 
     def evaluate(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
