@@ -3,7 +3,7 @@
 An automaton reads what the tokens spell, byte by byte, and tells of each token whether it would complete a word that is
 to be avoided. A word is whole where no letter or digit stands before or after it.
 
-Sizes: V vocabulary, N states of the automaton, R rows, t tokens so far, L bytes of the longest token.
+Sizes: V vocabulary, T tokens that spell something, N states of the automaton, R rows, t tokens so far, L bytes of the longest token.
 """
 
 import unicodedata
@@ -29,7 +29,8 @@ class Avoid:
     """Never a token after which a word is complete: a rule of `decode.rules`. What it might still become is not
     waited for: a search would say what hardly is a word in place of the one to be avoided."""
 
-    table: Int[Tensor, "N V"]  # where each token leads; to the last state, where a word is complete
+    # Where each token leads; to the last state, where a word is complete. A model may have tokens beyond, of no text.
+    table: Int[Tensor, "N T"]
     longest: int  # so many tokens tell the state
 
     def __call__(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
@@ -38,7 +39,8 @@ class Avoid:
         state = torch.full((len(scores),), begin, device=scores.device)
         for tokens in history[:, -self.longest :].unbind(1):
             state = table[state, tokens].long()
-        return scores.masked_fill_(table[state] == len(table) - 1, NEVER)
+        scores[:, : table.shape[1]].masked_fill_(table[state] == len(table) - 1, NEVER)
+        return scores
 
 
 def avoiding(words: Sequence[str], spellings: Sequence[bytes]) -> Avoid:
@@ -148,7 +150,7 @@ def _automaton(words: Sequence[_Word]) -> tuple[list[_State], Int[Tensor, "N 257
     return states, delta.short()
 
 
-def _by_token(delta: Int[Tensor, "N 257"], spellings: Sequence[bytes]) -> Int[Tensor, "N V"]:
+def _by_token(delta: Int[Tensor, "N 257"], spellings: Sequence[bytes]) -> Int[Tensor, "N T"]:
     """Where each token leads from each state."""
     longest = max(map(len, spellings), default=0)
     read = torch.tensor([[*spelling, *[256] * (longest - len(spelling))] for spelling in spellings])

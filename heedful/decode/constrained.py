@@ -22,6 +22,7 @@ from typing import Any, Generic, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from heedful.decode.candidates import Candidates, candidates
 from heedful.decode.rules import NEVER, Rule, top
@@ -52,7 +53,7 @@ def constrained_beam(
     longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
     wishes: Sequence[Sequence[Wish]],
-    parting: Bool[Tensor, "V"] | None = None,
+    parting: Bool[Tensor, "_"] | None = None,
     length_penalty: float = 1.0,
     n_best: int = 1,
     shortest: int = 0,
@@ -62,7 +63,8 @@ def constrained_beam(
 ) -> list[list[Hypothesis]]:
     """`beam` of hypotheses that have all of the `wishes` of their sentence; of a sentence without, the same as `beam`.
 
-    `parting` are the tokens that may follow a phrase that is to be whole, the end token aside. A hypothesis lacks a
+    `parting` are the tokens that may follow a phrase that is to be whole, the end token aside; those that it does not
+    tell of are none. A hypothesis lacks a
     wish only where `rules` or the limit left no room for it. The other arguments and the errors are
     those of `beam`; a wish that is empty or holds the end token is an InputError too.
     """
@@ -179,7 +181,7 @@ class _Following(Generic[StateType]):
         self,
         model: Generator[StateType],
         automata: Sequence[_Automaton],
-        parting: Bool[Tensor, "V"] | None,
+        parting: Bool[Tensor, "_"] | None,
         *,
         eos: int,
         device: torch.device,
@@ -246,6 +248,8 @@ class _Following(Generic[StateType]):
         state: _Followed[StateType],
         beam: int,
     ) -> Candidates:
+        if self.parting is not None and len(self.parting) < scores.shape[1]:
+            self.parting = pad(self.parting, (0, scores.shape[1] - len(self.parting)))
         value, token = top(scores, 2 * beam)
         nearer = self._nearer(scores, state.place, token)
         more = scores.gather(1, nearer.clamp(min=0)).masked_fill(nearer == NO_TOKEN, NEVER)

@@ -78,7 +78,7 @@ class Translator(Opened):
         self.engine: SearchEngine | None = None
         self.others: list[TranslationModel] = []  # that search with it, as one
         self.processes: Processes | None = None
-        self.phrases = Phrases(target, model.head.weight.shape[0])
+        self.phrases = Phrases(target)
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":

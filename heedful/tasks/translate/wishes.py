@@ -134,10 +134,9 @@ def _whole(form: str) -> str:
 
 @dataclass
 class Phrases:
-    """How a vocabulary says words; `size`: of the model's, which may have more tokens."""
+    """How a vocabulary says words."""
 
     tokenizer: Tokenizer
-    size: int
     _parting: Bool[Tensor, "V"] | None = None
     _avoiding: dict[tuple[str, ...], Avoid] = field(default_factory=dict)
 
@@ -171,4 +170,4 @@ class Phrases:
     @property
     def _spellings(self) -> list[bytes]:
         controls = {*self.tokenizer.controls}
-        return [b"" if index in controls else self.tokenizer.spelling(index) for index in range(self.size)]
+        return [b"" if index in controls else self.tokenizer.spelling(index) for index in range(self.tokenizer.size)]
