@@ -3,7 +3,7 @@
 An automaton reads what the tokens spell, byte by byte, and tells of each token whether it would complete a word that is
 to be avoided. A word is whole where no letter or digit stands before or after it.
 
-Sizes: V vocabulary, T tokens that spell something, N states of the automaton, R rows, t tokens so far, L bytes of the longest token.
+Sizes: V vocabulary, T tokens that may spell something, N states of the automaton, R rows, t tokens so far.
 """
 
 import unicodedata

@@ -99,7 +99,7 @@ def _of_words(words: Sequence[Span], tokens: Sequence[Span]) -> Float[Tensor, "W
 def attended(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[Float[Tensor, "T S"]]:
     """What share each token of a source has of what was looked at to say each token of its translation."""
     model, around, begin = translator.model, translator.around, [translator.target.bos, *translator.begin]
-    device = model.head.weight.device
+    device = next(model.parameters()).device
     made = [torch.zeros(len(target), len(source)) for source, target in pairs]
     some = [number for number, pair in enumerate(pairs) if all(pair)]
     lengths = [max(map(len, pair)) + len(begin) + sum(map(len, around)) for pair in pairs]
