@@ -247,7 +247,7 @@ class Tokenizer:
 
     def letters(self, index: int) -> tuple[bool, bool]:
         """Whether a token begins and whether it ends with a letter; all characters beyond ASCII count as such."""
-        data = b" " if index in self._controls else self._bytes(index)
+        data = b" " if index in self._controls else self.spelling(index)
         first, last = data[:1], data[-1:]
         return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
@@ -268,7 +268,7 @@ class Tokenizer:
         ids = [index for index in ids if index not in self._controls]
         if self._byte_level:
             reader = codecs.getincrementaldecoder("utf-8")("replace")
-            reader.decode(b"".join(map(self._bytes, ids)))
+            reader.decode(b"".join(map(self.spelling, ids)))
             return not reader.getstate()[0]
         # Bytes are read together, as far as they follow each other.
         return not ids or BYTE.fullmatch(self._token(ids[-1])) is None
@@ -300,7 +300,7 @@ class Tokenizer:
                 reader.reset()
                 shown.append(self._token(index))
             else:
-                data = self._bytes(index)
+                data = self.spelling(index)
                 text = reader.decode(data).replace(" ", "▁")
                 shown.append(text or "".join(f"<0x{byte:02X}>" for byte in data))
         return shown
@@ -355,7 +355,8 @@ class Tokenizer:
         name = self._inner.id_to_token(index) if self._names is None else self._names.get(index)
         return name or ""
 
-    def _bytes(self, index: int) -> bytes:
+    def spelling(self, index: int) -> bytes:
+        """What a token that is no control token adds to a text."""
         token = self._token(index)
         if self._byte_level and all(character in BYTE_OF for character in token):
             return bytes(BYTE_OF[character] for character in token)

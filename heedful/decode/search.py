@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.decode.candidates import Candidates, candidates
 from heedful.decode.rules import (
     NEVER,
     Forbid,
@@ -220,6 +221,60 @@ def beam(
     hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
     The other arguments and the errors are those of `greedy`.
     """
+
+    def choose(
+        scores: Float[Tensor, "R V"], normaliser: Float[Tensor, "R"], total: Float[Tensor, "n w"], state: StateType
+    ) -> Candidates:
+        value, token = top(scores, 2 * beam)
+        made = candidates(value - normaliser[:, None], token, total, eos=eos, size=2 * beam)
+        closing = made.end & (made.score > NEVER)
+        closing[:, beam:] = False
+        live = made.end.sort(dim=1, stable=True).indices[:, :beam]  # the others, best first
+        return made._replace(closing=closing, live=live)
+
+    return beam_by(
+        choose,
+        model,
+        source,
+        segments,
+        bos=bos,
+        eos=eos,
+        longest=longest,
+        beam=beam,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        patience=patience,
+        shortest=shortest,
+        forbidden=forbidden,
+        rules=rules,
+        prefix=prefix,
+    )
+
+
+Choose = Callable[[Tensor, Tensor, Tensor, StateType], Candidates]
+
+
+@torch.inference_mode()
+def beam_by(
+    choose: Choose[StateType],
+    model: Generator[StateType],
+    source: Int[Tensor, "B S"],
+    segments: Int[Tensor, "B S"] | None,
+    *,
+    bos: int | Int[Tensor, "B"],
+    eos: int,
+    longest: int | Sequence[int] | Int[Tensor, "B"],
+    beam: int,
+    length_penalty: float,
+    n_best: int,
+    patience: float,
+    shortest: int,
+    forbidden: tuple[int, ...],
+    rules: Sequence[Rule],
+    prefix: Sequence[Sequence[int]] | None,
+) -> list[list[Hypothesis]]:
+    """`beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each row and
+    what to subtract for log-probabilities, the sums of n sentences, and the state."""
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
@@ -233,26 +288,20 @@ def beam(
     history, spoken = _blank(B, steps, device)
     state = model.start(source, segments)
     for t in range(steps):
-        n = len(total)
         logits, state = model.step(tokens, state)
         scores, normaliser = _scores(logits, history[:, :t], rows, rules)
-        value, token = top(scores, 2 * beam)
-        value = value - normaliser[:, None]
-        score, order = (total.view(-1, 1) + value).reshape(n, -1).sort(dim=1, descending=True, stable=True)
-        score, order = score[:, : 2 * beam], order[:, : 2 * beam]
-        parent = order // value.shape[1] + torch.arange(0, n * width, width, device=device)[:, None]
-        value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
-
-        end = token == eos
-        closing = end & (score > NEVER)
-        closing[:, beam:] = False
-        # the others, best first; only one of them is possible as long as every sentence has a forced token
-        live = end.sort(dim=1, stable=True).indices[:, : 1 if t < forced else beam]
+        made = choose(scores, normaliser, total, state)
+        score, parent, value, token, end, closing = made[:6]
+        # only one is possible as long as every sentence has a forced token
+        live = made.live[:, : 1 if t < forced else beam]
         before, total = total, score.masked_fill(end, NEVER).gather(1, live)
         closed = (score * scale[t + 1]).masked_fill_(~closing, NEVER)
         finished, count = torch.cat((finished, closed), dim=1).topk(n_best).values, count + closing.sum(1)
         reach = total[:, 0] * (scale[rows.limit] if length_penalty > 0 else scale[t + 2])
-        over = (finished[:, -1] >= reach) | (count >= patience * beam) | (rows.limit == t + 1)
+        enough = count >= patience * beam
+        if made.counted is not None:
+            enough = torch.where(made.counted, enough, finished[:, -1] >= total[:, 0] * scale[t + 1])
+        over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
         over |= ~(total[:, 0] > NEVER)
 
         if torch.cat((closing, over[:, None]), dim=1).any():  # waits for the device
@@ -260,11 +309,12 @@ def beam(
             index, origin = rows.result.tolist(), parent.flatten()
             words = torch.cat((history[:, :t].index_select(0, origin), token.view(-1, 1)), dim=1)
             chances = torch.cat((spoken[:, :t].index_select(0, origin), value.view(-1, 1)), dim=1)
-            left = torch.zeros_like(end).scatter_(1, live, total > NEVER) & over[:, None]
+            standing = total > NEVER if made.standing is None else (total > NEVER) & made.standing[:, : live.shape[1]]
+            left = torch.zeros_like(end).scatter_(1, live, standing) & over[:, None]
             for which in (closing, left):
                 flat = which.flatten()
-                made = _hypotheses(words[flat], chances[flat], score[which], scale, which is closing)
-                for (place, _), hypothesis in zip(which.nonzero().tolist(), made, strict=True):
+                told = _hypotheses(words[flat], chances[flat], score[which], scale, which is closing)
+                for (place, _), hypothesis in zip(which.nonzero().tolist(), told, strict=True):
                     results[index[place]].append(hypothesis)
             for place in over.nonzero().flatten().tolist():
                 found, own = results[index[place]], slice(place * width, (place + 1) * width)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from heedful.data.documents.tags import Alignment
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError, TextError
@@ -13,9 +14,12 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.align import AlignOptions, align
-from heedful.tasks.translate.alignment import align_pairs, alignments, parts, words
+from heedful.tasks.translate.alignment import attended
+from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.cli_pairs import align as heed_align
+from heedful.tasks.translate.links import aligned
+from heedful.tasks.translate.look import watched
+from heedful.tasks.translate.pharaoh import align_pairs, linked, links_of
 from heedful.tasks.translate.use import Translator
 from made import DECODER, RECURRENT, TRANSFORMER
 
@@ -35,48 +39,52 @@ def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
 
 
 def test_a_batch_is_one_by_one(model: Translator) -> None:
-    together = [*alignments(model, PAIRS, cut=parts)]
-    for pair, own in zip(PAIRS, together, strict=True):
-        (alone,) = alignments(model, [pair], cut=parts)
-        assert (alone.links, alone.source, alone.target) == (own.links, own.source, own.target)
-        assert torch.allclose(alone.shares, own.shares, atol=1e-5)
+    ids = [*zip(model.source.encode([s for s, _ in PAIRS]), model.target.encode([t for _, t in PAIRS]), strict=True)]
+    for pair, together in zip(ids, attended(model, ids), strict=True):
+        (alone,) = attended(model, [pair])
+        assert alone.shape == together.shape == (len(pair[1]), len(pair[0]))
+        assert torch.allclose(alone, together, atol=1e-5)
+    for pair, found in zip(PAIRS, aligned(model, PAIRS), strict=True):
+        (one,) = aligned(model, [pair])
+        assert (one.source, one.target) == (found.source, found.target)
+        for alone, together in zip(one.shares, found.shares, strict=True):
+            assert {**alone} == pytest.approx({**together}, abs=1e-4)
 
 
-def test_words_are_where_they_are(model: Translator) -> None:
-    for cut in (words, parts):
-        for (source, _), found in zip(PAIRS, alignments(model, PAIRS, cut=cut), strict=True):
-            assert [source[begin:end] for begin, end in found.source] == [source[i:j] for i, j in cut(source)]
-            assert found.shares.shape == (len(found.target), len(found.source))
-            assert [j for _, j in found.links] == [*range(len(found.target) if source else 0)]
-            assert all(0 <= i < len(found.source) for i, _ in found.links)
-            assert (found.shares.sum(1) <= 1 + 1e-5).all()
-    assert [("DE  BA.")[i:j] for i, j in words("DE  BA.")] == ["DE", "BA."]
-    assert [("DE  BA.")[i:j] for i, j in parts("DE  BA.")] == ["DE", "BA", "."]
+def test_it_is_what_a_look_records(model: Translator) -> None:
+    source, target = model.source.encode([PAIRS[0][0]])[0], model.target.encode([PAIRS[0][1]])[0]
+    read, _, weights = watched(model, source, target)
+    cross = [own for name, own in weights.items() if name.endswith("cross_attention") or name == "attention"]
+    layers = cross or [own[..., : len(read)] for own in weights.values()]  # of a decoder alone
+    expected = torch.stack([own.mean(0) for own in layers]).mean(0)[: len(target), : len(source)]
+    (found,) = attended(model, [(source, target)])
+    assert torch.allclose(found, expected, atol=1e-5)
 
 
-def test_it_is_what_a_translation_tells_of_each_word(model: Translator) -> None:
-    for source, target in PAIRS[:3]:
-        told = align(model, source, AlignOptions(target=target.replace("  ", " ")))
-        (found,) = alignments(model, [(source, target.replace("  ", " "))])
-        assert told["source"] == [source[i:j] for i, j in found.source]
-        expected = torch.tensor([word["source"] for word in told["words"]])
-        assert torch.allclose(found.shares, expected, atol=1e-5)
+def test_every_word_of_a_translation_is_linked_to_one(model: Translator) -> None:
+    for (source, target), links in zip(PAIRS, linked(model, PAIRS), strict=True):
+        assert [j for _, j in links] == [*range(len(target.split()) if source else 0)]
+        assert all(0 <= i < len(source.split()) for i, _ in links)
 
 
-def test_the_words_that_were_looked_at_are_linked(corpus: Corpus, translators: tuple[Path, Path]) -> None:
+def test_finer_words_count_together() -> None:
+    source, target = "it's (new)", "neu!"
+    fine = Alignment(
+        [(0, 2), (2, 3), (3, 4), (5, 6), (6, 9), (9, 10)], [(0, 3), (3, 4)], [{0: 0.4, 3: 0.3, 4: 0.2}, {}]
+    )
+    assert links_of(source, target, fine) == [(1, 0)]
+
+
+def test_what_cannot_be_aligned_is_refused(translators: tuple[Path, Path]) -> None:
     model = Translator.load(translators[0])
-    pair = corpus.train.source[0], corpus.train.target[0]
-    (found,), (record,) = alignments(model, [pair]), align_pairs(model, [pair])
-    assert record["alignment"] == [*found.links]
-    assert all(found.shares[j, i] == found.shares[j].max() for i, j in found.links)
     with pytest.raises(TextError, match="a pair with an empty side"):
         [*align_pairs(model, [("ko", " ")])]
     model.engine = object()  # type: ignore[assignment]
     with pytest.raises(InputError, match="another library does not tell"):
-        [*alignments(model, [pair])]
+        [*align_pairs(model, [("ko", "ko")])]
 
 
-def test_heed_align_writes_what_word_aligners_write(
+def test_they_are_written_as_word_aligners_do(
     translators: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a").write_text("ab ba\nba\n")
@@ -88,3 +96,6 @@ def test_heed_align_writes_what_word_aligners_write(
     heed_align(translators[0], ["ab ba\tBA", "ba\tAB BA AB"], as_json=True)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [" ".join(f"{i}-{j}" for i, j in one["alignment"]) for one in records] == lines
+    translate(translators[0], ["ab ba"], aligned=True, longest=5)
+    text, links = capsys.readouterr().out.rstrip("\n").split("\t")
+    assert len(links.split()) == len(text.split())

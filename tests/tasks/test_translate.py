@@ -70,7 +70,7 @@ def test_processes_that_share_sentences_find_what_one_finds(model, settings, mon
         assert model.translate(["ko"]) == alone
         assert len(searched) == 2  # one batch is searched by this process
     assert model.processes is None
-    assert sorted(number for *_, numbers in searched for number in numbers) == [
+    assert sorted(number for batch in searched for number in batch.numbers) == [
         number for number, text in enumerate(texts) if text
     ]
     assert [one.text for one in made] == [one.text for one in expected]

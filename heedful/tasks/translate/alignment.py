@@ -11,7 +11,6 @@ S source tokens, T target tokens, I source words, J target words.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import torch
 from jaxtyping import Float
@@ -39,23 +38,6 @@ class Alignment:
     target: tuple[Span, ...]
     shares: Float[Tensor, "J I"]
     links: tuple[tuple[int, int], ...]
-
-
-class AlignedPair(TypedDict):
-    """An answer as a record: words are counted from 0, as blanks part them."""
-
-    source: str
-    target: str
-    alignment: list[tuple[int, int]]
-
-
-def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
-    """Raises what `alignments` raises, and TextError for an empty side."""
-    for source, target in pairs:
-        if not (source.strip() and target.strip()):
-            raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
-    for (source, target), found in zip(pairs, alignments(translator, pairs), strict=True):
-        yield {"source": source, "target": target, "alignment": [*found.links]}
 
 
 def words(text: str) -> list[Span]:
@@ -117,7 +99,7 @@ def _of_words(words: Sequence[Span], tokens: Sequence[Span]) -> Float[Tensor, "W
 def attended(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[Float[Tensor, "T S"]]:
     """What share each token of a source has of what was looked at to say each token of its translation."""
     model, around, begin = translator.model, translator.around, [translator.target.bos, *translator.begin]
-    device = model.head.weight.device
+    device = next(model.parameters()).device
     made = [torch.zeros(len(target), len(source)) for source, target in pairs]
     some = [number for number, pair in enumerate(pairs) if all(pair)]
     lengths = [max(map(len, pair)) + len(begin) + sum(map(len, around)) for pair in pairs]

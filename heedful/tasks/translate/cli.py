@@ -81,6 +81,22 @@ def translate(
     shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
     no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None,
     prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD", help='What each must have in it, or one of several: "Hund|Hunde"; again for more.'
+        ),
+    ] = None,
+    avoid: Annotated[
+        list[str] | None, typer.Option(metavar="WORD", help="What none may have in it; both may be given again.")
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Terms and how they are translated: two columns, or TBX."),
+    ] = None,
+    aligned: Annotated[
+        bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")
+    ] = False,
     samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -117,8 +133,10 @@ def translate(
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_together, load_translator
+    from heedful.tasks.translate.pharaoh import pharaoh, with_alignments
     from heedful.tasks.translate.rerank import Judge, reranked
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
+    from heedful.tasks.translate.wishes import wishes_of
 
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     few = "" if weights == "float32" else f"--weights {weights}"
@@ -149,16 +167,24 @@ def translate(
         settings["n_best"] = max(n_best, settings.get("beam", translator.decoding().beam))
         if max(settings["n_best"], samples) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
-    options = TranslateOptions(decoding=settings, prefix=prefix)
+    wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
+    if glossary is not None and wanted.glossary is not None:
+        say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
+    terms = () if wanted.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wanted.glossary.terms)
+    options = TranslateOptions(
+        decoding=settings, prefix=prefix, require=wanted.require, avoid=wanted.avoid, glossary=terms
+    )
     count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
         made = translate_texts(translator, lines, replace(options, first=first))
-        return one_each(made if judge is None else reranked(made, judge, n_best=n_best))
+        made = made if judge is None else reranked(made, judge, n_best=n_best)
+        return one_each(with_alignments(translator, [*made]) if aligned else made)
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
-        return [f"{score:.3f}\t{text}" if len(each) > 1 else text for score, text in each]
+        told = [f"{score:.3f}\t{text}" if len(each) > 1 else text for score, text in each]
+        return [f"{told[0]}\t{pharaoh(found['alignment'])}", *told[1:]] if "alignment" in found else told
 
     with translator.in_processes(count):
         answer_lines(texts, answers, show, as_json=as_json)

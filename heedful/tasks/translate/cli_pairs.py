@@ -35,13 +35,13 @@ def align(
 
     Example: heed align runs/demo --source test.en --target test.fr
     """
-    from heedful.tasks.translate.alignment import align_pairs
+    from heedful.tasks.translate.pharaoh import align_pairs, pharaoh
 
     _answer_pairs(
         run,
         texts,
         align_pairs,
-        lambda found: " ".join(f"{i}-{j}" for i, j in found["alignment"]),
+        lambda found: pharaoh(found["alignment"]),
         source=source,
         target=target,
         data=data,

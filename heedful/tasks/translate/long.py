@@ -12,6 +12,7 @@ from heedful.data.documents.words import Span
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.use import Translation, Translator, languages_of
+from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
 def parts_of(translator: Translator, text: str, *, sentences: bool = True) -> list[Span]:
@@ -47,18 +48,24 @@ def search_in_parts(
     texts: Sequence[str],
     *,
     prefix: Sequence[str] | None = None,
+    wishes: Wishes = NO_WISHES,
     first: int = 0,
     **settings: Unpack[DecodingOptions],
 ) -> list[Translation]:
     """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told. Its
     score is the mean of theirs, and its second best is made of the second best of each, and so on. What begins with a
-    prefix, is drawn at random, or is no translation but a summary, is read as a whole."""
-    whole = prefix is not None or bool(settings.get("samples")) or languages_of(translator.about) is None
+    prefix, or has a required word in it, is drawn at random, or is no translation but a summary, is read as a whole."""
+    whole = (
+        prefix is not None
+        or bool(wishes.require)
+        or bool(settings.get("samples"))
+        or languages_of(translator.about) is None
+    )
     if whole or translator.marked:
-        return translator.search(texts, prefix=prefix, first=first, **settings)
+        return translator.search(texts, prefix=prefix, wishes=wishes, first=first, **settings)
     spans = [parts_of(translator, text) for text in texts]
     parts = [text[slice(*span)] for text, own in zip(texts, spans, strict=True) for span in own]
-    found = iter(translator.search(parts, first=first, **settings))
+    found = iter(translator.search(parts, wishes=wishes, first=first, **settings))
     return [_joined(text, own, [next(found) for _ in own]) for text, own in zip(texts, spans, strict=True)]
 
 
@@ -74,4 +81,5 @@ def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> T
         listed.append((said, sum(score for _, score in each) / len(each)))
     warnings = [f"translated in {len(found)} parts, as it is longer than all that was learnt from"]
     warnings += [f"part {number}: {one.warning}" for number, one in enumerate(found, 1) if one.warning]
-    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings))
+    terms = tuple(term for one in found for term in one.terms)
+    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings), terms)

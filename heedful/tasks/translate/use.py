@@ -4,23 +4,22 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
-from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
 from heedful.data.text.directions import ARROW
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.constrained import Wish
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
-from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
-from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.search import Hypothesis
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.decode.trace import Node, Traced
 from heedful.errors import InputError, TextError
@@ -42,17 +41,19 @@ from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.languages import in_a_line, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
+from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
+from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
 
-Ids = list[int]
-Searched = tuple[list[Ids], Decoding, list[Ids] | None, list[int]]  # sources, how, prefixes, and their numbers
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
+NARROWEST = 5  # beam of what is held to words
 WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
 
 
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
     divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
-    says so, or that the source is longer than all that the model was trained on."""
+    says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
+    the source has."""
 
     source: str
     text: str
@@ -60,16 +61,7 @@ class Translation(NamedTuple):
     hypotheses: list[tuple[str, float]]
     cut: int = 0
     warning: str = ""
-
-
-@runtime_checkable
-class SearchEngine(Protocol):
-    """What searches in place of the model: another library, that has it in a form of its own."""
-
-    def search(
-        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
-    ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
+    terms: tuple[UsedTerm, ...] = ()
 
 
 class Translator(Opened):
@@ -87,6 +79,7 @@ class Translator(Opened):
         self.engine: SearchEngine | None = None
         self.others: list[TranslationModel] = []  # that search with it, as one
         self.processes: Processes | None = None
+        self.phrases = Phrases(target)
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
@@ -97,13 +90,21 @@ class Translator(Opened):
 
     @one_or_many("prefix")
     def translate(
-        self, texts: Sequence[str], *, prefix: Sequence[str] | None = None, **settings: Unpack[DecodingOptions]
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: Sequence[str] | None = None,
+        glossary: Terms | None = None,
+        require: str | Sequence[str] = (),
+        avoid: str | Sequence[str] = (),
+        **settings: Unpack[DecodingOptions],
     ) -> list[str]:
         """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
-        whole, or are longer than all that the model was trained on."""
+        whole, or are longer than all that the model was trained on, and of wishes that are not met."""
         from heedful.tasks.translate.long import search_in_parts
 
-        found = search_in_parts(self, texts, prefix=prefix, **settings)
+        wishes = wishes_of(require, avoid, glossary, self.languages)
+        found = search_in_parts(self, texts, prefix=prefix, wishes=wishes, **settings)
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
 
@@ -113,25 +114,50 @@ class Translator(Opened):
         texts: Sequence[str],
         *,
         prefix: Sequence[str] | None = None,
+        wishes: Wishes = NO_WISHES,
         first: int = 0,
         **settings: Unpack[DecodingOptions],
     ) -> list[Translation]:
-        """The translations of each text, with scores. `prefix`: how each one must begin. `first`: the number of the
+        """The translations of each text, with scores. `prefix`: how each one must begin. `wishes`: what each must have
+        in it, and must not. `first`: the number of the
         first text among all that are asked for, which counts where translations are drawn. Raises TextError for a text
         of more tokens than the model can read."""
         decoding = self.decoding(**settings)
         ids, beyond = self.encode(texts)
         self.refuse_too_long(texts, ids)
         forced = None if prefix is None else self.target.encode(prefix)
-        found = self.hypotheses(ids, decoding, forced, first=first)
+        wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
+        found = self.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
+        read = [self.texts_of(best) for best in found]
+        for all_wishes in (False, True):  # what comes by itself need not be searched for
+            lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
+            if not lacking:
+                break
+            held = [
+                [self.phrases.wish(one) for one in wanted[n] if all_wishes or not all(map(one.met, read[n]))]
+                for n in lacking
+            ]
+            again = self.hypotheses(
+                [ids[n] for n in lacking],
+                replace(decoding, beam=max(decoding.beam, NARROWEST)),
+                None if forced is None else [forced[n] for n in lacking],
+                wishes=held,
+                avoid=wishes.avoid,
+            )
+            for n, best in zip(lacking, again, strict=True):
+                found[n], read[n] = best, self.texts_of(best)
         made = []
-        for text, own, best, cut in zip(texts, ids, found, beyond, strict=True):
-            warning = cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)
-            tokens = [hypothesis.tokens for hypothesis in best]
-            read = [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
-            listed = list(zip(read, (hypothesis.score for hypothesis in best), strict=True))
-            made.append(Translation(text, *listed[0], listed, cut, warning))
+        for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
+            warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)]
+            warnings += [one.warning for one in asked if not one.met(said[0])]
+            listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
+            terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
+            made.append(Translation(text, *listed[0], listed, cut, "; ".join(filter(None, warnings)), terms))
         return made
+
+    def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
+        tokens = [hypothesis.tokens for hypothesis in found]
+        return [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
 
     def directed(self, source: str = "", target: str = "") -> "Translator":
         """The same from and to these languages, of those that it has; "" is the one that it has by default. Raises
@@ -193,6 +219,11 @@ class Translator(Opened):
         return "noise" in self.about
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """What it translates from and to, as task.json names them."""
+        return str(self.about.get("source", "source")), str(self.about.get("target", "target"))
+
+    @property
     def metric(self) -> Metric:
         """What its translations are scored by."""
         return METRICS[self.about.get("scores", "bleu")]
@@ -222,7 +253,14 @@ class Translator(Opened):
         return Decoding(**{**self.about.get("decode", {}), **settings})
 
     def hypotheses(
-        self, ids: Sequence[Ids], decoding: Decoding, forced: Sequence[Ids] | None = None, *, first: int = 0
+        self,
+        ids: Sequence[Ids],
+        decoding: Decoding,
+        forced: Sequence[Ids] | None = None,
+        *,
+        first: int = 0,
+        wishes: Sequence[list[Wish]] | None = None,
+        avoid: tuple[str, ...] = (),
     ) -> list[list[Hypothesis]]:
         """Searches for all sentences, in batches of like length, and hands the results back in the order given. They
         are numbered from `first`, where what is drawn hangs on it."""
@@ -241,10 +279,11 @@ class Translator(Opened):
         for group in groups:
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
-            batches.append(([ids[i] for i in rows], decoding, begin, [first + i for i in rows]))
+            own = None if wishes is None else [wishes[i] for i in rows]
+            batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, own, avoid))
         found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
-        for (*_, numbers), best in zip(batches, found, strict=True):
-            for number, one in zip(numbers, best, strict=True):
+        for batch, best in zip(batches, found, strict=True):
+            for number, one in zip(batch.numbers, best, strict=True):
                 out[number - first] = one
         return out
 
@@ -272,57 +311,11 @@ class Translator(Opened):
         """The hypotheses of one source, and the tree of all beginnings that the search kept for a while."""
         through: Traced[Any] = Traced(self.searched)
         prefix = None if forced is None else [[*self.begin, *forced]]
-        (found,) = self._search(([ids], decoding, prefix, [0]), through=through)
+        (found,) = search_batch(self, Searched([ids], decoding, [0], prefix), through=through)
         return found, through.tree(found, eos=self.target.eos)
 
-    def _search(self, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
-        """`through`: what is asked in place of the model itself."""
-        sentences, decoding, prefix, numbers = batch
-        if self.about.get("target") == "":
-            raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
-        model: Any = through or self.searched  # a Transformer or an RNN: the search knows neither
-        limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-        positions = self.positions
-        limits = limits if positions is None else [min(limit, positions) for limit in limits]
-        if self.engine is not None:
-            if self.begin or decoding.forced_eos:
-                what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
-                raise InputError(what, fix="leave out the engine")
-            before, after = self.around
-            whole = [[*before, *ids, *after] for ids in sentences]
-            return self.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
-        device = next(self.model.parameters()).device
-        source, segments = (part.to(device) for part in self.padded(sentences))
-        rules: list[Rule] = [] if prefix else [Certain(position, token) for position, token in enumerate(self.begin)]
-        if decoding.forced_eos and decoding.longest is not None:
-            rules.append(Certain(decoding.longest - 1, self.target.eos))
-        rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
-        if decoding.repetition_penalty != 1 and not decoding.samples:  # `sample` knows of it
-            rules.append(RepetitionPenalty(decoding.repetition_penalty))
-        common: dict[str, Any] = {
-            "bos": self.target.bos,
-            "eos": self.target.eos,
-            "longest": limits,
-            "shortest": decoding.shortest,
-            "forbidden": self.forbidden,
-            "rules": rules,
-            "prefix": prefix,
-            "length_penalty": decoding.length_penalty,
-        }
-        if decoding.samples:
-            return sample(
-                model,
-                source,
-                segments,
-                sampling=decoding,
-                seeds=[counter_seed(decoding.seed, i) for i in numbers],
-                samples=decoding.samples,
-                **common,
-            )
-        if decoding.beam == 1:
-            return [[best] for best in greedy(model, source, segments, **common)]
-        n_best = min(decoding.n_best, decoding.beam)
-        return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
+    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
+        return search_batch(self, batch)
 
     def evaluate(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
@@ -366,18 +359,31 @@ class Translated(TypedDict):
     score: float
     hypotheses: list[dict[str, Any]]
     warning: NotRequired[str]
+    terms: NotRequired[list[UsedTerm]]
+    alignment: NotRequired[list[tuple[int, int]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateOptions:
     """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
-    first text, which counts where translations are drawn."""
+    first text, which counts where translations are drawn. `glossary` has a term and its translation in each entry;
+    words that are required or to be avoided, and terms, are those of `tasks.translate.wishes`."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
     first: int = 0
     source: str = ""  # the language of the texts, where the model has several
     target: str = ""  # and the one to translate to
+    require: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    glossary: tuple[tuple[str, ...], ...] = ()
+
+    def wishes(self, languages: tuple[str, str]) -> Wishes:
+        """Raises InputError."""
+        if any(len(entry) != 2 for entry in self.glossary):
+            raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
+        pairs = [(entry[0], entry[1]) for entry in self.glossary]
+        return wishes_of(self.require, self.avoid, pairs or None, languages)
 
 
 def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
@@ -395,12 +401,15 @@ def searched(translator: Translator, texts: Sequence[str], options: TranslateOpt
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}
     forced = None if options.prefix is None else [options.prefix] * len(texts)
-    return search_in_parts(translator, texts, prefix=forced, first=options.first, **settings)
+    wishes = options.wishes(translator.languages)
+    return search_in_parts(translator, texts, prefix=forced, wishes=wishes, first=options.first, **settings)
 
 
 def as_record(found: Translation) -> Translated:
     listed = [{"text": text, "score": score} for text, score in found.hypotheses]
     made: Translated = {"source": found.source, "text": found.text, "score": found.score, "hypotheses": listed}
+    if found.terms:
+        made["terms"] = [*found.terms]
     if found.warning:
         made["warning"] = found.warning
     return made

@@ -1,0 +1,170 @@
+"""Terms and how they are to be translated, and where a text has them, inflected or not.
+
+A term is found by whole words. Two words are the same where they are alike but for capitals, or where they have one
+stem, by Snowball's rules for the language (Porter 2001), and lengths that hardly differ; in a language without such
+rules, or of a term in CAPITALS (IT, US), only where they are alike. Longer terms come before shorter ones, and no word
+is in two.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.lines import read_beginning
+from heedful.data.parts import kind_of
+from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.formats import format_of
+from heedful.data.text.formats.tbx import ROOTS, read_tbx
+from heedful.data.text.headers import meaning
+from heedful.data.text.rows import read_rows
+from heedful.errors import InputError
+
+OR = "|"  # parts forms of a target
+LOOKED_AT = 4096  # bytes
+ENDING = 4  # letters that inflection may add, or take away
+WORD = re.compile(r"\w+")
+BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # words of a term
+STEMMERS = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
+    "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
+    "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian",
+    "it": "italian", "lt": "lithuanian", "nb": "norwegian", "ne": "nepali", "nl": "dutch", "nn": "norwegian",
+    "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+
+
+class Term(NamedTuple):
+    """A term, and the forms of which its translation is to have one."""
+
+    source: str
+    forms: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """A term in a text, at the characters from `begin` to before `end`."""
+
+    term: Term
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Terms of a `language`, as it is called where texts are read."""
+
+    terms: tuple[Term, ...]
+    language: str = SOURCE
+
+    def find(self, text: str) -> list[Found]:
+        """The terms that a text has, in its order."""
+        words = [*_words(text)]
+        keys = [self.stem(text[begin:end]) for begin, end in words]
+        found, taken = list[Found](), set[int]()
+        candidates = [(place, term) for place, key in enumerate(keys) for term in self._by_first.get(key, ())]
+        for place, (own, term) in sorted(candidates, key=lambda each: -len(each[1][0])):
+            span = range(place, place + len(own))
+            if span.stop <= len(words) and taken.isdisjoint(span) and self._same(text, words[place : span.stop], term):
+                taken.update(span)
+                found.append(Found(term, words[place][0], words[span.stop - 1][1]))
+        return sorted(found, key=lambda one: one.begin)
+
+    @cached_property
+    def _by_first(self) -> Mapping[str, list[tuple[list[str], Term]]]:
+        """The words of each term, by the key of the first."""
+        made = defaultdict(list)
+        for term in self.terms:
+            words = [term.source[begin:end] for begin, end in _words(term.source)]
+            made[self.stem(words[0])].append((words, term))
+        return made
+
+    @cached_property
+    def stem(self) -> Callable[[str], str]:
+        """The stem of a word, in small letters; a word as it is, in a language without rules."""
+        code = meaning(self.language)
+        if code not in STEMMERS:
+            return str.lower
+        import snowballstemmer  # only who has a glossary waits for it
+
+        stem = snowballstemmer.stemmer(STEMMERS[code]).stemWord
+        return lru_cache(1 << 16)(lambda word: stem(word.lower()))
+
+    def _same(self, text: str, words: Sequence[tuple[int, int]], term: Term) -> bool:
+        own = [term.source[begin:end] for begin, end in _words(term.source)]
+        if not all(BETWEEN.fullmatch(text[one[1] : other[0]]) for one, other in pairwise(words)):
+            return False
+        return all(self._alike(text[begin:end], word) for (begin, end), word in zip(words, own, strict=True))
+
+    def _alike(self, word: str, own: str) -> bool:
+        if len(own) > 1 and own.isupper():
+            return word == own
+        return self.stem(word) == self.stem(own) and abs(len(word) - len(own)) <= ENDING
+
+
+def glossary_of(
+    terms: Iterable[tuple[str, str | Sequence[str]]], *, language: str = SOURCE, where: str = ""
+) -> Glossary:
+    """A glossary of terms and their translations, of which a "|" parts several forms. Of a term that comes twice, all
+    forms are allowed. Raises InputError for a term of no word, or without a translation."""
+    forms: dict[str, list[str]] = {}
+    for source, target in terms:
+        texts = [target] if isinstance(target, str) else target
+        each = [" ".join(form.split()) for text in texts for form in text.split(OR) if form.strip()]
+        source = " ".join(source.split())
+        if not source and not each:
+            continue
+        if not WORD.search(source) or not each:
+            what = f"a term without {'a translation' if WORD.search(source) else 'a word'}: {source or each[0]!r}"
+            raise InputError(what, where=where, fix="each line: a term, a TAB and its translation")
+        own = forms.setdefault(source, [])
+        own += [form for form in each if form not in own]
+    if not forms:
+        raise InputError("no term", where=where, fix="each line: a term, a TAB and its translation")
+    return Glossary(tuple(Term(source, tuple(own)) for source, own in forms.items()), language)
+
+
+def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGET) -> Glossary:
+    """The terms in a file: the first two columns of a table (TSV, CSV), whose first line may name the languages; TBX;
+    or any other file that `heed train --data` reads. `source` and `target` are languages. Raises InputError or
+    MissingError."""
+    path = Path(path)
+    root = re.search(rb"<(?:[\w.-]+:)?(\w+)", re.sub(rb"<[?!][^>]*>", b"", read_beginning(path, LOOKED_AT)))
+    if root and root[1].decode().lower() in ROOTS:
+        return glossary_of(read_tbx(path, source, target), language=source, where=str(path))
+    if format_of(path) or kind_of(path).lower() in (".json", ".jsonl"):
+        rows, _ = read_rows(path, source, target)
+        return glossary_of(((row[0], row[1:]) for _, row in rows), language=source, where=str(path))
+    entries = [(row[0], row[1]) for _, row in read_rows(path, source, target, columns=(1, 2))[0]]
+    if entries and (turned := _header(entries[0], source, target)) is not None:
+        entries = [(second, first) if turned else (first, second) for first, second in entries[1:]]
+    return glossary_of(entries, language=source, where=str(path))
+
+
+def _header(first: tuple[str, str], source: str, target: str) -> bool | None:
+    """Whether the first line names the two languages the other way round; None of one that names others or none: a
+    short term is easily the code of some language."""
+    named = [meaning(cell) for cell in first]
+    for sides in ([meaning(source), meaning(target)], [SOURCE, TARGET]):
+        if None not in sides and named in (sides, sides[::-1]):
+            return named != sides
+    return None
+
+
+def _words(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words are; of a script without spaces each character is one."""
+    for run in WORD.finditer(text):
+        begin = run.start()
+        for place in range(run.start(), run.end()):
+            if unicodedata.east_asian_width(text[place]) == "W":
+                if begin < place:
+                    yield begin, place
+                yield place, place + 1
+                begin = place + 1
+        if begin < run.end():
+            yield begin, run.end()

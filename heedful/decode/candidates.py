@@ -1,0 +1,49 @@
+"""What may follow in a beam search, the rows of a sentence taken together.
+
+Sizes: n sentences, w rows of each, R rows in all, K continuations of a row, C of a sentence, W of them that live on.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+class Candidates(NamedTuple):
+    """What may follow in n sentences, of each the best first: the sum of log-probabilities, the row that is continued,
+    by which token, with which log-probability, and whether it is the end token.
+
+    Chosen of them: those that finish a hypothesis, and the columns of those that live on, the best first. `standing`:
+    which of these are hypotheses at the limit. `counted`: whether enough that finished end the search; else it ends as
+    soon as none that lives is better, each at its length.
+    """
+
+    score: Float[Tensor, "n C"]
+    parent: Int[Tensor, "n C"]
+    value: Float[Tensor, "n C"]
+    token: Int[Tensor, "n C"]
+    end: Bool[Tensor, "n C"]
+    closing: Bool[Tensor, "n C"]
+    live: Int[Tensor, "n W"]
+    standing: Bool[Tensor, "n W"] | None = None  # None: all
+    counted: Bool[Tensor, "n"] | None = None  # None: all
+
+
+def candidates(
+    value: Float[Tensor, "R K"],
+    token: Int[Tensor, "R K"],
+    total: Float[Tensor, "n w"],
+    *,
+    eos: int,
+    size: int | None = None,
+) -> Candidates:
+    """The `size` best (None: all) of a sentence's rows together, none chosen yet; of equals the first in the order
+    given goes first. `total` has the sums of the rows, w a sentence."""
+    (n, width), each = total.shape, value.shape[1]
+    score, order = (total.view(-1, 1) + value).reshape(n, -1).sort(dim=1, descending=True, stable=True)
+    score, order = score[:, :size], order[:, :size]
+    parent = order // each + torch.arange(0, n * width, width, device=total.device)[:, None]
+    value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
+    end = token == eos
+    return Candidates(score, parent, value, token, end, torch.zeros_like(end), order[:, :0])

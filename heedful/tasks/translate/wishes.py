@@ -1,0 +1,173 @@
+"""What a translation must have in it, and must not: required words, the terms of a glossary, and words to avoid.
+
+A required word or term is a whole word of the text, with its capitals; at the begin of a sentence, or where the source
+is in CAPITALS, it may have others. A translation that has all of them anyway is left as it is; the others are searched
+for once more, held to them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from heedful.data.text.glossary import OR, Glossary, glossary_of, read_glossary
+from heedful.data.tokenizer import Tokenizer
+from heedful.decode.avoid import Avoid, avoiding, is_letter
+from heedful.decode.constrained import Phrase, Wish
+from heedful.errors import InputError
+
+Terms = str | Path | Glossary | Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+class UsedTerm(TypedDict):
+    """A term that a source has: the form that the translation has, or else those that it was to have, and whether it
+    has one."""
+
+    source: str
+    target: str
+    used: bool
+
+
+class Wanted(NamedTuple):
+    """One of these forms, so many times. `source`: the term that they translate; None of what is required anyway."""
+
+    forms: tuple[str, ...]
+    times: int = 1
+    source: str | None = None
+
+    def said(self, text: str) -> list[str]:
+        """The forms that a text has as whole words, each as often as it has it."""
+        return re.findall("|".join(map(_whole, sorted(self.forms, key=len, reverse=True))), text)
+
+    def met(self, text: str) -> bool:
+        return len(self.said(text)) >= self.times
+
+    @property
+    def warning(self) -> str:
+        """Where it is not met."""
+        often = f" {self.times} times" if self.times > 1 else ""
+        of = f", for {self.source!r}" if self.source is not None else ""
+        return f"the translation has no {' or '.join(map(repr, self.forms))}{often}{of}"
+
+    def told(self, text: str) -> UsedTerm:
+        said = self.said(text)
+        return {"source": self.source or "", "target": said[0] if said else OR.join(self.forms), "used": bool(said)}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Of all texts alike: words that each translation must have, words that none has, and terms, which those have whose
+    sources have them. A required word may be several forms, parted by "|"."""
+
+    require: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    glossary: Glossary | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what is blank, and for a word that is both required and to be avoided."""
+        for word in self.require:
+            if not (forms := forms_of(word)):
+                raise InputError("a required word is empty", fix="leave it out")
+            if all(self._avoids(form) for form in forms):
+                raise InputError(f"{word!r} is required, and to be avoided", fix="leave out one of the two")
+
+    def of(self, source: str) -> list[Wanted]:
+        """What the translation of a text must have."""
+        made = [Wanted(with_capital(forms_of(word))) for word in self.require]
+        terms: dict[str, Wanted] = {}
+        for found in () if self.glossary is None else self.glossary.find(source):
+            term, said = found.term, source[found.begin : found.end]
+            forms = [form for form in term.forms if not self._avoids(form)] or [*term.forms]
+            if len(said) > 1 and said.isupper() and not term.source.isupper():
+                forms += [form.upper() for form in forms]
+            before = terms.get(term.source)
+            both = dict.fromkeys([*(before.forms if before else ()), *with_capital(forms)])
+            terms[term.source] = Wanted(tuple(both), 1 + (before.times if before else 0), term.source)
+        return [*made, *terms.values()]
+
+    def _avoids(self, form: str) -> bool:
+        return any(re.search(_whole(word), form, re.IGNORECASE) for word in self.avoid)
+
+
+NO_WISHES = Wishes()
+
+
+def wishes_of(
+    require: str | Sequence[str], avoid: str | Sequence[str], glossary: Terms | None, languages: tuple[str, str]
+) -> Wishes:
+    """As they are given from Python: one word or several; a glossary as a file, as pairs, or as it is. Raises
+    InputError or MissingError."""
+    if isinstance(glossary, str | Path):
+        glossary = read_glossary(glossary, source=languages[0], target=languages[1])
+    elif glossary is not None and not isinstance(glossary, Glossary):
+        pairs = glossary.items() if isinstance(glossary, Mapping) else glossary
+        glossary = glossary_of(pairs, language=languages[0], where="glossary")
+    wanted, unwanted = ((own,) if isinstance(own, str) else tuple(own) for own in (require, avoid))
+    return Wishes(wanted, unwanted, glossary)
+
+
+def forms_of(word: str) -> tuple[str, ...]:
+    return tuple(" ".join(form.split()) for form in word.split(OR) if form.strip())
+
+
+def with_capital(forms: Sequence[str]) -> tuple[str, ...]:
+    """And what begins with a small letter, with a capital."""
+    return tuple(dict.fromkeys([*forms, *(form[0].upper() + form[1:] for form in forms)]))
+
+
+def spaced(letter: str) -> bool:
+    """Whether it is a letter of a script that parts words by spaces."""
+    return (letter.isalnum() or letter == "_") and unicodedata.east_asian_width(letter) != "W"
+
+
+def _whole(form: str) -> str:
+    """A pattern of a form as a whole word."""
+    before, after = r"(?<!\w)" if spaced(form[0]) else "", r"(?!\w)" if spaced(form[-1]) else ""
+    return before + re.escape(form) + after
+
+
+@dataclass
+class Phrases:
+    """How a vocabulary says words."""
+
+    tokenizer: Tokenizer
+    _parting: Bool[Tensor, "V"] | None = None
+    _avoiding: dict[tuple[str, ...], Avoid] = field(default_factory=dict)
+
+    def wish(self, wanted: Wanted) -> Wish:
+        phrases = [phrase for form in wanted.forms for phrase in self._of(form)]
+        whole = all(spaced(form[-1]) for form in wanted.forms)
+        return Wish(tuple(dict.fromkeys(phrases)), whole, wanted.times)
+
+    def _of(self, form: str) -> list[Phrase]:
+        """As a word of its own. Of a script without spaces, as part of a text as well."""
+        cut = [*self.tokenizer.encode([form]), *self.tokenizer.encode_whole([f" {form}"])]
+        if not spaced(form[0]):
+            return [tuple(ids) for ids in (*cut, *self.tokenizer.encode_whole([form])) if ids]
+        apart = [tuple(ids) for ids in cut if ids and self.tokenizer.spelling(ids[0])[:1] == b" "]
+        return apart or [tuple(ids) for ids in cut if ids]
+
+    @property
+    def parting(self) -> Bool[Tensor, "V"]:
+        """The tokens that begin something new after a word."""
+        if self._parting is None:
+            begins = [spelling[:1] for spelling in self._spellings]
+            self._parting = torch.tensor([is_letter(first[0]) is False if first else False for first in begins])
+        return self._parting
+
+    def avoiding(self, words: tuple[str, ...]) -> Avoid:
+        """The rule that leaves these out."""
+        if words not in self._avoiding:
+            self._avoiding = {words: avoiding(words, self._spellings)}
+        return self._avoiding[words]
+
+    @property
+    def _spellings(self) -> list[bytes]:
+        controls = {*self.tokenizer.controls}
+        return [b"" if index in controls else self.tokenizer.spelling(index) for index in range(self.tokenizer.size)]

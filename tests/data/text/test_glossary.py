@@ -1,0 +1,90 @@
+"""Terms are found in texts by whole words, inflected ones too; glossaries come in tables and as TBX."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.data.text.glossary import Glossary, Term, glossary_of, read_glossary
+from heedful.errors import HeedError, InputError
+
+
+def sources(glossary: Glossary, text: str) -> list[str]:
+    return [text[found.begin : found.end] for found in glossary.find(text)]
+
+
+def english(*terms: str) -> Glossary:
+    return glossary_of([(term, "X") for term in terms], language="English")
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "found"),
+    [
+        (["dog"], "Dogs and the DOG's doghouse", ["Dogs", "DOG"]),
+        (["dogs"], "a dog", ["dog"]),
+        (["hot dog", "dog"], "A hot dog, a dog", ["hot dog", "dog"]),
+        (["hot dog"], "so hot, dog", []),
+        (["ice-cream"], "ice cream", ["ice cream"]),
+        (["IT", "US"], "it is in IT of us", ["IT"]),
+        (["organ"], "an organization", []),
+        (["run", "running shoe"], "two running shoes", ["running shoes"]),
+        (["a", "a b", "b c"], "a b c", ["a b"]),
+    ],
+)
+def test_terms_in_a_text(terms: list[str], text: str, found: list[str]) -> None:
+    assert sources(english(*terms), text) == found
+
+
+def test_other_languages() -> None:
+    assert sources(glossary_of([("Hund", "dog")], language="de"), "Die Hunde des Hundes") == ["Hunde", "Hundes"]
+    unknown = glossary_of([("hund", "dog")], language="column 1")
+    assert sources(unknown, "Hund Hunde") == ["Hund"]
+    assert sources(glossary_of([("犬", "dog"), ("子犬", "puppy")], language="ja"), "小さな子犬と犬") == ["子犬", "犬"]
+
+
+def test_tables_and_several_forms(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund|Hunde\ncat\tKatze\n\ndog\tRüde\n")
+    glossary = read_glossary(path, source="en", target="de")
+    assert glossary.terms == (Term("dog", ("Hund", "Hunde", "Rüde")), Term("cat", ("Katze",)))
+    (tmp_path / "terms.csv").write_text('German,English\nHund,dog\n"Hund, kleiner",puppy\n')
+    turned = read_glossary(tmp_path / "terms.csv", source="en", target="de")
+    assert turned.terms == (Term("dog", ("Hund",)), Term("puppy", ("Hund, kleiner",)))
+
+
+TBX = """<?xml version="1.0"?><martif type="TBX" xml:lang="en"><text><body>
+<termEntry id="1"><langSet xml:lang="en"><tig><term>dog</term></tig><tig><term>hound</term></tig></langSet>
+<langSet xml:lang="de"><tig><term>Hund</term></tig><tig><term>Köter</term>
+<termNote type="administrativeStatus">deprecatedTerm-admn-sts</termNote></tig></langSet></termEntry>
+<termEntry id="2"><langSet xml:lang="en"><tig><term>cat</term></tig></langSet></termEntry>
+</body></text></martif>"""
+
+
+def test_tbx_of_both_versions(tmp_path: Path) -> None:
+    newer = TBX.replace("martif", "tbx").replace("termEntry", "conceptEntry").replace("langSet", "langSec")
+    for name, text in (("old", TBX), ("new", newer.replace("tig>", "termSec>"))):
+        (tmp_path / name).write_text(text)
+        glossary = read_glossary(tmp_path / name, source="en", target="de")
+        assert glossary.terms == (Term("dog", ("Hund",)), Term("hound", ("Hund",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("dog\n", "expected at least 2"),
+        ("dog\t\n", "a term without a translation"),
+        ("...\tHund\n", "a term without a word"),
+        ("\n", "."),
+        (TBX[:200], "not well-formed XML"),
+        (TBX.replace("<martif", '<!DOCTYPE m [<!ENTITY a "b">]><martif'), "entities"),
+        (TBX.replace('xml:lang="de"', ""), "without xml:lang"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "terms").write_text(text)
+    with pytest.raises(HeedError, match=what):
+        read_glossary(tmp_path / "terms", source="en", target="de")
+
+
+def test_no_term_is_an_error() -> None:
+    with pytest.raises(InputError, match="no term"):
+        glossary_of([])

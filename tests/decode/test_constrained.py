@@ -1,0 +1,149 @@
+"""Search for hypotheses with certain phrases in them: all are there, and without any it is the beam search as it is."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from heedful.decode.constrained import Wish, constrained_beam
+from heedful.decode.rules import NoRepeat
+from heedful.decode.search import Hypothesis, beam
+from heedful.errors import InputError
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.models.rnn import RNN, RNNConfig
+from heedful.models.seq2seq import Seq2Seq
+
+V, BOS, EOS, SIZE = 12, 1, 2, 997
+PARTING = torch.arange(V) % 3 == 0  # tokens that begin something new
+WORDS = st.integers(3, V - 1)
+PHRASE = st.lists(WORDS, min_size=1, max_size=3).map(tuple)
+WISH = st.builds(Wish, st.lists(PHRASE, min_size=1, max_size=2).map(tuple), st.booleans(), st.integers(1, 2))
+WISHES = st.lists(WISH, max_size=3)
+
+
+@dataclass
+class Walk:
+    """Where each row of a toy stands in its table."""
+
+    row: Tensor
+
+    def pick(self, rows: Tensor) -> "Walk":
+        return Walk(self.row[rows])
+
+
+class Toy:
+    """A model whose logits depend on all tokens before."""
+
+    def __init__(self, end: float = 1.0) -> None:
+        self.table = 2 * torch.randn(SIZE, V, generator=torch.Generator().manual_seed(5))
+        self.table[:, EOS] += end
+
+    def start(self, source: Tensor, segments: Tensor | None) -> Walk:
+        return Walk(source.sum(1) * 31 % SIZE)
+
+    def step(self, tokens: Tensor, state: Walk) -> tuple[Tensor, Walk]:
+        row = (state.row * 37 + tokens * 101 + 7) % SIZE
+        return self.table[row], Walk(row)
+
+
+def sources(n: int) -> Tensor:
+    return torch.arange(3 * n).view(n, 3) * 5
+
+
+def found_by(model: Any, source: Tensor, wishes: list[list[Wish]], **more: Any) -> list[list[Hypothesis]]:
+    options = {"bos": BOS, "eos": EOS, "longest": 40, "beam": 4, "parting": PARTING, **more}
+    return constrained_beam(model, source, wishes=wishes, **options)
+
+
+def times(said: tuple[int, ...], wish: Wish) -> int:
+    """How often the wish is met, counted naively: at most once by what ends in one place."""
+    ends = set()
+    for phrase in wish.phrases:
+        for begin in range(len(said) - len(phrase) + 1):
+            end = begin + len(phrase)
+            apart = end == len(said) or bool(PARTING[said[end]])
+            if said[begin:end] == phrase and (apart or not wish.whole):
+                ends.add(end)
+    return len(ends)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(WISHES, min_size=1, max_size=4), st.integers(2, 6), st.sampled_from([-1.0, 1.0, 4.0]))
+def test_every_wish_is_in_every_hypothesis(wishes: list[list[Wish]], width: int, end: float) -> None:
+    made = found_by(Toy(end), sources(len(wishes)), wishes, beam=width, n_best=2)
+    for own, found in zip(wishes, made, strict=True):
+        assert found
+        best = found[0]
+        assert len(best.tokens) + best.finished <= 40
+        for hypothesis in found:
+            assert all(times(hypothesis.tokens, wish) >= wish.times for wish in own)
+
+
+def test_a_phrase_ends_however_improbable_what_parts_words_is() -> None:
+    model = Toy()
+    model.table[:, PARTING] -= 30
+    model.table[:, EOS] -= 60
+    wish = Wish(((5, 7),), whole=True)
+    for found in found_by(model, sources(6), [[wish]] * 6, beam=2):
+        assert times(found[0].tokens, wish) >= 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(WISHES, min_size=2, max_size=4))
+def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
+    model, source = Toy(), sources(len(wishes))
+    together = found_by(model, source, wishes, n_best=2)
+    alone = [found_by(model, source[i : i + 1], [own], n_best=2)[0] for i, own in enumerate(wishes)]
+    assert together == alone
+
+
+def loud(model: nn.Module) -> nn.Module:
+    torch.manual_seed(3)
+    for name, weight in model.named_parameters():
+        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
+    return model.eval()
+
+
+def transformer() -> Seq2Seq:
+    row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=4, d_ff=24, encoder_layers=1, decoder_layers=2)
+    return Seq2Seq(translator_config(row, source_vocab=V, target_vocab=V, joint=True))
+
+
+def rnn() -> RNN:
+    return RNN(RNNConfig(source_vocab=V, target_vocab=V, d_embed=7, d_hidden=10, d_align=9, d_readout=4))
+
+
+@pytest.mark.parametrize("make", [Toy, lambda: loud(transformer()), lambda: loud(rnn())])
+def test_without_wishes_it_is_the_plain_beam(make: Any) -> None:
+    """Also beside a sentence that has some, which are met."""
+    model, source = make(), sources(9) % V
+    options: dict[str, Any] = {"longest": [5 + i for i in range(9)], "n_best": 3, "rules": (NoRepeat(3),)}
+    plain = beam(model, source, bos=BOS, eos=EOS, beam=4, **options)
+    assert found_by(model, source, [[] for _ in plain], **options) == plain
+    wishes = [[Wish(((7, 8), (9,)), whole=True), Wish(((5,),))] if i == 4 else [] for i in range(9)]
+    mixed = found_by(model, source, wishes, **options)
+    assert all(times(one.tokens, wish) for one in mixed[4] for wish in wishes[4])
+    for i, (found, expected) in enumerate(zip(mixed, plain, strict=True)):
+        if i != 4:
+            assert [one.tokens for one in found] == [one.tokens for one in expected]
+            assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
+
+
+def test_a_forced_prefix_counts() -> None:
+    wish = Wish(((5, 6),))
+    (made,) = found_by(Toy(9.0), sources(1), [[wish]], prefix=[[4, 5, 6]], length_penalty=0.0)
+    assert made[0].tokens == (4, 5, 6)
+    (made,) = found_by(Toy(9.0), sources(1), [[wish]], prefix=[[4, 5]], length_penalty=0.0)
+    assert made[0].tokens == (4, 5, 6)
+
+
+@pytest.mark.parametrize("wish", [Wish(()), Wish(((),)), Wish(((5, EOS),))])
+def test_a_wish_that_cannot_be_is_refused(wish: Wish) -> None:
+    with pytest.raises(InputError, match="a phrase to be said is empty, or has the end token in it"):
+        found_by(Toy(), sources(1), [[wish]])
+    with pytest.raises(InputError, match="wishes for 1 of 2 sentences"):
+        found_by(Toy(), sources(2), [[]])

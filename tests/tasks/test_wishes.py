@@ -1,0 +1,114 @@
+"""What a translation must have in it is there, and what it must not is not, whatever the model."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.data.text.pairs import Corpus
+from heedful.data.tokenizer import train_tokenizer
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.run.recipe import row_of
+from heedful.tasks.recipes import build
+from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.wishes import Wishes, wishes_of
+from made import DECODER, RECURRENT, TRANSFORMER
+
+KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
+TEXTS = ["ba de gi", "ko", "lu ma ne pi", "", "su ba, KO"]
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
+    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+    torch.manual_seed(4)
+    row = row_of(TRANSLATORS, build(KINDS[request.param], where="test"))
+    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "longest": 24}}
+    return Translator(net, tokenizer, tokenizer, about)
+
+
+def whole(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){word}(?!\w)", text) is not None
+
+
+def test_required_words_are_said_and_others_are_not(model: Translator) -> None:
+    for said in model.translate(TEXTS, require=["BA", "Zug um Zug|KO"])[:3]:
+        assert whole("BA", said)
+        assert whole("Zug um Zug", said) or whole("KO", said)
+    plain = model.translate(TEXTS)
+    words = [word for text in plain for word in re.findall(r"\w+", text)][:6]
+    assert words
+    for beam in (1, 3):
+        for said in model.translate(TEXTS, avoid=words, beam=beam):
+            for word in words:  # U+FFFD, where this model says half a character, is no end of a word
+                assert not re.search(rf"(?<![\w\ufffd]){word}(?![\w\ufffd])", said, re.IGNORECASE)
+
+
+def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:
+    wishes = wishes_of((), (), {"ba": "LU", "ko": "Pferd|Pferde"}, model.languages)
+    made = model.search(TEXTS, wishes=wishes, n_best=2)
+    assert [[term["source"] for term in one.terms] for one in made] == [["ba"], ["ko"], [], [], ["ba", "ko"]]
+    assert all(term["used"] for one in made for term in one.terms)
+    for text, _ in made[0].hypotheses:
+        assert whole("LU", text)
+    assert made[1].terms[0]["target"] in made[1].text
+    assert made[2:4] == model.search(TEXTS, n_best=2)[2:4], "without terms as without a glossary"
+    alone = [model.search([text], wishes=wishes, n_best=2)[0].text for text in TEXTS]
+    assert alone == [one.text for one in made]
+
+
+def test_what_has_the_words_anyway_stays(model: Translator) -> None:
+    plain = model.search(TEXTS)
+    for text, found in zip(TEXTS, plain, strict=True):
+        if words := re.findall(r"(?<!\S)[A-Z]+(?!\S)", found.text):
+            assert model.search([text], wishes=Wishes(require=(words[0],)))[0] == found
+
+
+def test_a_term_in_capitals_may_be_said_in_capitals() -> None:
+    wishes = wishes_of((), "Rüde", {"dog": "Hund|Rüde"}, ("en", "de"))
+    (one,) = wishes.of("A DOG")
+    assert set(one.forms) == {"Hund", "HUND"}
+    (one,) = wishes.of("Dogs and a dog")
+    assert (one.forms, one.times) == (("Hund",), 2)
+
+
+def test_a_prefix_goes_before(model: Translator) -> None:
+    (said,) = model.translate(TEXTS[:1], prefix=["KO"], require="BA")
+    assert said.startswith("KO")
+    assert whole("BA", said[2:])
+
+
+def test_records_tell_of_terms_and_what_was_not_met(model: Translator) -> None:
+    options = TranslateOptions(glossary=(("ba", "LU"),))
+    first, second, *_ = translate_texts(model, TEXTS, options)
+    assert first["terms"] == [{"source": "ba", "target": "LU", "used": True}]
+    assert "terms" not in second
+    short = TranslateOptions(glossary=(("ba", "LU LU LU LU LU"),), decoding=DecodingOptions(longest=2))
+    (record,) = translate_texts(model, TEXTS[:1], short)
+    assert not record["terms"][0]["used"]
+    assert "'LU LU LU LU LU'" in record["warning"]
+
+
+def test_wishes_that_cannot_be_are_refused(model: Translator) -> None:
+    with pytest.raises(InputError, match="is required, and to be avoided"):
+        model.translate("ba", require="der Zug", avoid="zug")
+    with pytest.raises(InputError, match="a required word is empty"):
+        model.translate("ba", require=" | ")
+    with pytest.raises(InputError, match="a word to be avoided is empty"):
+        model.translate("ba", avoid=" ")
+    with pytest.raises(InputError, match="is not drawn"):
+        model.translate("ba", avoid="BA", samples=1)
+    with pytest.raises(InputError, match="not a term and its translation"):
+        [*translate_texts(model, TEXTS, TranslateOptions(glossary=(("ba",),)))]
+
+
+def test_a_glossary_may_be_a_file(model: Translator, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("ba\tLU\n")
+    assert whole("LU", model.translate("ba", glossary=tmp_path / "terms.tsv"))
