@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.data.text.pairs import Corpus
+from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
