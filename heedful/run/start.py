@@ -15,9 +15,9 @@ from heedful.store import files
 from heedful.store.checkpoint import read_model
 from heedful.store.migrations import FORMAT, migrated
 
-# What task.json says of the tokens around texts, of languages, and of where a model is from: who starts from the run
-# keeps it.
-AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family")
+# What task.json says of the tokens around texts, of languages, of conversations, and of where a model is from: who starts
+# from the run keeps it.
+AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat")
 
 
 class Start(NamedTuple):

@@ -14,7 +14,7 @@ import torch
 
 import heedful
 from heedful.data.parts import Parts
-from heedful.data.text.judgements import Judgement
+from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError
 from heedful.models import make_model
@@ -395,3 +395,42 @@ def test_what_cannot_be_is_refused_before_the_first_step(start: Path, tmp_path: 
     talk = Parts(['[{"role": "user", "content": "hi"}]'] * 3, PROMPTS, {}, "made")
     with pytest.raises(InputError, match="a prompt that is a conversation"):
         learn(start, tmp_path / "run", corpus=talk)
+
+
+def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
+    """Its prompts are conversations, written by its template; it stays a chat model."""
+    asked = [({"role": "user", "content": f"say {a}"}, {"role": "assistant", "content": f"{a}{a} o"}) for a in "bdgk"]
+    chats = Parts([*asked * 4], [*asked], {}, "made")
+    plan = {"steps": 2, "eval_every": 2, "tokens": 64, "precision": "fp32"}
+    chat = build(
+        {"task": "chat", "model": TINY | {"context_length": 48}, "data": {"tokenizer": "chars"}, "train": plan},
+        where="x",
+    )
+    list(train(chat, tmp_path / "chat", corpus=chats))
+    talk = conversation([("user", "say b"), ("assistant", "bb o"), ("user", "say d")])
+    prompts = ["say b", "say d", talk]
+    judged = Parts(
+        [Judgement(prompt, ("oo", "b"), ((0,), (1,))) for prompt in prompts * 2],
+        *[[Judgement(talk, ("o", "b"), ((0,), (1,)))], {}],
+        "made",
+    )
+    rewarded = build({"task": "reward", "start_from": str(tmp_path / "chat"), "train": plan}, where="test")
+    list(train(rewarded, tmp_path / "reward", corpus=judged))
+    reward = heedful.load(tmp_path / "reward", heedful.RewardModel)
+    assert reward.reward("oo", talk) != reward.reward("oo", "say b")
+    corpus = Parts(prompts, prompts, {}, "made")
+    learn(tmp_path / "chat", tmp_path / "run", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    model = heedful.load(tmp_path / "run", heedful.ChatModel)
+    assert model.written.template == heedful.load(tmp_path / "chat", heedful.ChatModel).written.template
+    assert model.chat("say b", tokens=4).role == "assistant"
+    assert (tmp_path / "run" / "samples" / "step-4.txt").read_text().startswith("say b\n")
+    learn(tmp_path / "chat", tmp_path / "judged", "dpo", reward="", steps=2, eval_every=2, tokens=6, corpus=judged)
+    events = train(
+        recipe(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6), tmp_path / "cut", corpus=corpus
+    )
+    for event in events:
+        if isinstance(event, Trained) and event.step.step == 3:
+            break
+    events.close()
+    learn(tmp_path / "chat", tmp_path / "cut", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    assert ends(tmp_path / "cut") == ends(tmp_path / "run")

@@ -19,5 +19,5 @@ PREFER = replace(
     commands=None,
     engines={},
     saved_as="generate",
-    uses=("generate", "reward"),
+    uses=("generate", "chat", "reward"),
 )

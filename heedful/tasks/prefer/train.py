@@ -17,7 +17,7 @@ from heedful.errors import InputError, MissingError
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, fingerprint, score_table
-from heedful.run.folder import read_run, tokenizer_files
+from heedful.run.folder import task_name, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
@@ -28,7 +28,7 @@ from heedful.tasks.prefer.losses import pair_loss
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import Reward, finite, reward_named
 from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, language_model, make_answers, rows_of
-from heedful.tasks.reward.prompting import Answered, Prompting
+from heedful.tasks.reward.prompting import Answered, prompting_of
 from heedful.tasks.reward.use import RewardModel
 from heedful.training.loss import Sum, added
 from heedful.training.policy import kl_estimates
@@ -71,7 +71,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         super().__init__(recipe, corpus, begun)
         self.tokenizer: Tokenizer = self.start.source
         self.about = {"task": "generate", **self.start.around}
-        self.prompting = Prompting(self.tokenizer, self.about)
+        self.prompting = prompting_of(begun or Path(recipe.start_from), self.tokenizer, self.about)
         self.lm: LMConfig = from_json(LMConfig, self.start.model["model"], where=f"{recipe.start_from}/config.json")
         self.config = ActorCriticConfig(lm=self.lm) if plan.method == "ppo" else self.lm
         self.saved = "lm" if plan.method == "ppo" else ""
@@ -108,10 +108,9 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         found = reward_named(name)
         if found is not None:
             return found
-        model, tokenizer, _, about = read_run(Path(name))
-        if about.get("task") != RewardModel.task:
+        if task_name(Path(name))[0] != RewardModel.task:
             raise InputError("not a model of heed train reward", where=name, fix="name a run of reward")
-        served = RewardModel(model, tokenizer, about)
+        served = RewardModel.plain(Path(name))
         self.companions[REWARD] = served.model
 
         def reward(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
@@ -157,7 +156,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         return dict(self.about)
 
     def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
+        return tokenizer_files(self.tokenizer, self.tokenizer) | self.prompting.files()
 
     # Training.
 

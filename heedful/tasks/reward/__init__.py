@@ -23,5 +23,5 @@ REWARD = Task(
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub_lacks="no library that we know of reads a reward together with how its prompts are written",
     commands=Lazy("heedful.tasks.reward.cli:COMMANDS"),
-    uses=("generate",),
+    uses=("generate", "chat"),
 )

@@ -2,11 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from heedful.data.text.chat_tokens import ChatTokens
+from heedful.data.text.conversations import Message
 from heedful.data.text.judgements import is_conversation
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
+from heedful.exchange.hub import CHAT
+from heedful.tasks.chat.template import read_template
+from heedful.tasks.chat.use import messages_in
 
 Ids = list[int]
 
@@ -71,6 +77,48 @@ class Prompting:
     def text(self, begun: Ids, made: Ids) -> str:
         """The answer that these tokens are, behind the prompt's."""
         return self.tokenizer.decode_after(begun, [index for index in made if index != self.end])
+
+    def files(self) -> dict[str, bytes]:
+        """What a run's folder holds of it, beside the tokenizer and task.json."""
+        return {}
+
+
+@dataclass(frozen=True)
+class ChatPrompting(Prompting):
+    """Of a model that answers in conversations: a prompt is one, or what a user says."""
+
+    written: ChatTokens
+
+    @property
+    def end(self) -> int:
+        return self.written.end
+
+    def prompts(self, prompts: Sequence[str]) -> list[Ids]:
+        """Raises InputError for a conversation that its template refuses."""
+        return [self.written.prompt(messages_in(prompt)) for prompt in prompts]
+
+    def answered(self, prompts: Sequence[str], answers: Sequence[str]) -> list[Answered]:
+        found = []
+        for prompt, answer in zip(prompts, answers, strict=True):
+            said: Message = {"role": "assistant", "content": answer}
+            text = self.written.learning([*messages_in(prompt), said])
+            learnt = text.learnt or []
+            asked = max((i for i, own in enumerate(learnt, 1) if not own), default=0)  # earlier answers are asked too
+            found.append(Answered(text.ids, max(1, asked)))
+        return found
+
+    def text(self, begun: Ids, made: Ids) -> str:
+        return super().text(begun, made).removeprefix(self.written.lead)
+
+    def files(self) -> dict[str, bytes]:
+        return {CHAT: self.written.template.source.encode()}
+
+
+def prompting_of(folder: Path, tokenizer: Tokenizer, about: Mapping[str, Any]) -> Prompting:
+    """That of the model in a folder, of which task.json says this. Raises MissingError where a template is gone."""
+    if not about.get("chat"):
+        return Prompting(tokenizer, about)
+    return ChatPrompting(tokenizer, about, ChatTokens(tokenizer, read_template(folder, tokenizer)))
 
 
 def cut_to(row: Answered, most: int) -> Answered:

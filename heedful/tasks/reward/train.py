@@ -16,7 +16,7 @@ from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
-from heedful.tasks.reward.prompting import Answered, Prompting, cut_to
+from heedful.tasks.reward.prompting import Answered, cut_to, prompting_of
 from heedful.tasks.reward.recipe import RewardRecipe
 from heedful.tasks.reward.use import RewardModel
 from heedful.tasks.shared.body import BodyJob
@@ -89,7 +89,7 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
         assert isinstance(body, LMConfig)  # of all presets and starts
         self.config = ClassifierConfig(lm=body, answers=None, dropout=0.0, bias=False)
         self.about: dict[str, Any] = {} if self.start is None else dict(self.start.around)
-        self.prompting = Prompting(self.tokenizer, self.about)
+        self.prompting = prompting_of(begun or Path(recipe.start_from), self.tokenizer, self.about)
         self.judged = self._compared(self.corpus.train)
         self.prompting.prompts([one.prompt for one in [*self.valid, *_all(self.corpus.tests)]])  # refuses before a step
 
@@ -120,6 +120,9 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
         who = sorted({one.who for one in self.corpus.train if one.who})
         return {"pairs": sum(len(one.pairs()) for one in self.corpus.train), "who": who}
 
+    def tokenizers(self) -> dict[str, bytes]:
+        return super().tokenizers() | self.prompting.files()
+
     def spec(self) -> dict[str, Any]:
         return {"task": "reward", "prompting": self.about}
 
@@ -131,7 +134,7 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
         return RewardTask(self.judged, self.recipe.train)
 
     def measure(self, model: Classifier) -> Measurement:
-        reward = RewardModel(model, self.tokenizer, self.spec())
+        reward = RewardModel(model, self.tokenizer, self.spec(), self.prompting)
         scores = reward.evaluate(self.valid)
         loss, accuracy = scores.pop("loss"), scores["pair_accuracy"]
         lines = []

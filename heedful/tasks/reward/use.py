@@ -1,12 +1,14 @@
 """Rewarding answers, with a model that has learnt what people prefer."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.apply.inference import for_inference
 from heedful.data.batches import by_length
 from heedful.data.frame import Frame
 from heedful.data.text.judgements import Judgement, conversation, prompt_value, read_judged
@@ -14,12 +16,13 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import TextError
 from heedful.metrics.rewards import RewardedPair, pair_scores
 from heedful.models.classifier import Classifier
+from heedful.run.folder import read_run
 from heedful.run.task import Ask, NoOptions, Saved, Scored
-from heedful.tasks.reward.prompting import Answered, Prompting, cut_to
+from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many
-from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, refuse_run_of_another
 
 READ = 8192  # tokens that are read at a time
 
@@ -30,10 +33,28 @@ class RewardModel(TextModel[Classifier]):
     task: ClassVar = "reward"
     purpose: ClassVar = "rewarding answers"
 
-    def __init__(self, model: Classifier, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(
+        self, model: Classifier, tokenizer: Tokenizer, about: dict[str, Any], prompting: Prompting | None = None
+    ) -> None:
+        """`prompting`: how prompts and answers are written, where that is not as of a model that continues texts."""
         super().__init__(model, tokenizer, about)
-        self.prompting = Prompting(tokenizer, about["prompting"])
+        self.prompting = prompting or Prompting(tokenizer, about["prompting"])
         self.context = model.config.body.embed.context_length
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "cpu") -> "RewardModel":
+        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        refuse_run_of_another(run, cls.task, cls.purpose)
+        return cls.plain(Path(run), device, for_inference)
+
+    @classmethod
+    def plain(
+        cls, run: Path, device: str = "cpu", prepared: Callable[[Classifier], Classifier] = lambda model: model
+    ) -> "RewardModel":
+        """The same, of a model that is `prepared` in another way; as it is, for one that moves between devices."""
+        model, tokenizer, _, about = read_run(run)
+        prompting = prompting_of(run, tokenizer, about["prompting"])
+        return cls(prepared(model.to(device)), tokenizer, about, prompting)
 
     @property
     def reads(self) -> Reads:
