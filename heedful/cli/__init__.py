@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from heedful.cli import data, drawing, exchange, lecture, looking, measuring, serving, tracing, training
+from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ranking, serving, tracing, training
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
@@ -20,6 +20,7 @@ from heedful.tasks.shared.cli import Command
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
     Command("train", training.train, group="Train"),
+    Command("rank", ranking.rank, group="Train"),
     Command("data", data.data, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),

@@ -15,7 +15,7 @@ from heedful.store import files
 from heedful.store.checkpoint import read_model
 from heedful.store.migrations import FORMAT, migrated
 
-# What task.json says of the tokens around texts, of languages, of conversations, and of where a model is from: who starts
+# What task.json says of the tokens around texts, of languages, conversations, and where a model is from: who starts
 # from the run keeps it.
 AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat")
 

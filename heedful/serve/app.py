@@ -93,6 +93,11 @@ def make_app(
     app.state.routers = [routes(serving) for routes in ROUTES]
     for router in app.state.routers:
         app.include_router(router)
+    return behind_gate(app, rules, meters)
+
+
+def behind_gate(app: FastAPI, rules: Rules, meters: Meters) -> FastAPI:
+    """The application, which every request comes to through the gate, and whose errors are answers."""
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HeedError, _failed)
     app.add_exception_handler(HTTPException, _not_found)

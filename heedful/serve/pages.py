@@ -53,7 +53,6 @@ def routes(models: Models) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     documents = Environment(loader=FileSystemLoader([HERE, BESIDE]), autoescape=True, undefined=StrictUndefined)
     shown = [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
-    parts = {path.name: path for folder in (BESIDE, HERE) for path in folder.iterdir() if path.suffix in PARTS}
 
     def document(view: View) -> Callable[[], HTMLResponse]:
         names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
@@ -70,9 +69,15 @@ def routes(models: Models) -> APIRouter:
 
     @router.get("/page/{name}")
     async def part(name: str) -> Response:
-        if name not in parts:
-            raise Refused(404, "there is no such part of the page")
-        kind = mimetypes.types_map[parts[name].suffix]
-        return Response(parts[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
+        return part_of_page(name)
 
     return router
+
+
+def part_of_page(name: str) -> Response:
+    """A script or a style. Raises Refused for another name."""
+    parts = {path.name: path for folder in (BESIDE, HERE) for path in folder.iterdir() if path.suffix in PARTS}
+    if name not in parts:
+        raise Refused(404, "there is no such part of the page")
+    kind = mimetypes.types_map[parts[name].suffix]
+    return Response(parts[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})

@@ -63,7 +63,7 @@ HOUSE = {
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-    "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks verbs"),
+    "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"),
     "lab": Room("errors core models decode look run"),
     "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
@@ -78,6 +78,8 @@ HOMONYMS = {
     "heedful/serve/public.py": {"generate", "translate"},  # verbs
     "heedful/serve/pages.py": {"chat"},  # a view
     "heedful/tasks/generate/hub.py": {"chat"},  # a key of task.json
+    "heedful/verbs/ranking.py": {"chat", "generate"},  # verbs
+    "heedful/run/start.py": {"chat"},  # a key of task.json
     "heedful/tasks/generate/in_context.py": {"match"},  # how answers are judged
     "heedful/tasks/prefer/rewards.py": {"answer"},  # a key of what is rewarded
     "heedful/tasks/reward/cli.py": {"answer"},

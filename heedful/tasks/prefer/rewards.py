@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from heedful.data.text.judgements import prompt_value
 from heedful.errors import InputError, MissingError, NonFiniteError
@@ -31,7 +32,7 @@ class FunctionReward:
         here = str(Path.cwd())
         sys.path.insert(0, here)
         try:
-            found = runpy.run_path(module) if module.endswith(".py") else runpy.run_module(module)
+            found = _names_in(module)
         except ImportError as error:
             raise MissingError(f"cannot be imported: {error}", where=self.where, fix="check its name") from None
         except FileNotFoundError:
@@ -45,6 +46,12 @@ class FunctionReward:
     def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         pairs = zip(prompts, answers, strict=True)
         return finite([self.function(prompt_value(prompt), answer) for prompt, answer in pairs], answers, self.where)
+
+
+def _names_in(module: str) -> dict[str, Any]:
+    if module.endswith(".py"):
+        return runpy.run_path(module)
+    return vars(sys.modules[module]) if module in sys.modules else runpy.run_module(module)
 
 
 class CommandReward:

@@ -1,0 +1,128 @@
+"""Answers to prompts put in order by people: what is asked next, and what was decided, which is kept as it comes."""
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from heedful.data.text.judgements import Judgement, judgements_in
+from heedful.errors import InputError
+from heedful.metrics.agreement import agreement
+from heedful.store import files
+from heedful.tasks.shared.cli import on_one_line, say
+
+Order = tuple[tuple[int, ...], ...]
+Answers = Callable[[str], tuple[str, ...]]
+HELP = "the numbers, the best first (2 1 3), alike ones with = (2 1=3); s: skip, u: undo, q: leave"
+FIX = "name answers by their numbers, the best first: 2 1 3; alike ones with =: 2 1=3"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A prompt, and the answers to it that are to be put in order."""
+
+    prompt: str
+    candidates: tuple[str, ...]
+
+
+class Ranking:
+    """The judgements of a file, which grows by what people decide; one process at a time."""
+
+    def __init__(self, out: Path, prompts: Iterable[str], answers: Answers) -> None:
+        """Raises InputError for a file that holds something else."""
+        self.out, self.prompts, self._answers = out, list(dict.fromkeys(prompts)), answers
+        self.judgements = judgements_in(out) if out.is_file() and out.stat().st_size else []
+        self._lock = threading.RLock()
+
+    def next(self, who: str) -> Item | None:
+        """What this person has not judged yet; None where that is all. Prompts with one answer alone are not asked."""
+        done = {one.prompt for one in self.judgements if one.who == who}
+        for prompt in self.prompts:
+            if prompt not in done and len(candidates := self._answers(prompt)) > 1:
+                return Item(prompt, candidates)
+        return None
+
+    def count(self, who: str) -> int:
+        """How many of the prompts this person has judged or passed over."""
+        return len({one.prompt for one in self.judgements if one.who == who} & set(self.prompts))
+
+    def judge(self, who: str, item: Item, order: Order) -> None:
+        """Keeps an order of an item's answers; an empty one passes it over. Raises InputError or StorageError."""
+        numbers = [number for group in order for number in group]
+        if len(set(numbers)) < len(numbers) or not all(0 <= number < len(item.candidates) for number in numbers):
+            raise InputError("an order that names an answer twice, or one that is not there", fix=FIX)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        made = Judgement(item.prompt, item.candidates, tuple(group for group in order if group), who, now)
+        with self._lock:
+            files.append_line(self.out, json.dumps(made.record(), ensure_ascii=False))
+            self.judgements.append(made)
+
+    def undo(self, who: str) -> bool:
+        """Takes this person's last judgement back; False where there is none."""
+        with self._lock:
+            last = max((i for i, one in enumerate(self.judgements) if one.who == who), default=None)
+            if last is None:
+                return False
+            del self.judgements[last]
+            rows = (json.dumps(one.record(), ensure_ascii=False) for one in self.judgements)
+            files.write_text(self.out, "".join(f"{row}\n" for row in rows))
+            return True
+
+    def agreement(self) -> dict[str, float | int]:
+        """Of all who judged the same answers; a person's last word counts."""
+        judged: dict[str, dict[str, Sequence[int]]] = {}
+        for one in self.judgements:
+            ranks = one.ranks
+            if one.order and min(ranks) >= 0:
+                judged.setdefault(repr((one.prompt, one.candidates)), {})[one.who] = ranks
+        return agreement(judged)
+
+
+def order_in(text: str, count: int) -> Order:
+    """What a person means: "2 1=3", or "213" where there are at most 9; numbers are from 1. Raises InputError."""
+    plain = re.sub(r"\s*=\s*", "=", text.strip())
+    words = plain.split() if " " in plain or count > 9 else re.findall(r"\d(?:=\d)*|\D+", plain)
+    groups = [word.split("=") for word in words]
+    if not words or not all(part.isdecimal() and 1 <= int(part) <= count for group in groups for part in group):
+        raise InputError(f"{text.strip()[:40]!r} is no order of {count} answers", fix=FIX)
+    order = tuple(tuple(int(part) - 1 for part in group) for group in groups)
+    if len({number for group in order for number in group}) < sum(map(len, order)):
+        raise InputError(f"{text.strip()[:40]!r} names an answer twice", fix=FIX)
+    return order
+
+
+def in_terminal(ranking: Ranking, who: str) -> None:
+    """Until all is judged, or standard input ends."""
+    say(HELP)
+    item = shown(ranking, who)
+    while item is not None:
+        if sys.stdin.isatty():
+            sys.stderr.write("> ")
+            sys.stderr.flush()
+        line = sys.stdin.readline()
+        word = line.strip().lower()
+        if not line or word == "q":
+            return
+        if word == "u":
+            if not ranking.undo(who):
+                say("nothing to take back")
+        else:
+            try:
+                ranking.judge(who, item, () if word == "s" else order_in(line, len(item.candidates)))
+            except InputError as error:
+                say(f"{error}: {error.fix}")
+                continue
+        item = shown(ranking, who)
+
+
+def shown(ranking: Ranking, who: str) -> Item | None:
+    item = ranking.next(who)
+    if item is not None:
+        say(f"\n[{ranking.count(who) + 1} of {len(ranking.prompts)}] {on_one_line(item.prompt)}")
+        for number, text in enumerate(item.candidates, 1):
+            say(f"  {number}  {on_one_line(text)}")
+    return item
