@@ -179,7 +179,7 @@ def ranker(out: Path) -> None:
         model = heedful.load(reward, heedful.RewardModel)
         found = model.evaluate_files(held_out)["held-out.jsonl"]
         policy = out / f"policy-{turn}"
-        done = heedful.train(policy_recipe(start, reward, data, kl=0.1, steps=240), policy, device="cpu")
+        done = heedful.train(policy_recipe(start, reward, data, kl=0.03, steps=400), policy, device="cpu")
         assert done is not None
         kl = next(iter(done.scores.values()))["kl"]
         writer = heedful.load(policy, heedful.LanguageModel)

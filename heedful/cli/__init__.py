@@ -14,13 +14,13 @@ from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted, OtherTaskError
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Command
+from heedful.tasks.shared.cli import PEOPLE, Command
 
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
     Command("train", training.train, group="Train"),
-    Command("rank", ranking.rank, group="Train"),
+    Command("rank", ranking.rank, group=PEOPLE),
     Command("data", data.data, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),
@@ -37,7 +37,7 @@ COMMANDS = (
 )
 GROUPS = {
     heading: tuple(command.name for command in COMMANDS if command.group == heading)
-    for heading in ("Train", "Measure", "Use", "Look inside", "Serve", "Hand on")
+    for heading in ("Train", "Measure", "Use", PEOPLE, "Look inside", "Serve", "Hand on")
 }
 
 app = typer.Typer(

@@ -24,7 +24,7 @@ def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 def test_help_has_every_command_under_a_heading_and_cuts_none_off(monkeypatch, capsys):
     shown = told(monkeypatch, capsys, "--help")
     headings = re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE)
-    assert headings == ["Options", "Train", "Measure", "Use", "Look inside", "Serve", "Hand on"]
+    assert headings == ["Options", "Train", "Measure", "Use", "Learn from people", "Look inside", "Serve", "Hand on"]
     named = re.findall(r"^  ([a-z]+) {2,}\S", shown[shown.index("Train:") :], re.MULTILINE)
     assert sorted(named) == sorted(command.name for command in cli.COMMANDS)
     assert named[:4] == ["demo", "train", "data", "eval"]

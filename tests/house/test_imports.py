@@ -63,7 +63,9 @@ HOUSE = {
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-    "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"),
+    "serve": Room(
+        "errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"
+    ),
     "lab": Room("errors core models decode look run"),
     "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),

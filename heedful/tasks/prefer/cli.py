@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Seed, Settings, say
+from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say
 
 if TYPE_CHECKING:
     from heedful.tasks.prefer.loop import Round
@@ -81,4 +81,4 @@ def told(one: "Round") -> str:
     return "; ".join(parts)
 
 
-COMMANDS = (Command("loop", loop, group="Train"),)
+COMMANDS = (Command("loop", loop, group=PEOPLE),)

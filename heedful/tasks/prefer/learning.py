@@ -24,6 +24,7 @@ from heedful.training.policy import (
     AdaptiveKL,
     generalised_advantages,
     group_advantages,
+    kl_estimates,
     penalised_rewards,
     whitened,
 )
@@ -133,7 +134,7 @@ class RolloutTask:
             groups = group_advantages(rewards.view(-1, self.group)) if self.group > 1 else rewards[:, None]
             advantages, returns = torch.where(rows.mask, groups.reshape(-1, 1), 0.0), torch.zeros_like(own.values)
         if plan.kl_target is not None:
-            kl = AdaptiveKL(target=plan.kl_target).next(kl, float((own.log_probs - reference).sum(1).mean()))
+            kl = AdaptiveKL(target=plan.kl_target).next(kl, float(kl_estimates(own.log_probs, reference).sum(1).mean()))
         return Made(epoch, kl, RolloutBatch(*rows, own.log_probs, reference, own.values, returns, advantages, rewards))
 
     def _rows(self, epoch: int, made: RolloutBatch) -> list[RolloutBatch]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, printable
+from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, printable
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 
 if TYPE_CHECKING:
@@ -45,4 +45,4 @@ def reward(
     answer_lines(lines, found, show, as_json=as_json)
 
 
-COMMANDS = (Command("reward", reward),)
+COMMANDS = (Command("reward", reward, group=PEOPLE),)

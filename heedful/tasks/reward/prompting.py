@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Message
 from heedful.data.text.judgements import is_conversation
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.exchange.hub import CHAT
-from heedful.tasks.chat.template import read_template
+from heedful.tasks.chat.template import special_names, template_in
 from heedful.tasks.chat.use import messages_in
 
 Ids = list[int]
@@ -118,7 +119,12 @@ def prompting_of(folder: Path, tokenizer: Tokenizer, about: Mapping[str, Any]) -
     """That of the model in a folder, of which task.json says this. Raises MissingError where a template is gone."""
     if not about.get("chat"):
         return Prompting(tokenizer, about)
-    return ChatPrompting(tokenizer, about, ChatTokens(tokenizer, read_template(folder, tokenizer)))
+    source = template_in(folder)
+    if source is None:
+        what = "its chat template is gone"
+        raise MissingError(what, where=str(folder), fix="get the whole folder from a copy")
+    template = ChatTemplate(source, special_names(tokenizer))
+    return ChatPrompting(tokenizer, about, ChatTokens(tokenizer, template))
 
 
 def cut_to(row: Answered, most: int) -> Answered:

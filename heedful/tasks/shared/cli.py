@@ -39,6 +39,9 @@ Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+PEOPLE = "Learn from people"  # a heading of the help
+
+
 class Command(NamedTuple):
     """A command of the command line; without a `help`, the function's own. `group` is the heading that it is under."""
 
