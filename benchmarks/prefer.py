@@ -167,7 +167,7 @@ def win_rate(ours: Sequence[str], theirs: Sequence[str]) -> float:
 def ranker(out: Path) -> None:
     data, prompts, start = begin_world(out)
     begun = heedful.load(start, heedful.LanguageModel)
-    many, before = prompts * 6, answers_of(begun, prompts)
+    many, before = prompts * 10, answers_of(begun, prompts)
     print(f"start: value {fmean(map(value, before)):.2f}")
     writer, judgements = begun, list[Judgement]()
     held_out = write_judgements(out / "held-out.jsonl", judged(begun, prompts, seed=999, noise=0.0))
@@ -179,7 +179,7 @@ def ranker(out: Path) -> None:
         model = heedful.load(reward, heedful.RewardModel)
         found = model.evaluate_files(held_out)["held-out.jsonl"]
         policy = out / f"policy-{turn}"
-        done = heedful.train(policy_recipe(start, reward, data, kl=0.03, steps=400), policy, device="cpu")
+        done = heedful.train(policy_recipe(start, reward, data, kl=0.25, steps=400), policy, device="cpu")
         assert done is not None
         kl = next(iter(done.scores.values()))["kl"]
         writer = heedful.load(policy, heedful.LanguageModel)
