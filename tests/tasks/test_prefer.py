@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import heedful
+from accelerator import accelerator
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
@@ -433,3 +434,20 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     events.close()
     learn(tmp_path / "chat", tmp_path / "cut", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
     assert ends(tmp_path / "cut") == ends(tmp_path / "run")
+<<<<<<< HEAD
+=======
+
+
+@pytest.mark.parametrize("method", ["ppo", "dpo"])
+def test_it_learns_on_another_device_what_it_does_on_a_cpu(
+    method: str, straight: dict[str, Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with accelerator() as device:
+        monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
+        learn(start, tmp_path / "run", method)
+    here, there = (
+        json.loads((folder / "scores.json").read_text())["scores"]["test"]
+        for folder in (straight[method], tmp_path / "run")
+    )
+    assert there == pytest.approx(here, rel=1e-3, abs=1e-3)
+>>>>>>> 4e4883d
