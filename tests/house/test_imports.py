@@ -64,7 +64,7 @@ HOUSE = {
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
     "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks verbs"),
-    "lab": Room("errors core models decode look run"),
+    "lab": Room("errors core models decode look data.text data.made training run tasks.generate"),
     "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }
