@@ -70,7 +70,7 @@ def examples_in_the_prompt(says: Says, *, steps: int = STEPS, asked: int = 400) 
 def layouts(says: Says) -> Shown:
     """A prompt with no example, with one, and with several: `<Input><Delimiter><Answer>` again and again."""
     task = ("Correct the English.", "what to do")
-    solved = [[(bad, "input"), ("->", "delimiter"), (good, "answer")] for bad, good in GRAMMAR]
+    solved = [[(bad, "input"), ("->", "delimiter"), (good, "the answer")] for bad, good in GRAMMAR]
     question = [("I had went there.", "input"), ("->", "delimiter"), ("...", "what the model writes")]
     rows = [Strip("zero", [task]), Strip("", question), Strip("one", [task]), Strip("", solved[0]), Strip("", question)]
     rows += [Strip("few", [task]), *(Strip("", one) for one in solved), Strip("", question)]

@@ -17,7 +17,7 @@ def from_contents(says: Says, *, contents: str = CONTENTS, steps: int = STEPS) -
     topics = [word for word in contents.split() if word in TOPICS]
     told = all(f"a chapter about {topic} tells of" in said for topic in topics) and bool(topics)
     right = told and all(any(word in said for word in TOPICS[topic]) for topic in topics)
-    lines = [holds(says, "a model goes on from a prompt", right, right=right)]
+    lines = [holds(says, "a model continues a prompt", right, right=right)]
     return Shown([*lines, *beside(NOTHING_SAID, {"prompt": contents, "what follows": said})], text=f"{contents} {said}")
 
 
@@ -39,7 +39,7 @@ def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) ->
     rows = [Strip("given", [(word, "question") for word in question.split()] + [(EOQ, "end of the question")])]
     grown = [whole[: number + 1] for number in range(len(whole))] + [[*whole, "EOS"]]
     for number, words in enumerate(grown, 1):
-        boxes = [(word, "answer") for word in words[:-1]] + [
+        boxes = [(word, "the answer") for word in words[:-1]] + [
             (words[-1], "end" if words[-1] == "EOS" else "the newest word")
         ]
         rows.append(Strip(f"pass {number}", boxes))
@@ -48,7 +48,7 @@ def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) ->
     before = found.words.words[int(logits.argmax())]
     right = " ".join(whole) == ANSWERS.get(question)
     lines = [holds(says, "the answer begins after", EOQ, right=right)] if says.values else []
-    facts = {"answer": " ".join(whole), "passes": len(grown), "before the mark the likeliest next is": before}
+    facts = {"its answer": " ".join(whole), "passes": len(grown), "before the mark the likeliest next is": before}
     return Shown(lines + beside(NOTHING_SAID, facts), strips(rows, title="A conversation, traced"))
 
 

@@ -118,8 +118,8 @@ def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
 
 
 def detr(says: Says, *, seed: int = 0) -> Shown:
-    """A set of answers has no order: each thing is paired with the query that costs least, and queries that change
-    places change nothing of the loss. One picture, an untrained detector, the pairs that it would learn from."""
+    """A set of answers has no order: each thing is paired with the query that costs least, and queries that swap
+    change nothing of the loss. One picture, an untrained detector, the pairs that it would learn from."""
     torch.manual_seed(seed)
     model = DETR(detr_config(DETECTORS["detr-nano"], n_classes=len(KINDS))).eval()
     drawn = next(one for one in map(partial(scene, "test"), range(100)) if len(one.shapes) >= 3)
