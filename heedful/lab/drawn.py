@@ -31,27 +31,36 @@ def curves(
     title: str = "",
     logarithmic: str = "",
     marker: str = "o",
+    points: Sequence[str] = (),
 ) -> Drawing:
-    """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are."""
+    """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are, and `points` the
+    points of the first line."""
 
     def fill(axes: "Axes") -> None:
         for name, (across, up) in lines.items():
             axes.plot(across, up, label=name, marker=marker, markersize=4)
+            for point, at, value in zip(points, across, up, strict=False):
+                axes.annotate(point, (at, value), xytext=(7, -9), textcoords="offset points", fontsize=8)
         if "x" in logarithmic:
             axes.set_xscale("log")
         if "y" in logarithmic:
             axes.set_yscale("log")
         named(axes, x, y, title)
+        if points:
+            axes.margins(x=0.2)
 
     return one_panel(fill)
 
 
-def bars(values: Mapping[str, Number], *, y: str, title: str = "") -> Drawing:
+def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: bool = False) -> Drawing:
     """A bar a name."""
 
     def fill(axes: "Axes") -> None:
         drawn = axes.bar([*values], [*values.values()])
         axes.bar_label(drawn, fmt="%.3g", padding=2)
+        if logarithmic:
+            axes.set_yscale("log")
+        axes.margins(y=0.12)
         named(axes, "", y, title)
         axes.tick_params(axis="x", rotation=20 if max(map(len, values)) > 8 else 0)
 

@@ -58,7 +58,8 @@ def test_every_erratum_is_a_claim_that_its_exhibit_finds_wrong():
 
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_an_exhibit_shows_all_claims_and_draws(name: str):
-    shown = show(name, short=True)
+    """Those that train do so for two steps: what they then find is not looked at."""
+    shown = show(name, {"steps": "2"} if "steps" in settings_of(name) else {}, short=True)
     assert shown.lines
     assert {*deck().exhibits[name].says} <= {line.claim for line in shown.lines}
     json.dumps([(line.deck, line.computed) for line in shown.lines], allow_nan=False)
@@ -66,9 +67,10 @@ def test_an_exhibit_shows_all_claims_and_draws(name: str):
         assert shown.draw().axes
 
 
-def test_every_exhibit_is_in_the_data_file():
-    assert EXHIBITS.keys() <= deck().exhibits.keys()
-    assert [name for _, names in by_topic() for name in names] == [name for name in deck().exhibits if name in EXHIBITS]
+def test_every_id_of_the_data_file_has_an_exhibit():
+    assert len(deck().exhibits) == 138
+    assert EXHIBITS.keys() == deck().exhibits.keys()
+    assert {name for _, names in by_topic() for name in names} == EXHIBITS.keys()
 
 
 def test_settings_are_checked_by_their_annotations():

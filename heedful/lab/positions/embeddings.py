@@ -66,11 +66,11 @@ def likeness(vectors: Tensor) -> Tensor:
     return unit @ unit[0]
 
 
-def heat(vectors: Tensor) -> Drawing:
+def heat(vectors: Tensor, *, x: str = "feature", y: str = "position", value: str = "value") -> Drawing:
     def fill(axes: "Axes") -> None:
         drawn = axes.imshow(vectors.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-        axes.set(xlabel="feature", ylabel="position")
-        axes.figure.colorbar(drawn, ax=axes, shrink=0.8)
+        axes.set(xlabel=x, ylabel=y)
+        axes.figure.colorbar(drawn, ax=axes, shrink=0.8, label=value)
 
     return one_panel(fill)
 
@@ -129,7 +129,10 @@ def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, colum
     shown = [holds(says, "patches have position embeddings", learnt, right=learnt)]
     nearest = alike.flatten().topk(5).indices.tolist()
     told = [[patch // side, patch % side] for patch in nearest]
-    return Shown(shown + beside(NOTHING_SAID, {"the five likest patches, (row, column)": told}), heat(alike))
+    return Shown(
+        shown + beside(NOTHING_SAID, {"the five likest patches, (row, column)": told}),
+        heat(alike, x="column of patches", y="row of patches", value="cosine"),
+    )
 
 
 def relative(says: Says, *, tokens: int = 12, n_heads: int = 4, seed: int = 0) -> Shown:

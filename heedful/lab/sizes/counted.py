@@ -73,7 +73,7 @@ def gpt3_sizes(says: Says) -> Shown:
     computed = {"heads times their width at XL": 24 * 128, "heads times their width at 13B": 40 * 128}
     lines += beside(says.but(*(line.claim for line in lines)), computed)
     lines += beside(NOTHING_SAID, {"width here at XL": xl.d_model, "width here at 13B": large.d_model})
-    return Shown(lines, bars(sizes, y="parameters, billions"))
+    return Shown(lines, bars(sizes, y="parameters, billions", logarithmic=True))
 
 
 def gpt3_slide(says: Says) -> Shown:
@@ -106,10 +106,12 @@ def bert_large(says: Says) -> Shown:
 
 def over_time(says: Says) -> Shown:
     """Parameters of published models by the date of their papers, counted here."""
-    points = sorted((when, millions(preset)) for when, preset in PUBLISHED.values())
+    points = sorted((when, millions(preset), name) for name, (when, preset) in PUBLISHED.items())
     computed = {f"{name}, millions": millions(preset) for name, (_, preset) in PUBLISHED.items()}
-    drawn = {"parameters": ([when for when, _ in points], [size for _, size in points])}
-    return Shown(beside(says, computed), curves(drawn, x="year", y="millions of parameters", logarithmic="y"))
+    drawn = {"parameters": ([when for when, *_ in points], [size for _, size, _ in points])}
+    names = [name for *_, name in points]
+    picture = curves(drawn, x="year", y="millions of parameters", logarithmic="y", points=names)
+    return Shown(beside(says, computed), picture)
 
 
 def vit(says: Says) -> Shown:

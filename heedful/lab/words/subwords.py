@@ -70,7 +70,7 @@ def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["fi
     pair, times, _ = merges(SAILOR, 1, across=not across)[0]
     after[f"the first merge {'within' if across else 'across'} words"] = f"{''.join(pair)} {times}"
     text = "\n".join(f"  merge {i}: {a} + {b}, {times} times" for i, ((a, b), times, _) in enumerate(steps, 1))
-    return Shown(lines + beside(NOTHING_SAID, after), bars(steps[-1][2], y="how often"), text)
+    return Shown(lines + beside(NOTHING_SAID, after), bars(dict(steps[-1][2].most_common()), y="how often"), text)
 
 
 RULES: dict[str, Callable[[str], list[str]]] = {

@@ -6,7 +6,8 @@ import torch
 from torch.nn.functional import one_hot
 
 from heedful.core.embed import Table
-from heedful.lab.drawn import plane, weights_of
+from heedful.lab.drawn import plane
+from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
 
 SENTENCES = ("the dog bites the man", "the man bites the dog")
@@ -39,7 +40,7 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
             },
         ),
     ]
-    return Shown(lines, weights_of(together / together.max(), vocabulary, vocabulary, "Words beside words"))
+    return Shown(lines, maps({"How often words stand side by side": together}, vocabulary, vocabulary))
 
 
 def looked_up(says: Says, *, vocabulary: int = 10, width: int = 4, tokens: int = 3) -> Shown:

@@ -1,0 +1,1 @@
+"""A decoder alone: experts, and what it repeats."""

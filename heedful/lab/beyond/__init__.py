@@ -1,0 +1,1 @@
+"""Beyond text and pictures: both together, proteins, decisions."""

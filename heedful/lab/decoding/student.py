@@ -1,0 +1,30 @@
+"""A translator of short French sentences, learnt in seconds: for watching it decode."""
+
+from functools import cache
+from random import Random
+
+from heedful.lab.whole_words import Learnt, Pair, Words, small, translator
+
+WHO = {"je": ("suis", "I", "am"), "tu": ("es", "you", "are"), "il": ("est", "he", "is"), "elle": ("est", "she", "is")}
+WHAT = {"étudiant": "student", "professeur": "teacher", "médecin": "doctor", "peintre": "painter", "artiste": "artist"}
+HOW = {"fatigué": "tired", "content": "happy", "ici": "here", "malade": "ill"}
+STUDENT = ("je suis étudiant", "I am a student")
+
+
+def any_sentence(draw: Random) -> Pair:
+    """French has no article where English needs one; before "artist" it is another."""
+    who = draw.choice([*WHO])
+    verb, person, be = WHO[who]
+    if draw.random() < 0.6:
+        what = draw.choice([*WHAT])
+        english = WHAT[what]
+        return f"{who} {verb} {what}", f"{person} {be} {'an' if english[0] in 'aeiou' else 'a'} {english}"
+    how = draw.choice([*HOW])
+    return f"{who} {verb} {how}", f"{person} {be} {HOW[how]}"
+
+
+@cache
+def learnt(steps: int) -> Learnt:
+    draw = Random(0)
+    words = Words([side for _ in range(500) for side in any_sentence(draw)])
+    return translator(small(32, 1, 2), any_sentence, words, steps=steps, lr=5e-3, batch=32)

@@ -1,0 +1,171 @@
+"""Pictures of words: maps side by side, lines from words to words, rows of labelled boxes, a tree of beginnings."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+from heedful.lab.drawn import Drawing, one_panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def maps(
+    weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[str], *, across: int = 2, title: str = ""
+) -> Drawing:
+    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark."""
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        wide, down = min(across, len(weights)), -(-len(weights) // across)
+        cell = 0.26 if len(weights) <= 2 else 0.2
+        size = (wide * (1.2 + cell * len(columns)), 0.4 + down * (1.3 + cell * len(rows)))
+        figure = Figure(figsize=size, layout="constrained")
+        panels = [*figure.subplots(down, wide, squeeze=False).flat]
+        for axes in panels[len(weights) :]:
+            axes.set_axis_off()
+        for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=False)):
+            axes.imshow(each.numpy(), cmap="Blues", vmin=0, vmax=max(float(each.max()), 1e-9), aspect="auto")
+            axes.set_title(name, fontsize=10, loc="left")
+            size_of_words = 9 if len(weights) <= 2 else 7
+            axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", fontsize=size_of_words)
+            axes.set_yticks(range(len(rows)), rows if place % wide == 0 else [""] * len(rows), fontsize=size_of_words)
+            axes.tick_params(length=0)
+        if len(weights) == 1:
+            figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25)
+        figure.suptitle(title, fontsize=11)
+        return figure
+
+    return make
+
+
+def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[str]) -> Drawing:
+    """A panel a map (T, S): words that look on the left, words that are looked at on the right, and a line between them
+    as strong as its weight. Rows of zeros have no lines."""
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        height = 0.7 + 0.27 * max(len(rows), len(columns))
+        figure = Figure(figsize=(3.1 * len(weights), height), layout="constrained")
+        for number, (axes, (name, each)) in enumerate(
+            zip(figure.subplots(1, len(weights), squeeze=False)[0], weights.items(), strict=True)
+        ):
+            for side, words, place, align in (("left", rows, 0.0, "right"), ("right", columns, 1.0, "left")):
+                looks = each.sum(1) > 0 if side == "left" else each.sum(0) > 0.15
+                for at, word in enumerate(words):
+                    weight = (
+                        "bold" if len(rows) == len(looks) and bool(looks[at]) and (each.sum(1) == 0).any() else "normal"
+                    )
+                    axes.text(
+                        place + (-0.03 if side == "left" else 0.03),
+                        -at,
+                        word,
+                        ha=align,
+                        va="center",
+                        weight=weight,
+                        fontsize=9,
+                    )
+            for query in range(len(rows)):
+                for key in range(len(columns)):
+                    share = float(each[query, key])
+                    if share > 0.03:
+                        axes.plot(
+                            [0, 1], [-query, -key], color=f"C{number}", alpha=min(1.0, share), linewidth=0.5 + 3 * share
+                        )
+            axes.set(xlim=(-0.9, 1.9), ylim=(-max(len(rows), len(columns)) + 0.4, 0.6))
+            axes.set_title(name, fontsize=10)
+            axes.set_axis_off()
+        return figure
+
+    return make
+
+
+class Strip(NamedTuple):
+    """A row of boxes: a name before them, and each box's word and kind; boxes of one kind have one colour."""
+
+    name: str
+    boxes: Sequence[tuple[str, str]]
+
+
+def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Drawing:
+    """Rows of labelled boxes one below the other, and a legend of their kinds."""
+    kinds = [*dict.fromkeys(kind for row in rows for _, kind in row.boxes if kind)]
+    unit = 0.085  # inches a character
+    widths = [[max(2, len(word)) * unit + 0.14 for word, _ in row.boxes] for row in rows]
+    before = max((len(row.name) for row in rows), default=0) * unit + 0.15
+    total = before + max((sum(each) + 0.04 * len(each) for each in widths), default=1.0)
+
+    def fill(axes: "Axes") -> None:
+        from matplotlib.patches import Patch, Rectangle
+
+        for number, (row, own) in enumerate(zip(rows, widths, strict=True)):
+            axes.text(before - 0.12, -number, row.name, ha="right", va="center", fontsize=9)
+            at = before
+            for (word, kind), width in zip(row.boxes, own, strict=True):
+                colour = f"C{kinds.index(kind)}" if kind else "none"
+                axes.add_patch(Rectangle((at, -number - 0.36), width, 0.72, facecolor=colour, alpha=0.4, linewidth=0))
+                axes.text(at + width / 2, -number, word, ha="center", va="center", fontsize=9, family="monospace")
+                at += width + 0.04
+        axes.set(xlim=(0, total), ylim=(-len(rows) + 0.4, 0.6))
+        axes.set_axis_off()
+        axes.set_title(title, loc="left", fontsize=10)
+        if legend and kinds:
+            shown = [Patch(facecolor=f"C{number}", alpha=0.4, label=kind) for number, kind in enumerate(kinds)]
+            axes.legend(
+                handles=shown, loc="upper left", bbox_to_anchor=(0, -0.02), ncols=min(4, len(kinds)), frameon=False
+            )
+
+    return one_panel(fill, (max(3.5, total + 0.2), 0.75 + 0.36 * len(rows)))
+
+
+class Branch(NamedTuple):
+    """A node of a tree: the place of its parent (None: the root), its word, its log-probability, whether it is of what
+    was chosen in the end."""
+
+    parent: int | None
+    word: str
+    value: float
+    chosen: bool
+
+
+def tree(nodes: Sequence[Branch], *, title: str = "") -> Drawing:
+    """Beginnings from left to right, each below its likelier siblings; what was chosen is joined by thick lines."""
+    children: dict[int | None, list[int]] = {}
+    for place, node in enumerate(nodes):
+        children.setdefault(node.parent, []).append(place)
+    depth, row = {0: 0}, {}
+    leaves = 0
+
+    def lay(place: int) -> None:
+        nonlocal leaves
+        below = sorted(children.get(place, []), key=lambda child: -nodes[child].value)
+        row[place] = leaves
+        for number, child in enumerate(below):
+            depth[child] = depth[place] + 1
+            leaves += number > 0
+            lay(child)
+
+    lay(0)
+
+    def fill(axes: "Axes") -> None:
+        for place, node in enumerate(nodes):
+            if node.parent is not None:
+                kept = node.chosen and nodes[node.parent].chosen
+                ends = (depth[node.parent], depth[place]), (-row[node.parent], -row[place])
+                axes.plot(*ends, color="C0" if kept else "0.6", linewidth=2.4 if kept else 1, zorder=1)
+            box = {
+                "boxstyle": "round,pad=0.25",
+                "facecolor": axes.get_facecolor(),
+                "edgecolor": "C0" if node.chosen else "0.6",
+            }
+            told = f"{node.word}\n{node.value:.2f}" if node.parent is not None else node.word
+            axes.text(depth[place], -row[place], told, ha="center", va="center", fontsize=8, bbox=box)
+        axes.set(xlim=(-0.5, max(depth.values()) + 0.5), ylim=(-leaves - 0.6, 0.6))
+        axes.set_axis_off()
+        axes.set_title(title, loc="left", fontsize=10)
+
+    return one_panel(fill, (1.0 + 1.05 * (1 + max(depth.values())), 1.0 + 0.55 * (leaves + 1)))

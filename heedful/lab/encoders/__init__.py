@@ -1,0 +1,1 @@
+"""Encoders: hidden words first, a task afterwards."""

@@ -1,0 +1,1 @@
+"""Language models: prompts and what follows, examples in them, sizes and losses."""

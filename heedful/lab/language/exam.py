@@ -1,0 +1,53 @@
+"""A passage with questions, laid out as one prompt whose answer is a letter a question, and scored."""
+
+from heedful.lab.drawn_words import Strip, strips
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
+from heedful.tasks.generate.in_context import exam
+
+PASSAGE = "A letter once cost whoever received it. In 1840 Britain sold a stamp, the Penny Black, and the sender paid."
+QUESTIONS = [
+    ("Who paid for a letter before 1840?", ("the receiver", "the sender", "the post", "the queen"), "A"),
+    ("What came in 1840?", ("a train", "a tax", "a law of letters", "a stamp"), "D"),
+    ("What was it called?", ("Penny Black", "Two Pence Blue", "Red Mail", "Free Post"), "A"),
+    ("Who paid afterwards?", ("the receiver", "the sender", "both", "the queen"), "B"),
+    ("Where was it sold?", ("in France", "in Italy", "in Britain", "everywhere"), "C"),
+]
+
+
+def score(said: str, right: str) -> float:
+    """The share of letters that agree, one a question; a missing one is wrong."""
+    return sum(one == other for one, other in zip(said, right, strict=False)) / len(right)
+
+
+def penny_black(says: Says, *, said: str = "") -> Shown:
+    """The layout of RACE, with a passage of our own, as theirs is not: its five answers are the deck's letters. `said`
+    is what a model answered, and is scored."""
+    right = "".join(letter for *_, letter in QUESTIONS)
+    prompt = exam(PASSAGE, [(question, options) for question, options, _ in QUESTIONS])
+    facts: dict[str, object] = {"questions": len(QUESTIONS), "one letter for all would get": score("A" * 5, right)}
+    if said:
+        facts[f"right of {said}"] = score(said, right)
+    rows = [
+        Strip(
+            "",
+            [
+                (
+                    line[:72],
+                    "passage"
+                    if number == 0
+                    else "question"
+                    if line[0].isdigit()
+                    else "option"
+                    if line[1:2] == "."
+                    else "asked for",
+                )
+            ],
+        )
+        for number, line in enumerate(prompt.splitlines())
+        if number < 6
+    ]
+    return Shown(
+        beside(says, {"answers": right}) + beside(NOTHING_SAID, facts),
+        strips(rows, title="The first lines of the prompt"),
+        prompt,
+    )

@@ -1,0 +1,38 @@
+"""Small models learnt on the spot: the loop of those exhibits that train."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+def learn(
+    model: nn.Module,
+    loss: Callable[[int], Tensor],
+    *,
+    steps: int,
+    lr: float = 1e-3,
+    warmup: int = 50,
+    decays: bool = True,
+) -> list[float]:
+    """Adam on what `loss` gives for each step, warmed up and brought down to zero; the losses of all steps. The model
+    is in use afterwards (`eval`)."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    losses = []
+    model.train()
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = lr * min(1.0, (step + 1) / warmup) * (1 - step / steps if decays else 1.0)
+        value = loss(step)
+        optimizer.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(value.item())
+    model.eval()
+    return losses
+
+
+def smoothed(losses: list[float], window: int = 20) -> list[float]:
+    """The means of so many steps, one after another: what a picture shows of a noisy curve."""
+    return [sum(losses[i : i + window]) / len(losses[i : i + window]) for i in range(0, len(losses), window)]

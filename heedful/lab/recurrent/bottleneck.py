@@ -1,0 +1,24 @@
+"""The bottleneck: how much is translated right, by the length of the sentence, with attention and without."""
+
+from heedful.lab.drawn import curves
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.recurrent.lists import MOST, SIZES, learnt, tests
+from heedful.lab.recurrent.translators import STEPS
+from heedful.lab.whole_words import parameters
+
+
+def bottleneck(says: Says, *, steps: int = STEPS, sentences: int = 60) -> Shown:
+    """Three translators of about one size learn the same lists of up to six things; each length is tested alone."""
+    found = {kind: learnt(kind, steps) for kind in SIZES}
+    lengths = range(1, MOST + 1)
+    right = {kind: [one.right(tests(sentences, n)) for n in lengths] for kind, one in found.items()}
+    lost = {kind: shares[0] - shares[-1] for kind, shares in right.items()}
+    more = lost["thought vector"] > lost["attention"] + 0.3
+    lines = [
+        holds(says, "without attention, long sentences lose more", more, right=more),
+        *beside(NOTHING_SAID, {f"right of 1 to {MOST} things, {kind}": shares for kind, shares in right.items()}),
+        *beside(NOTHING_SAID, {f"parameters, {kind}": parameters(one.model) for kind, one in found.items()}),
+    ]
+    words = [4 * n - 1 for n in lengths]
+    drawn = {str(kind): (words, shares) for kind, shares in right.items()}
+    return Shown(lines, curves(drawn, x="words of the sentence", y="translated right, word for word"))

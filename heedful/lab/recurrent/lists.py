@@ -1,0 +1,58 @@
+"""Lists of things in English and French, of any length: adjectives stand before or behind and agree in gender."""
+
+from functools import cache
+from random import Random
+from typing import Literal
+
+from heedful.lab.whole_words import Learnt, Pair, Words, small, translator
+from heedful.models.presets import RNNSize, TranslatorSize
+
+NOUNS = {
+    "car": ("voiture", True), "house": ("maison", True), "door": ("porte", True), "flower": ("fleur", True),
+    "shirt": ("chemise", True), "book": ("livre", False), "boat": ("bateau", False), "hat": ("chapeau", False),
+    "table": ("table", True), "sofa": ("canapé", False), "bag": ("sac", False), "pencil": ("crayon", False),
+}  # fmt: skip
+COLOURS = {
+    "green": ("vert", "verte"), "blue": ("bleu", "bleue"), "white": ("blanc", "blanche"),
+    "black": ("noir", "noire"), "grey": ("gris", "grise"), "purple": ("violet", "violette"),
+}  # fmt: skip
+MOST = 6  # things of a list
+Kind = Literal["thought vector", "attention", "transformer"]
+SIZES: dict[Kind, TranslatorSize] = {
+    "thought vector": RNNSize(d_embed=48, d_hidden=96, d_align=48, d_readout=48, attention=False),
+    "attention": RNNSize(d_embed=48, d_hidden=64, d_align=48, d_readout=48),
+    "transformer": small(48),
+}
+
+
+def things(draw: Random, count: int) -> Pair:
+    """Such as "a red car and a blue boat"."""
+    english, french = [], []
+    for _ in range(count):
+        noun, colour = draw.choice([*NOUNS]), draw.choice([*COLOURS])
+        (word, feminine), shades = NOUNS[noun], COLOURS[colour]
+        english.append(f"a {colour} {noun}")
+        french.append(f"{'une' if feminine else 'un'} {word} {shades[feminine]}")
+    return " and ".join(english), " et ".join(french)
+
+
+def any_length(draw: Random) -> Pair:
+    return things(draw, draw.randint(1, MOST))
+
+
+@cache
+def vocabulary() -> Words:
+    draw = Random(0)
+    pairs = [any_length(draw) for _ in range(500)]
+    return Words([side for pair in pairs for side in pair])
+
+
+@cache
+def learnt(kind: Kind, steps: int) -> Learnt:
+    return translator(SIZES[kind], any_length, vocabulary(), steps=steps, lr=4e-3, batch=48)
+
+
+def tests(count: int, length: int) -> list[Pair]:
+    """Lists of `length` things."""
+    draw = Random(length + 1_000)
+    return [things(draw, length) for _ in range(count)]

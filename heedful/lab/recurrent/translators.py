@@ -1,0 +1,138 @@
+"""Recurrent translators, looked into: what the decoder is given, what it asks, and how long it has to wait."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.lab.drawn import curves, weights_of
+from heedful.lab.drawn_words import maps
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.recurrent.lists import COLOURS, MOST, NOUNS, SIZES, Kind, learnt, tests, vocabulary
+from heedful.look.record import record
+from heedful.models import make_model
+from heedful.models.presets import translator_config
+from heedful.models.rnn import AdditiveAttention, Keys
+
+STEPS = 300
+
+
+def untrained(kind: Kind) -> Any:  # an RNN, or a Seq2Seq
+    torch.manual_seed(0)
+    words = len(vocabulary())
+    return make_model(translator_config(SIZES[kind], source_vocab=words, target_vocab=words, joint=True)).eval()
+
+
+def thought_vector(says: Says) -> Shown:
+    """How many numbers the decoder is given of a sentence; and whether two sentences can be told apart by anything else
+    than the encoder's last state."""
+    plain, looking = untrained("thought vector"), untrained("attention")
+    rows = {n: vocabulary().rows([tests(1, n)[0][0]])[0] for n in range(1, MOST + 1)}
+    with torch.no_grad():
+        known = {
+            name: [model.start(row).keys.states.numel() for row in rows.values()]
+            for name, model in (("thought vector", plain), ("attention", looking))
+        }
+        last = plain.encoder(plain.source(rows[3]))[0][:, -1]
+        state = plain.start(rows[3])
+        same = torch.allclose(state.keys.states[:, 0], last) and torch.allclose(
+            state.hidden, torch.tanh(plain.first(last))
+        )
+    constant = len({*known["thought vector"]}) == 1
+    claim = "all that the decoder knows of the source is"
+    lines = [holds(says, claim, "h_T" if same and constant else "more than h_T", right=same and constant)]
+    lines += beside(
+        NOTHING_SAID, {f"numbers known of 1 to {MOST} things, {name}": each for name, each in known.items()}
+    )
+    words = [row.shape[1] for row in rows.values()]
+    drawn = {name: (words, each) for name, each in known.items()}
+    return Shown(lines, curves(drawn, x="words of the source", y="numbers that the decoder is given"))
+
+
+def steps_of_attention(says: Says) -> Shown:
+    """Watches Bahdanau's attention while a sentence is decoded: what it asks with, and what it asks."""
+    model, words = untrained("attention"), vocabulary()
+    source, target = tests(1, 2)[0]
+    asked: list[tuple[Tensor, Keys, Tensor]] = []
+
+    def watch(module: AdditiveAttention, given: tuple[Tensor, Keys], out: Tensor) -> None:
+        asked.append((*given, module.weights(*given)))
+
+    handle = model.attention.register_forward_hook(watch)
+    before, states, (rows, _) = [], model.start(words.rows([source])[0]), words.rows([target], begin=True)
+    with torch.no_grad():
+        for token in rows[0]:
+            before.append(states.hidden)
+            _, states = model.step(token[None], states)
+    handle.remove()
+    encoder = model.encoder(model.source(words.rows([source])[0]))[0]
+    previous = all(torch.equal(query, hidden) for (query, _, _), hidden in zip(asked, before, strict=True))
+    theirs = all(torch.allclose(keys.states, encoder, atol=1e-6) for _, keys, _ in asked)
+    sums = torch.stack([weights.sum() for _, _, weights in asked])
+    lines = [
+        holds(says, "the query of step i is", "s_{i-1}" if previous else "another state", right=previous),
+        holds(says, "keys are", "encoder states" if theirs else "something else", right=theirs),
+        *beside(
+            says.but("the query of step i is", "keys are"), {"weights of a step sum to": round(float(sums.mean()), 6)}
+        ),
+    ]
+    weights = torch.cat([weights[0, 0] for _, _, weights in asked]).detach()
+    title = "Before training, all are about even"
+    return Shown(lines, weights_of(weights, [*target.split(), "<end>"], source.split(), title))
+
+
+def alignment(says: Says, *, length: int = 3, steps: int = STEPS) -> Shown:
+    """The weights of a trained one, a row a target word: French adjectives stand behind their nouns, so lines cross."""
+    found = learnt("attention", steps)
+    source, target = tests(20, length)[-1]
+    with record(found.model) as recording:
+        found.given(source, target)
+    weights = recording.weights("attention")[0, 0]
+    rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
+    french = {word: english for english, (word, _) in NOUNS.items()}
+    french |= {form: english for english, forms in COLOURS.items() for form in forms}
+    content = [(at, word) for at, word in enumerate(rows) if word in french]
+    hits = [columns[int(weights[at].argmax())] == french[word] for at, word in content]
+    lines = (
+        [
+            holds(says, "rows", "target words", right=len(weights) == len(rows)),
+            holds(says, "columns", "source words", right=weights.shape[1] == len(columns)),
+        ]
+        if says.values
+        else []
+    )
+    lines += beside(NOTHING_SAID, {"nouns and colours that look most at their own word": sum(hits) / max(1, len(hits))})
+    lines += beside(NOTHING_SAID, {"translated": found.translate([source])[0]})
+    return Shown(lines, maps({"Weights of each target word over the source": weights}, rows, columns))
+
+
+def depth(out: Tensor) -> int:
+    """The longest chain of operations that wait for each other behind a result."""
+    deepest: dict[object, int] = {}
+    waiting = [(out.grad_fn, 1)]
+    while waiting:
+        node, here = waiting.pop()
+        if node is None or deepest.get(node, 0) >= here:
+            continue
+        deepest[node] = here
+        waiting += [(below, here + 1) for below, _ in node.next_functions]
+    return max(deepest.values())
+
+
+def one_after_another(says: Says, *, longest: int = 48) -> Shown:
+    """How the longest chain of operations grows with the sentence: by as many for each word, or not at all."""
+    recurrent, transformer = untrained("thought vector"), untrained("transformer")
+    lengths = [longest // 4, longest // 2, longest]
+    rows = [torch.randint(3, len(vocabulary()), (1, n)) for n in lengths]
+    chains = {
+        "recurrent encoder": [depth(recurrent.start(row).hidden.sum()) for row in rows],
+        "transformer's encoder": [depth(transformer.encode(row).sum()) for row in rows],
+    }
+    grown = {name: (each[2] - each[0]) / (lengths[2] - lengths[0]) for name, each in chains.items()}
+    steps = grown["recurrent encoder"] > 0 and grown["transformer's encoder"] == 0
+    lines = [
+        holds(says, "steps that follow each other for a sentence of n words", "n" if steps else "not n", right=steps),
+        *beside(NOTHING_SAID, {f"operations more for each word, {name}": each for name, each in grown.items()}),
+    ]
+    drawn = {name: (lengths, each) for name, each in chains.items()}
+    return Shown(lines, curves(drawn, x="words", y="operations that wait for each other"))

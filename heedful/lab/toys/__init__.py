@@ -1,0 +1,1 @@
+"""Toys: small problems that show what attention can do, and what it cannot."""

@@ -1,0 +1,164 @@
+"""What "it" is: in a translation, where French has to say il or elle, and in what an encoder looks at."""
+
+import torch
+from torch import Tensor
+
+from heedful.lab.drawn_words import links, maps
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.toys import street
+from heedful.lab.toys.reader import CURIOUS, MONEY, NO_RATE, Reader, reader
+from heedful.look.draw import overview
+from heedful.look.record import record
+
+STEPS, READS = 300, 400
+TIRED, WIDE = street.crossing("animal", "street", "tired")[0], street.crossing("animal", "street", "wide")[0]
+
+
+def famous(says: Says, *, animal: str = "animal", steps: int = STEPS) -> Shown:
+    """A translator of such sentences says the famous one; "il" or "elle" comes of the animal, and of the street where
+    the last word is of streets."""
+    found = street.learnt(steps)
+    said = {last: found.translate([street.crossing(animal, "street", last)[0]])[0] for last in ("tired", "wide")}
+    pronoun = "elle" if street.ANIMALS[animal][1] else "il"
+    agrees = f"car {pronoun} était" in said["tired"]
+    claim = '"il" agrees with'
+    lines = [holds(says, claim, animal if agrees else "street", right=agrees)]
+    lines += beside(NOTHING_SAID, {f"because it was too {last}": text for last, text in said.items()})
+    lines += beside(NOTHING_SAID, {"right of combinations that were never learnt": found.right(street.tests())})
+    source, target = street.crossing(animal, "street", "tired")
+    with record(found.model, "decoder*cross_attention") as recording:
+        found.given(source, target)
+    last = recording.weights(recording.names[-1])[0].mean(0)
+    rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
+    return Shown(lines, maps({"Cross-attention of the last block, mean of its heads": last}, rows, columns))
+
+
+def genders(says: Says, *, steps: int = STEPS) -> Shown:
+    """Animal, lion, giraffe and others: does the pronoun follow each one's gender?"""
+    found, followed = street.learnt(steps), {}
+    said = found.translate([street.crossing(animal, "street", "tired")[0] for animal in street.ANIMALS])
+    for (animal, (_, feminine)), text in zip(street.ANIMALS.items(), said, strict=True):
+        followed[animal] = f"car {'elle' if feminine else 'il'} était" in text
+    every = all(followed.values())
+    lines = [holds(says, "the pronoun follows the animal's gender", every, right=every)]
+    told = {
+        animal: text
+        for animal, text in zip(street.ANIMALS, said, strict=True)
+        if animal in ("animal", "lion", "giraffe")
+    }
+    return Shown(lines + beside(NOTHING_SAID, told))
+
+
+def of_it(found: Reader, sentence: str) -> dict[str, Tensor]:
+    """Of each head of each layer the weights of "it" alone, all other rows zero; the heads that look at words."""
+    at = sentence.split().index("it")
+    rows = {}
+    for layer, (_, weights) in enumerate(found.weights(sentence).items(), 1):
+        for head, each in enumerate(weights, 1):
+            rows[f"block {layer}, head {head}"] = torch.zeros_like(each).index_put((torch.tensor(at),), each[at])
+    return rows
+
+
+def together(rows: dict[str, Tensor]) -> Tensor:
+    """The mean over all heads."""
+    return torch.stack([*rows.values()]).mean(0)
+
+
+def child(says: Says, *, steps: int = READS) -> Shown:
+    """A small encoder learns to say which noun "it" stands for; all its heads together, which word do they look at?"""
+    found, sentence = reader("it", steps), "the child was scared since it was alone"
+    words = sentence.split()
+    rows = of_it(found, sentence)
+    looked = together(rows)[words.index("it")]
+    most = words[int(looked.argmax())]
+    lines = [holds(says, '"it" looks at', most, right=most == "child")]
+    shares = dict(zip(words, looked.tolist(), strict=True))
+    lines += beside(
+        NOTHING_SAID, {"weight on child": shares["child"], "it stands for": found.answers(sentence)[words.index("it")]}
+    )
+    return Shown(lines, links(rows, words, words))
+
+
+def two_meanings(says: Says, *, steps: int = READS) -> Shown:
+    """ "it" of the tired animal and of the wide street: what its heads look at, and what the encoder says it is."""
+    found = reader("it", steps)
+    computed: dict[str, object] = {}
+    rows: dict[str, Tensor] = {}
+    for sentence in (TIRED, WIDE):
+        words, last = sentence.split(), sentence.split()[-1]
+        heads = of_it(found, sentence)
+        looked = together(heads)[words.index("it")]
+        computed[f"too {last}: it stands for"] = found.answers(sentence)[words.index("it")]
+        computed[f"too {last}: weight on animal"] = float(looked[words.index("animal")])
+        computed[f"too {last}: weight on {last}"] = float(looked[words.index(last)])
+        rows[f"... too {last}"] = torch.zeros_like(next(iter(heads.values()))).index_put(
+            (torch.tensor(words.index("it")),), looked
+        )
+    words = [*TIRED.split()[:-1], "tired / wide"]
+    return Shown(beside(says, computed), links(rows, words, words))
+
+
+def two_heads(says: Says, *, steps: int = READS) -> Shown:
+    """Two heads of one layer: the same words, and another look at them."""
+    found, words = reader("it", steps), TIRED.split()
+    first, *_ = found.weights(TIRED).values()
+    at = words.index("it")
+    most = {f"head {number}: it looks most at": words[int(head[at].argmax())] for number, head in enumerate(first, 1)}
+    drawn = {f"head {number}": head for number, head in enumerate(first, 1)}
+    return Shown(beside(says, most), links(drawn, words, words))
+
+
+def interest(says: Says, *, steps: int = READS) -> Shown:
+    """One encoder layer learns which kind of interest is meant: curiosity or money. Each time the word looks at those
+    around it that tell."""
+    found, words = reader("interest", steps), NO_RATE.split()
+    (weights,) = (each[0] for each in found.weights(NO_RATE).values())
+    one, other = (at for at, word in enumerate(words) if word == "interest")
+    shares = {
+        at: [sum(float(weights[at, words.index(word)]) for word in two) for two in (("no", "in"), ("rate", "bank"))]
+        for at in (one, other)
+    }
+    lines, said = [], found.answers(NO_RATE)
+    for name, at in (("first", one), ("second", other)):
+        claim = f'{name} "interest" looks at'
+        found_at = [["no", "in"], ["rate", "bank"]][shares[at].index(max(shares[at]))]
+        if claim in says.values:
+            lines.append(holds(says, claim, found_at, right=found_at == says[claim]))
+        lines += beside(NOTHING_SAID, {f"{name}: weight on no, in and on rate, bank": shares[at]})
+    lines += beside(NOTHING_SAID, {"taken for": [said[one], said[other]], "should be": [CURIOUS, MONEY]})
+    drawn = torch.zeros_like(weights)
+    drawn[[one, other]] = weights[[one, other]]
+    return Shown(lines, links({"interest, twice": drawn}, words, words))
+
+
+def cross_attention(says: Says, *, steps: int = STEPS) -> Shown:
+    """From each French word to the English ones, in the last block, the mean over its heads."""
+    found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
+    with record(found.model, "decoder*cross_attention") as recording:
+        found.given(source, target)
+    mean = recording.weights(recording.names[0])[0].mean(0)
+    rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
+    computed = {"rows sum to": round(float(mean.sum(1).mean()), 6), "translated": found.translate([source])[0]}
+    return Shown(beside(says, computed), links({"cross-attention of the first block": mean}, rows, columns))
+
+
+def by_head(says: Says, *, steps: int = STEPS) -> Shown:
+    """Each head of the cross-attention apart."""
+    found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
+    with record(found.model, "decoder*cross_attention") as recording:
+        found.given(source, target)
+    (last,) = (recording.weights(name)[0] for name in recording.names[-1:])
+    rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
+    drawn = {f"head {number}": head for number, head in enumerate(last, 1)}
+    return Shown(beside(says, {"heads": len(last)}), maps(drawn, rows, columns))
+
+
+def all_heads(says: Says, *, steps: int = STEPS) -> Shown:
+    """Every head of every self-attention of the encoder, small, with what it mostly does."""
+    found, (source, _) = street.learnt(steps), street.crossing("lion", "street", "wide")
+    with record(found.model, "encoder*") as recording:
+        found.given(*street.crossing("lion", "street", "wide"))
+    layers = {f"block {number}": recording.weights(name)[0] for number, name in enumerate(recording.names, 1)}
+    words = [*source.split(), "<end>"]
+    computed = {"blocks": len(layers), "heads of a block": len(next(iter(layers.values())))}
+    return Shown(beside(says, computed), lambda: overview(layers, words, words, same=True))

@@ -1,0 +1,1 @@
+"""The Transformer's parts, one by one."""

@@ -1,0 +1,227 @@
+"""ViT, DETR, SegFormer and what comes after them, small: what is looked at, what is found, what it costs."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Mask, attention_weights
+from heedful.data.made.shapes import KINDS, scene
+from heedful.lab.complexity.measured import operations
+from heedful.lab.drawn import Drawing, curves, grids
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.vision.shapes import CLASSES, PATCH, SIDE, pictures, vit
+from heedful.lab.whole_words import parameters
+from heedful.look.record import record
+from heedful.models import DETR, Pyramid
+from heedful.models.counts import PARAMETERS
+from heedful.models.pyramid import MixBlock
+from heedful.models.vision_presets import DETECTORS, SEGMENTERS, VISION_TRANSFORMERS, detr_config, segformer_config
+from heedful.training.detection import SetConfig, Target, corners, pair, set_loss
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = 400
+
+
+def maps_of(steps: int, count: int) -> tuple[Tensor, list[str]]:
+    """Of test pictures what the class token looks at in the last block (count, g, g), of one for all tokens, and what
+    the model says they are."""
+    model, test = vit(steps), pictures("test", 200)
+    with record(model) as recording, torch.no_grad():
+        said = model(test.pixels[:count]).argmax(-1)
+    weights = recording.weights(recording.names[-1])[:, :, 0].mean(1)
+    side = SIDE // PATCH
+    return weights[:, 1:].view(count, side, side), [CLASSES[label] for label in said.tolist()]
+
+
+def class_token(says: Says, *, steps: int = STEPS, shown: int = 4) -> Shown:
+    """A small ViT learns to name coloured shapes; then its class token is watched: does it look at the shape?"""
+    test = pictures("test", 200)
+    maps, _ = maps_of(steps, 200)
+    with torch.no_grad():
+        right = float((vit(steps)(test.pixels).argmax(-1) == test.labels).float().mean())
+    own = torch.nn.functional.avg_pool2d(test.masks.float()[:, None], PATCH)[:, 0] > 0.25
+    share, area = float((maps * own).sum((1, 2)).mean() / maps.sum((1, 2)).mean()), float(own.float().mean())
+    most = float(maps.sum((1, 2)).max())
+    claim = "weights over patches sum to at most"
+    lines = [holds(says, claim, round(most, 4), right=most <= 1.0001)] if says.values else []
+    facts = {
+        "named right": right,
+        "share of its look that is on the shape": share,
+        "share of the picture that is shape": area,
+    }
+    return Shown(
+        lines + beside(NOTHING_SAID, facts), over_pictures(maps[:shown], test.pixels[:shown], maps_of(steps, shown)[1])
+    )
+
+
+def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
+    """Pictures above, and below what is looked at on them."""
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(1.9 * len(maps), 4.2), layout="constrained")
+        panels = figure.subplots(2, len(maps), squeeze=False)
+        for upper, lower, each, picture, name in zip(*panels, maps, pixels, names, strict=True):
+            shown = ((picture.permute(1, 2, 0) + 1) / 2).numpy()
+            large = each.repeat_interleave(PATCH, 0).repeat_interleave(PATCH, 1) / each.max()
+            upper.imshow(shown)
+            upper.set_title(name, fontsize=9)
+            lower.imshow(shown)
+            lower.imshow(large.numpy(), cmap="magma", alpha=0.65, vmin=0, vmax=1)
+            for axes in (upper, lower):
+                axes.set(xticks=[], yticks=[])
+        panels[0][0].set_ylabel("picture")
+        panels[1][0].set_ylabel("class token looks at")
+        return figure
+
+    return make
+
+
+def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
+    """A picture is cut into squares, which stand in a row as words do."""
+    row = VISION_TRANSFORMERS["vit-b16"]
+    count = (size // patch) ** 2
+    own = says if (size, patch) == (224, 16) else NOTHING_SAID
+    computed = {f"patches of {patch} in a picture of {size}": count}
+    facts = {
+        "numbers of a patch": 3 * patch * patch,
+        "width of its vector": row.d_model,
+        "tokens, with the class token": count + 1,
+    }
+    picture = torch.from_numpy(scene("test", 3, size=SIDE).pixels)
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8.2, 2.9), layout="constrained")
+        left, right = figure.subfigures(1, 2, width_ratios=(1, 2.4), squeeze=False)[0]
+        axes = left.subplots()
+        axes.imshow(picture.numpy())
+        axes.set(xticks=[at - 0.5 for at in range(0, SIDE + 1, 8)], yticks=[at - 0.5 for at in range(0, SIDE + 1, 8)])
+        axes.grid(color="white", linewidth=1.5)
+        axes.tick_params(labelbottom=False, labelleft=False, length=0)
+        axes.set_title("a picture", fontsize=10)
+        for number, axes in enumerate(right.subplots(2, 8).flat):
+            top, side = divmod(number, 4)
+            axes.imshow(picture[8 * top : 8 * top + 8, 8 * side : 8 * side + 8].numpy(), vmin=0, vmax=255)
+            axes.set(xticks=[], yticks=[])
+            axes.set_title(str(number + 1), fontsize=8)
+        right.suptitle("its patches, in a row", fontsize=10)
+        return figure
+
+    return Shown(beside(own, computed) + beside(NOTHING_SAID, facts), make)
+
+
+def detr(says: Says, *, seed: int = 0) -> Shown:
+    """A set of answers has no order: each thing is paired with the query that costs least, and queries that swap
+    change nothing of the loss. One picture, an untrained detector, the pairs that it would learn from."""
+    torch.manual_seed(seed)
+    model = DETR(detr_config(DETECTORS["detr-nano"], n_classes=len(KINDS))).eval()
+    drawn = next(one for one in map(partial(scene, "test"), range(100)) if len(one.shapes) >= 3)
+    pixels = torch.from_numpy(drawn.pixels).permute(2, 0, 1)[None].float() / 127.5 - 1
+    edges = torch.tensor([shape.box for shape in drawn.shapes]) / drawn.pixels.shape[0]
+    boxes = torch.cat([(edges[:, :2] + edges[:, 2:]) / 2, edges[:, 2:] - edges[:, :2]], dim=1)
+    target = Target(torch.tensor([KINDS.index(shape.kind) for shape in drawn.shapes]), boxes)
+    with torch.no_grad():
+        found = model(pixels)
+    order = torch.randperm(found.logits.shape[2])
+    one, other = (
+        set_loss(found.logits, found.boxes, [target]),
+        set_loss(found.logits[:, :, order], found.boxes[:, :, order], [target]),
+    )
+    _, queries, things = pair(found.logits[-1], found.boxes[-1], [target], SetConfig())
+    computed = {
+        "name": "DETR",
+        "queries": model.config.n_queries,
+        "things in the picture": len(boxes),
+        "pairs": len(queries),
+    }
+    computed["the order of queries changes the loss"] = not torch.allclose(one.total, other.total, rtol=1e-5)
+    computed["parameters of detr-r50, millions"] = PARAMETERS["detr-r50"] / 1e6
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        figure = Figure(figsize=(4.6, 4.6), layout="constrained")
+        axes, side = figure.add_subplot(), drawn.pixels.shape[0]
+        axes.imshow(drawn.pixels)
+        last = corners(found.boxes[-1, 0]) * side
+        for query, thing in zip(queries.tolist(), things.tolist(), strict=True):
+            for number, (left, upper, right, lower) in enumerate((edges[thing] * side, last[query])):
+                size, line = (float(right - left), float(lower - upper)), "-" if number == 0 else "--"
+                box = Rectangle((float(left), float(upper)), *size, fill=False, linewidth=2, linestyle=line)
+                box.set_edgecolor(f"C{number}")
+                axes.add_patch(box)
+            middle = (edges[thing, :2] + edges[thing, 2:]) / 2 * side, (last[query, :2] + last[query, 2:]) / 2
+            axes.plot(*zip(*(point.tolist() for point in middle), strict=True), ":", color="white", linewidth=2)
+        axes.plot([], [], "-", color="C0", label="what is there")
+        axes.plot([], [], "--", color="C1", label="the query that is paired with it, untrained")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), frameon=False)
+        axes.set(xticks=[], yticks=[], xlim=(-0.5, side - 0.5), ylim=(side - 0.5, -0.5))
+        return figure
+
+    return Shown(beside(says, computed), make)
+
+
+def segformer(says: Says, *, preset: str = "segformer-b0", size: int = 128) -> Shown:
+    """A pyramid of four maps; keys are made from squares of positions, which divides what attention costs."""
+    row = SEGMENTERS[preset]
+    model = Pyramid(segformer_config(row)).eval()
+    with torch.no_grad():
+        maps = [tuple(one.shape[1:]) for one in model.features(torch.randn(1, 3, size, size))]
+    first = row.shorten[0]
+    heads = AttentionConfig(n_heads=row.heads[0])
+    block = BlockConfig(attention=heads, d_ff=4 * row.widths[0], order="pre", activation="gelu")
+    made = [MixBlock(row.widths[0], block, shorten=by, drop_path=0.0) for by in (1, first)]
+    sides = (size // 8, size // 4, size // 2)
+
+    def cost(one: MixBlock, side: int) -> int:
+        x = torch.randn(1, side * side, row.widths[0])
+        keys = x if one.shorten is None else one.shorten(x, (side, side))
+        q, k = one.self_attention.queries(x).query, one.self_attention.keys_values(keys).key
+        return operations(lambda: attention_weights(q, k, mask=EVERYONE, scale=1.0))
+
+    costs = {
+        f"keys from {by} x {by} positions": [cost(one, side) for side in sides]
+        for by, one in zip((1, first), made, strict=True)
+    }
+    positions = [side**2 for side in sides]
+    full, fewer = (each[-1] for each in costs.values())
+    computed: dict[str, object] = {
+        "name": "SegFormer",
+        "maps, channels by rows by columns": [list(one) for one in maps],
+    }
+    computed |= {"parameters, millions": parameters(model) / 1e6, "scores cost less by a factor of": full / fewer}
+    drawn = {name: (positions, each) for name, each in costs.items()}
+    x, y = "positions of the first map", "operations for its scores"
+    return Shown(beside(says, computed), curves(drawn, x=x, y=y, logarithmic="xy"))
+
+
+def after_vit(says: Says, *, side: int = 6) -> Shown:
+    """Three ways to read a picture: pixel after pixel (image GPT), all patches at once (ViT), in windows that shift
+    from layer to layer (Swin)."""
+    count = side * side
+    rows, columns = torch.arange(count) // side, torch.arange(count) % side
+
+    def windows(shift: int) -> Tensor:
+        own = ((rows + shift) // 3) * 100 + (columns + shift) // 3
+        return own[:, None] == own
+
+    masks = {
+        "image GPT: causal": Mask(causal=True),
+        "ViT: all": Mask(),
+        "Swin: windows": Mask(allowed=windows(0)),
+        "Swin: shifted": Mask(allowed=windows(1)),
+    }
+    grid = {}
+    for name, mask in masks.items():
+        dense = mask.dense(count, count, torch.device("cpu"))
+        grid[name] = torch.ones(count, count, dtype=torch.bool) if dense is None else dense[0, 0]
+    computed = {f"{name}: share of all pairs": round(float(each.float().mean()), 4) for name, each in grid.items()}
+    return Shown(beside(says, computed), grids(grid))

@@ -1,0 +1,158 @@
+"""What experiments are made of, computed again by another way; and those that are learnt in a second or two."""
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.core import AttentionConfig, BlockConfig
+from heedful.core.block import MLP
+from heedful.lab.alone.experts import mixed, routed
+from heedful.lab.alone.repeated import repeated
+from heedful.lab.beyond.decisions import GOAL, LONGEST, SIDE, moved, walks
+from heedful.lab.beyond.proteins import KINDS, families
+from heedful.lab.decoding.sampled import kept_and_not
+from heedful.lab.language.book import any_text, book, references
+from heedful.lab.language.exam import score
+from heedful.lab.language.scaling import fitted
+from heedful.lab.lectern import show
+from heedful.lab.recurrent.lists import things
+from heedful.lab.toys.reader import about_it
+from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, pictures
+from heedful.lab.toys.street import crossing, feeling
+from heedful.lab.whole_words import BEGIN, END, Words, parameters
+
+
+@pytest.mark.parametrize("pairs", ["shape", "side"])
+def test_heights_are_averaged_within_pairs(pairs: Pairs) -> None:
+    """Read off the pictures: the highest point of each shape, in what goes in and in what should come out."""
+    made = pictures(40, pairs, torch.Generator().manual_seed(3))
+    assert made.source.shape == made.target.shape == (40, 1, LENGTH)
+    rows = (made.source[:, 0].numpy(), made.target[:, 0].numpy(), made.shapes.numpy())
+    for source, target, shapes in zip(*rows, strict=True):
+        centres, heights = shapes[:, 0], shapes[:, 1]
+        order = np.argsort(centres) if pairs == "side" else np.arange(4)
+        for two in (order[:2], order[2:]):
+            for one in two:
+                at = round(float(centres[one]))
+                assert abs(source[at] - heights[one]) <= NOISE + 1e-4
+                assert abs(target[at] - heights[two].mean()) <= NOISE + 1e-4
+
+
+def test_nets_of_the_toys_have_the_sizes_of_the_deck() -> None:
+    nets = Net(attention=False), Net(attention=True), Net(attention=True, positions=True)
+    assert [parameters(net) for net in nets] == [62_337, 54_081, 56_321]
+    rows = pictures(2, "shape", torch.Generator().manual_seed(0)).source
+    for net in nets:
+        assert net(rows).shape == rows.shape
+    assert torch.allclose(nets[2].weights(rows).sum(-1), torch.ones(2, LENGTH))
+
+
+def test_each_token_goes_through_its_two_best_experts() -> None:
+    torch.manual_seed(0)
+    x, gate = torch.randn(7, 4), torch.randn(4, 5)
+    config = BlockConfig(attention=AttentionConfig(n_heads=1), d_ff=6)
+    experts = [MLP(4, config) for _ in range(5)]
+    chosen, shares = routed(x, gate)
+    scores = (x @ gate).numpy()
+    with torch.no_grad():
+        out = mixed(x, chosen, shares, experts)
+        for row, own in enumerate(scores):
+            first, second = np.argsort(-own)[:2]
+            powers = np.exp(own[[first, second]])
+            by_hand = sum(
+                power * experts[expert](x[None, row : row + 1])[0, 0].numpy()
+                for power, expert in zip(powers, (first, second), strict=True)
+            )
+            np.testing.assert_allclose(out[row].numpy(), by_hand / powers.sum(), atol=1e-5)
+
+
+def test_repetition() -> None:
+    assert repeated(["a", "b", "a", "b", "a", "b"], 2) == pytest.approx(1 - 2 / 5)
+    assert repeated(["a", "b", "c", "d"], 2) == 0
+    assert repeated([], 3) == 0
+
+
+def test_random_walks_end_at_the_goal_and_count_what_is_left() -> None:
+    drawn = walks(Random(0), 50)
+    for returns, cells, actions, valid in zip(*drawn, strict=True):
+        length = int(valid.sum())
+        cell = int(cells[0])
+        for at in range(length):
+            assert cell == int(cells[at]) != GOAL
+            cell = moved(cell, int(actions[at]))
+        if cell == GOAL:
+            np.testing.assert_allclose(returns[:length].numpy() * LONGEST, -np.arange(length, 0, -1), atol=1e-5)
+        else:
+            assert length == LONGEST
+            assert float(returns[0]) * LONGEST < -LONGEST
+    assert moved(0, 0) == 0  # at the edge one stays
+    assert moved(0, 1) == SIDE
+
+
+def test_residues_that_touch_are_mates_in_every_relative() -> None:
+    sequences, touch = families(5, torch.Generator().manual_seed(1))
+    assert torch.equal(touch, touch.mT)
+    for family, one, other in touch.nonzero().tolist():
+        assert (sequences[family, :, one] + sequences[family, :, other] == KINDS - 1).all()
+
+
+def test_french_agrees() -> None:
+    assert (
+        crossing("giraffe", "bridge", "tired")[1] == "la girafe n' a pas traversé le pont car elle était trop fatiguée"
+    )
+    assert crossing("giraffe", "bridge", "long")[1] == "la girafe n' a pas traversé le pont car il était trop long"
+    assert feeling("child", "scared", "alone") == (
+        "the child was scared since it was alone",
+        "l' enfant était effrayé car il était seul",
+    )
+    english, french = things(Random(0), 3)
+    assert len(english.split()) == len(french.split()) == 11
+    draw = Random(1)
+    for _ in range(50):
+        sentence, asked = about_it(draw)
+        ((at, noun),) = asked.items()
+        words = sentence.split()
+        assert words[at] == "it"
+        assert noun in words[1:8]
+
+
+def test_rows_of_words() -> None:
+    words = Words(["b a", "c"])
+    tokens, segments = words.rows(["a b", "c"], begin=True, end=True)
+    assert tokens.tolist() == [[BEGIN, *words.ids("a b"), END], [BEGIN, *words.ids("c"), END, 0]]
+    assert segments.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert words.text(words.ids("c a")) == "c a"
+
+
+def test_a_power_law_is_found() -> None:
+    sizes = [10, 100, 1000]
+    power, fit = fitted(sizes, [5 * size**-0.3 for size in sizes])
+    assert power == pytest.approx(0.3)
+    assert fit == pytest.approx(1)
+
+
+def test_keeping_keys_and_values_changes_no_word_and_saves_work() -> None:
+    kept, anew, cost, more = kept_and_not(book(2), "a chapter about", 4)
+    assert kept == anew
+    assert cost < more
+
+
+def test_made_references_are_some_of_all() -> None:
+    draw = Random(0)
+    said = {text for text in (any_text(draw) for _ in range(500)) if text.startswith("see")}
+    assert said <= references()
+
+
+def test_scores_of_an_exam() -> None:
+    assert score("ADABC", "ADABC") == 1
+    assert score("AAAAA", "ADABC") == pytest.approx(0.4)
+    assert score("AD", "ADABC") == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "name", ["D9", "T5", "C1", "C3", "C6", "E2", "E3", "E8", "E9", "E13", "E14", "E15", "I1", "J5", "O2"]
+)
+def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
+    assert show(name, short=True).verdict == "agrees"
