@@ -22,6 +22,7 @@ from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
+from heedful.tasks.chat.card import examples, taught
 from heedful.tasks.chat.layout import Learnable, learnable
 from heedful.tasks.chat.recipe import ChatRecipe
 from heedful.tasks.chat.template import chosen_template, controls_in, special_names
@@ -165,8 +166,8 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
             kept=f"step {best['step']:,}, the best on the validation answers ({best['valid_loss']:.4f} nats a token)",
             use=[f"heed chat {folder}", f"heed eval {folder} --data more.jsonl"],
             limits="It has learnt the form of answers from the conversations above, and what it says may be false: "
-            "names, numbers and sources are made up as easily as they are remembered. It has learnt to refuse only "
-            "what those conversations refuse.",
+            f"names, numbers and sources are made up as easily as they are remembered. {taught(self.corpus.train)}\n\n"
+            + "\n".join(examples(ChatModel.load(folder), next(iter(dict(self.tests()).values())))),
         )
 
 

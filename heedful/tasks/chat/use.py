@@ -12,6 +12,7 @@ import torch
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import pack_texts
+from heedful.data.frame import Frame
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
@@ -27,9 +28,11 @@ from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.generate.writer import TextPiece, Writer
+from heedful.tasks.shared.served import Reads
 
 Ids = list[int]
 Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
+LOOKED_AT = 48  # tokens of an answer that is looked into
 READ = 4096  # tokens that are read at a time
 LEAST = 4  # one part in so many of the context is kept free for an answer, unless it is to be shorter
 
@@ -127,6 +130,22 @@ class ChatModel(LanguageModel):
     @property
     def forbidden(self) -> tuple[int, ...]:
         return tuple(token for token in super().forbidden if token != self.end)
+
+    @property
+    def reads(self) -> Reads:
+        """A text is read as a conversation, with its answer: what looks inside sees the turns, and how they end."""
+        return Reads(self.model, Frame([], [], []), self.conversations, sums_up="last", says=True)
+
+    def conversations(self, texts: Sequence[str]) -> list[Ids]:
+        """Each text (what a user says, or a JSON list of messages) as a conversation up to the end of its last answer,
+        which is generated greedily where it lacks one. Raises TextError."""
+        return [self._conversation(messages_in(text)) for text in texts]
+
+    def _conversation(self, messages: Sequence[Spoken]) -> Ids:
+        if messages[-1]["role"] == "assistant":
+            return self.written.learning(messages).ids
+        asked, reply = self.asked(messages, LOOKED_AT), self.chat(messages, tokens=LOOKED_AT, temperature=0.0)
+        return [*asked.ids, *reply.tokens, *([self.end] if reply.finish == "stop" else [])]
 
     def prompt(self, messages: Sequence[Spoken]) -> str:
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
