@@ -4,7 +4,9 @@ heed train recipes/instructions.py --data PATH/TO/instructions.json --out runs/i
 heed chat runs/instructions
 
 The data are those of Raschka's book on building a language model (rasbt/LLMs-from-scratch, chapter 7, Apache-2.0), in
-Alpaca's layout; a tenth is held out. NUMBERS
+Alpaca's layout; a tenth is held out. One run of 204 steps, less than two minutes on one core: 4.00 nats a token of
+held-out answers (perplexity 54), chrF 23, none exactly right. It has the forms ("The opposite of 'expand' is 'd'.") and
+no knowledge: for that, start from a language model (--from RUN).
 """
 
 import heedful

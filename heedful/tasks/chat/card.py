@@ -32,7 +32,8 @@ def taught(conversations: Sequence[Conversation]) -> str:
     refused, count = refusals(conversations)
     if not refused:
         return f"None of the {count:,} answers that it was taught refuses anything, so it has learnt to refuse nothing."
-    return f"{refused:,} of the {count:,} answers that it was taught refuse (by the words that they use)."
+    verb = "refuses" if refused == 1 else "refuse"
+    return f"{refused:,} of the {count:,} answers that it was taught {verb}, by the words used."
 
 
 def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[str]:
