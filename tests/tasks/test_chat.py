@@ -77,7 +77,7 @@ def test_a_run_folder_is_complete(run, model):
     assert about == {"task": "generate", "chat": True, "before": [], "end": 3, "forbidden": [0, 1, 2, eoq]}
     assert events[-1].scores["test"].keys() == {"loss", "perplexity", "chrf", "exact"}
     card = (out / "README.md").read_text()
-    for words in ("64 conversations", "nats a token of answers", "made up", "heed chat"):
+    for words in ("64 conversations", "nats a token of answers", "made up", "heed chat", "refuses anything", "zorbel"):
         assert words in card
     assert "say red 0\n    " in (out / "samples" / "step-40.txt").read_text()
 
@@ -198,13 +198,35 @@ def test_long_conversations_are_cut_at_whole_turns_and_it_is_said(model):
         learnable(model.written, [alone], 40, "made")
 
 
+def talk_of(model, text):
+    return [turn("user", text), model.chat(text, tokens=6, temperature=0.0).message]
+
+
+def test_a_question_that_leaves_no_room_is_not_compared_and_it_is_said(model):
+    long = talk("a" * 28, "b")
+    assert model.greedy_each([long[:1], TALKS[0][:1], ()], tokens=20)[::2] == [None, None]
+    found = model.evaluate_answers([long, TALKS[0]], answers=2)
+    assert found.scores["answers"] == 1
+    assert found.notes == ("1 questions leave no room for an answer, and are not compared",)
+
+
 def test_it_is_a_language_model_too(run, model, tmp_path):
     assert isinstance(model, heedful.LanguageModel)
     plain = heedful.LanguageModel.load(run[0])
     assert plain.generate("say", tokens=5, temperature=0.0) == model.generate("say", tokens=5, temperature=0.0)
     (steps,) = ask(model, "steps", ["say"], {"most": 2, "chosen": [5, 6]})
     assert len(steps["steps"]) == 2
-    assert model.look("say red").facts
+    talk = [*talk_of(model, "say red"), turn("user", "say blue")]
+    for given in ("say red", json.dumps(talk[:2]), json.dumps(talk)):
+        page = model.look(given, kind="json").picture
+        shown = json.loads(page)
+        messages = messages_in(given)
+        if messages[-1]["role"] == "user":
+            messages = [*messages, model.chat(messages, tokens=48, temperature=0.0).message]
+        ids = model.conversations([given])[0]
+        assert ids[: len(model.written.prompt(messages[:-1]))] == model.written.prompt(messages[:-1])
+        said = [step["said"]["token"] for step in shown["steps"]]
+        assert said == ids[1:]
     assert all(law.holds for law in check(run[0]))
 
 

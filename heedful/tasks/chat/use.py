@@ -12,6 +12,7 @@ import torch
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import pack_texts
+from heedful.data.frame import Frame
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
@@ -27,9 +28,11 @@ from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.generate.writer import TextPiece, Writer
+from heedful.tasks.shared.served import Reads
 
 Ids = list[int]
 Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
+LOOKED_AT = 48  # tokens of an answer that is looked into
 READ = 4096  # tokens that are read at a time
 LEAST = 4  # one part in so many of the context is kept free for an answer, unless it is to be shorter
 
@@ -128,6 +131,22 @@ class ChatModel(LanguageModel):
     def forbidden(self) -> tuple[int, ...]:
         return tuple(token for token in super().forbidden if token != self.end)
 
+    @property
+    def reads(self) -> Reads:
+        """A text is read as a conversation, with its answer: what looks inside sees the turns, and how they end."""
+        return Reads(self.model, Frame([], [], []), self.conversations, sums_up="last", says=True)
+
+    def conversations(self, texts: Sequence[str]) -> list[Ids]:
+        """Each text (what a user says, or a JSON list of messages) as a conversation up to the end of its last answer,
+        which is generated greedily where it lacks one. Raises TextError."""
+        return [self._conversation(messages_in(text)) for text in texts]
+
+    def _conversation(self, messages: Sequence[Spoken]) -> Ids:
+        if messages[-1]["role"] == "assistant":
+            return self.written.learning(messages).ids
+        asked, reply = self.asked(messages, LOOKED_AT), self.chat(messages, tokens=LOOKED_AT, temperature=0.0)
+        return [*asked.ids, *reply.tokens, *([self.end] if reply.finish == "stop" else [])]
+
     def prompt(self, messages: Sequence[Spoken]) -> str:
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
         return self.template.render(messages, add_generation_prompt=True)
@@ -165,6 +184,20 @@ class ChatModel(LanguageModel):
             for piece in writer.step():
                 made[piece.text] = longer(made[piece.text], piece)
         return [one._replace(content=one.content.removeprefix(self.written.lead)) for one in made]
+
+    def greedy_each(self, conversations: Sequence[Sequence[Spoken]], *, tokens: int) -> list[Reply | None]:
+        """The most likely answers; None where there is nothing to answer, or no room for it."""
+
+        def fits(messages: Sequence[Spoken]) -> bool:
+            try:
+                return bool(self.asked(messages, tokens).ids)
+            except TextError:
+                return False
+
+        able = [own for own in conversations if fits(own)]
+        made = iter(self.chat_each(able, tokens=tokens, temperature=0.0))
+        numbers = {id(own) for own in able}
+        return [next(made) if id(own) in numbers else None for own in conversations]
 
     def chat_stream(
         self,
@@ -216,6 +249,7 @@ class ChatModel(LanguageModel):
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
         spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
         found = learnable(self.written, conversations, self.context, "data")
+        notes = [*found.notes]
         rows, order = max(1, READ // self.context), range(len(found.texts))
         nats, count = 0.0, 0
         with torch.inference_mode():
@@ -225,13 +259,18 @@ class ChatModel(LanguageModel):
         scores: dict[str, Any] = {"loss": nats / count, "perplexity": math.exp(min(nats / count, 700.0))}
         if number := min(answers, len(conversations)):
             own = [conversations[i * len(conversations) // number] for i in range(number)]
-            own = [one for one in own if one[-2:-1] and one[-2]["role"] == "user"]
-            longest = max(1, self.context // 2)
-            made = self.chat_each([one[:-1] for one in own], tokens=longest, temperature=0.0)
-            said, right = [one.content.strip() for one in made], [one[-1]["content"].strip() for one in own]
-            compared = score_bleu(said, [[text] for text in right])
-            scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(own)}
-        return Answers(scores | {"tokens": count}, tuple(found.notes))
+            made = self.greedy_each([one[:-1] for one in own], tokens=max(1, self.context // 2))
+            pairs = [
+                (reply.content.strip(), one[-1]["content"].strip())
+                for reply, one in zip(made, own, strict=True)
+                if reply is not None
+            ]
+            if pairs:
+                compared = score_bleu([said for said, _ in pairs], [[right] for _, right in pairs])
+                scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(pairs)}
+            if len(pairs) < number:
+                notes.append(f"{number - len(pairs):,} questions leave no room for an answer, and are not compared")
+        return Answers(scores | {"tokens": count}, tuple(notes))
 
 
 def longer(reply: Reply, piece: TextPiece) -> Reply:
