@@ -63,15 +63,10 @@ HOUSE = {
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("run tasks verbs"),
-<<<<<<< HEAD
     "serve": Room(
         "errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"
     ),
-    "lab": Room("errors core models decode look run"),
-=======
-    "serve": Room("errors core core.seeds look decode data.images data.text data.documents run store tasks verbs"),
     "lab": Room("errors core models decode look data.text data.made training run tasks.generate"),
->>>>>>> 47ea140
     "cli": Room("errors data data.text lab look metrics run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }

@@ -434,8 +434,6 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     events.close()
     learn(tmp_path / "chat", tmp_path / "cut", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
     assert ends(tmp_path / "cut") == ends(tmp_path / "run")
-<<<<<<< HEAD
-=======
 
 
 @pytest.mark.parametrize("method", ["ppo", "dpo"])
@@ -450,4 +448,3 @@ def test_it_learns_on_another_device_what_it_does_on_a_cpu(
         for folder in (straight[method], tmp_path / "run")
     )
     assert there == pytest.approx(here, rel=1e-3, abs=1e-3)
->>>>>>> 4e4883d
