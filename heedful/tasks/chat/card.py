@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from heedful.data.text.conversations import Conversation
-from heedful.tasks.chat.use import ChatModel
+from heedful.tasks.chat.use import ChatModel, Reply
 
 SHOWN, TOKENS, LONGEST = 5, 60, 160  # conversations, tokens of an answer, characters of a cell
 REFUSES = re.compile(
@@ -41,11 +41,11 @@ def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[st
     about nothing."""
     asked = [own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"]]
     few = [asked[i * len(asked) // min(SHOWN, len(asked))] for i in range(min(SHOWN, len(asked)))]
-    made = model.chat_each([own[:-1] for own in few], tokens=TOKENS, temperature=0.0)
+    made = model.greedy_each([own[:-1] for own in few], tokens=TOKENS)
     nothing = [[{"role": "user", "content": text}] for text in ABOUT_NOTHING]
-    invented = model.chat_each(nothing, tokens=TOKENS, temperature=0.0)
-    held_out = [(own[-2]["content"], one.content, own[-1]["content"]) for own, one in zip(few, made, strict=True)]
-    about = [(text, one.content) for text, one in zip(ABOUT_NOTHING, invented, strict=True)]
+    invented = model.greedy_each(nothing, tokens=TOKENS)
+    held_out = [(own[-2]["content"], _said(one), own[-1]["content"]) for own, one in zip(few, made, strict=True)]
+    about = [(text, _said(one)) for text, one in zip(ABOUT_NOTHING, invented, strict=True)]
     return [
         "Held-out questions, the answers that are generated greedily, and those in the data:",
         "",
@@ -55,6 +55,10 @@ def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[st
         "",
         *_table(("asked", "answered"), about),
     ]
+
+
+def _said(reply: Reply | None) -> str:
+    return "(too long a question for its context)" if reply is None else reply.content
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

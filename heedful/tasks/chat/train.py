@@ -74,6 +74,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         self.written = ChatTokens(self.tokenizer, self.template)
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
+        self.notes += self._learnable(self.corpus.valid, f"{self.corpus.name}, to validate on").notes
         self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
         self.tokenizer_hash = self.tokenizer.fingerprint
 
@@ -139,10 +140,10 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
     def measure(self, model: LM) -> Measurement:
         chat = self._served(model)
         found = chat.evaluate_answers(self.valid).scores
-        shown = [own[: _asks(own)] for own in self.valid[:SHOWN]]
-        said = chat.chat_each([own for own in shown if own], tokens=max(1, chat.context // 2), temperature=0.0)
-        asked = [own[-1]["content"] for own in shown if own]
-        sample = "".join(f"{question}\n    {reply.content}\n" for question, reply in zip(asked, said, strict=True))
+        asked = [own[: _asks(own)] for own in self.valid[:SHOWN]]
+        said = chat.greedy_each(asked, tokens=max(1, chat.context // 2))
+        pairs = [(own[-1]["content"], one.content) for own, one in zip(asked, said, strict=True) if one is not None]
+        sample = "".join(f"{question}\n    {answer}\n" for question, answer in pairs)
         return Measurement(found["loss"], {"perplexity": found["perplexity"]}, -found["loss"], sample)
 
     def _served(self, model: LM) -> ChatModel:
@@ -150,11 +151,12 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
 
     def score(self, best: ChatModel, part: list[Conversation]) -> Mapping[str, Any]:
         found = best.evaluate_answers(part, answers=GENERATED).scores
-        return {name: found[name] for name in ("loss", "perplexity", "chrf", "exact")}
+        return {name: found[name] for name in ("loss", "perplexity", "chrf", "exact") if name in found}
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         rows = [
-            f"| {name} | {own['loss']:.4f} | {own['perplexity']:.2f} | {own['chrf']:.1f} | {100 * own['exact']:.1f} % |"
+            f"| {name} | {own['loss']:.4f} | {own['perplexity']:.2f} | "
+            + (f"{own['chrf']:.1f} | {100 * own['exact']:.1f} % |" if "chrf" in own else "- | - |")
             for name, own in scores.items()
         ]
         header = "| conversations | nats a token of answers | perplexity | chrF | exactly right |"

@@ -185,6 +185,20 @@ class ChatModel(LanguageModel):
                 made[piece.text] = longer(made[piece.text], piece)
         return [one._replace(content=one.content.removeprefix(self.written.lead)) for one in made]
 
+    def greedy_each(self, conversations: Sequence[Sequence[Spoken]], *, tokens: int) -> list[Reply | None]:
+        """The most likely answers; None where there is nothing to answer, or no room for it."""
+
+        def fits(messages: Sequence[Spoken]) -> bool:
+            try:
+                return bool(self.asked(messages, tokens).ids)
+            except TextError:
+                return False
+
+        able = [own for own in conversations if fits(own)]
+        made = iter(self.chat_each(able, tokens=tokens, temperature=0.0))
+        numbers = {id(own) for own in able}
+        return [next(made) if id(own) in numbers else None for own in conversations]
+
     def chat_stream(
         self,
         messages: str | Sequence[Spoken],
@@ -235,6 +249,7 @@ class ChatModel(LanguageModel):
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
         spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
         found = learnable(self.written, conversations, self.context, "data")
+        notes = [*found.notes]
         rows, order = max(1, READ // self.context), range(len(found.texts))
         nats, count = 0.0, 0
         with torch.inference_mode():
@@ -244,13 +259,18 @@ class ChatModel(LanguageModel):
         scores: dict[str, Any] = {"loss": nats / count, "perplexity": math.exp(min(nats / count, 700.0))}
         if number := min(answers, len(conversations)):
             own = [conversations[i * len(conversations) // number] for i in range(number)]
-            own = [one for one in own if one[-2:-1] and one[-2]["role"] == "user"]
-            longest = max(1, self.context // 2)
-            made = self.chat_each([one[:-1] for one in own], tokens=longest, temperature=0.0)
-            said, right = [one.content.strip() for one in made], [one[-1]["content"].strip() for one in own]
-            compared = score_bleu(said, [[text] for text in right])
-            scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(own)}
-        return Answers(scores | {"tokens": count}, tuple(found.notes))
+            made = self.greedy_each([one[:-1] for one in own], tokens=max(1, self.context // 2))
+            pairs = [
+                (reply.content.strip(), one[-1]["content"].strip())
+                for reply, one in zip(made, own, strict=True)
+                if reply is not None
+            ]
+            if pairs:
+                compared = score_bleu([said for said, _ in pairs], [[right] for _, right in pairs])
+                scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(pairs)}
+            if len(pairs) < number:
+                notes.append(f"{number - len(pairs):,} questions leave no room for an answer, and are not compared")
+        return Answers(scores | {"tokens": count}, tuple(notes))
 
 
 def longer(reply: Reply, piece: TextPiece) -> Reply:

@@ -138,6 +138,10 @@ def test_broken_tables_and_files(tmp_path):
 
 
 def test_messages_from_elsewhere():
-    assert messages_of([user("a")]) == (user("a"),)
-    with pytest.raises(InputError, match="a message of a tool"):
-        messages_of([user("a"), {"role": "tool", "content": "b"}])
+    """Whatever a template may know of is handed on."""
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"name": "f"}]}
+    talk = [user("a"), calls, {"role": "tool", "content": "b", "name": "f"}, user([{"type": "text", "text": "c"}])]
+    assert messages_of(talk) == [*talk[:3], user("c")]
+    for wrong in ([{"content": "a"}], [user(None)], ["a"], [], {"role": "user"}):
+        with pytest.raises(InputError):
+            messages_of(wrong)
