@@ -203,7 +203,7 @@ def talk_of(model, text):
 
 
 def test_a_question_that_leaves_no_room_is_not_compared_and_it_is_said(model):
-    long = talk("a" * 28, "b")
+    long = talk("a" * 30, "b")
     assert model.greedy_each([long[:1], TALKS[0][:1], ()], tokens=20)[::2] == [None, None]
     found = model.evaluate_answers([long, TALKS[0]], answers=2)
     assert found.scores["answers"] == 1
