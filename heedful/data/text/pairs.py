@@ -14,10 +14,11 @@ from glob import glob
 from itertools import product
 from pathlib import Path
 
-from heedful.data.lines import files_in, listed, read_lines, unreadable
+from heedful.data.lines import files_in, listed, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
 from heedful.data.text.directions import Direction, said_in
+from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
@@ -42,6 +43,7 @@ class Pairs:
     empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
+    encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
 
     def __len__(self) -> int:
         return len(self.source)
@@ -289,7 +291,7 @@ def _side(path: Path, name: str) -> Path:
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
     """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
-    source, target = read_lines(source_file), read_lines(target_file)
+    (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
     if len(source) != len(target):
         (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
         raise InputError(
@@ -297,7 +299,9 @@ def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
             where=f"{short}:{n}",
             fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
         )
-    return _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
+    pairs = _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
+    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
+    return replace(pairs, encoded=", ".join(told)) if told else pairs
 
 
 def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
@@ -389,7 +393,8 @@ def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
-    layout = f"line by line, {taken.source} and {taken.target}" if len(files) == 2 else taken.layout
+    lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
+    layout = lines if len(files) == 2 else taken.layout
     return (
         f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
     )
