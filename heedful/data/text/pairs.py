@@ -8,7 +8,7 @@ import importlib
 import re
 import stat
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob
 from itertools import product
@@ -20,6 +20,7 @@ from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
 from heedful.data.text.directions import Direction, said_in
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
+from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
 from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
@@ -266,6 +267,8 @@ def _read(given: str | Path, source: str | None, target: str | None, columns: tu
             left, right = (_side(path, name) for name in names)
             return _read_sides((left, right), *names, names)
         raise unreadable(path, error) from None
+    if is_folder and (splits := splits_of(path)):
+        return _read_saved(path, splits, source or SOURCE, target or TARGET)
     if is_folder or kind_of(path).lower() == ".zip":
         return _read_files(path, files_in(path), source, target, columns)
     if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
@@ -428,10 +431,27 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         for split, rows in splits.items()
         if split == "train" or split in VALID or split.startswith("test")
     }
+    return _of_splits(path, parts, Columns(0, 1, source, target, True, other_way(source, target)))
+
+
+def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
+    """The splits of a data set that was saved into a folder."""
+    parts: dict[str, Pairs] = {}
+    told: list[str] = []
+    taken = Columns(0, 1, source, target, True, other_way(source, target))
+    for split, folder in splits.items():
+        if split == "train" or split in VALID or split.startswith("test"):
+            rows, taken = read_split(folder, source, target)
+            parts[split] = _pairs(str(folder), rows)
+            told.append(_told((folder,), parts[split], taken))
+    return replace(_of_splits(str(path), parts, taken), files=[path], told=told)
+
+
+def _of_splits(path: str, parts: Mapping[str, Pairs], taken: Columns) -> Read:
+    """The parts of a data set by the names of its splits. Raises MissingError without one to learn from."""
     if "train" not in parts:
-        what = f"no split 'train'; there are {listed(splits)}"
+        what = f"no split 'train'; there are {listed(parts)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
     return Read(train, valid, tests, taken, [])
