@@ -1,5 +1,5 @@
-"""Texts that are not in UTF-8: which encoding they are in is guessed, where only one that is usual for their language
-makes words of them, and said."""
+"""Texts that are not in UTF-8: they are read where only one encoding that is usual for their language makes words of
+them, which is said."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,7 @@ def read_encoded_lines(path: Path) -> tuple[list[str], str]:
         if not error.what.endswith("is not UTF-8"):
             raise
         data = read_bytes(path)
-        found = guessed(data)
+        found = likely_encodings(data)
         if len(found) != 1:
             what = f"{error.what}, and may be {' or '.join(found)}" if found else error.what
             command = f"iconv -f {(*found, 'CP1252')[0].upper()} -t UTF-8 {path.name} > utf-8.txt"
@@ -53,7 +53,7 @@ def read_encoded_lines(path: Path) -> tuple[list[str], str]:
     return text_lines(data.decode(found[0], "replace"), path), f"{found[0]}, as it seems"
 
 
-def guessed(data: bytes) -> list[str]:
+def likely_encodings(data: bytes) -> list[str]:
     """The encodings that a text may be in: of those that make the same of it, the first."""
     sample = data[:LOOKED_AT]
     sample = sample[: sample.rfind(b"\n") + 1] or sample
