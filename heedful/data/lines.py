@@ -21,6 +21,12 @@ from heedful.errors import HeedError, InputError, MissingError
 
 MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
 NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
+MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 LOOKED_AT = 1000  # bytes
 LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
 
@@ -35,12 +41,16 @@ def sanitise(text: str) -> str:
 
 
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
-    """The lines of a UTF-8 file. Only LF ends a line (a CR before it goes): U+2028 and U+0085 are text."""
+    """The lines of a file in UTF-8, or in what its byte order mark says. Only LF ends a line (a CR before it goes):
+    U+2028 and U+0085 are text. Raises InputError or MissingError."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        fix = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
-        raise InputError("UTF-16, expected UTF-8", where=f"{path}:1", fix=fix)
+    if marked := next((name for mark, name in MARKS if data.startswith(mark)), None):
+        try:
+            return text_lines(data.decode(marked), path, longest=longest)
+        except UnicodeDecodeError:
+            what = f"not {marked}, as its first bytes say"
+            raise InputError(what, where=str(path), fix="save the file again, as UTF-8") from None
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -53,6 +63,11 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
             where=f"{path}:{line}",
             fix=f"convert the file from its encoding, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}",
         ) from None
+    return text_lines(text, path, longest=longest)
+
+
+def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
+    """The lines of what a file holds. Raises InputError."""
     if not text.strip():
         raise InputError("empty", where=str(path), fix="give a file with one sentence a line")
     if "\0" in text:

@@ -8,17 +8,19 @@ import importlib
 import re
 import stat
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob
 from itertools import product
 from pathlib import Path
 
-from heedful.data.lines import files_in, listed, read_lines, unreadable
+from heedful.data.lines import files_in, listed, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
 from heedful.data.text.directions import Direction, said_in
+from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
+from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import column_of
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
 from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
@@ -42,6 +44,7 @@ class Pairs:
     empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
+    encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
 
     def __len__(self) -> int:
         return len(self.source)
@@ -264,6 +267,8 @@ def _read(given: str | Path, source: str | None, target: str | None, columns: tu
             left, right = (_side(path, name) for name in names)
             return _read_sides((left, right), *names, names)
         raise unreadable(path, error) from None
+    if is_folder and (splits := splits_of(path)):
+        return _read_saved(path, splits, source or SOURCE, target or TARGET)
     if is_folder or kind_of(path).lower() == ".zip":
         return _read_files(path, files_in(path), source, target, columns)
     if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
@@ -289,7 +294,7 @@ def _side(path: Path, name: str) -> Path:
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
     """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
-    source, target = read_lines(source_file), read_lines(target_file)
+    (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
     if len(source) != len(target):
         (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
         raise InputError(
@@ -297,7 +302,9 @@ def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
             where=f"{short}:{n}",
             fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
         )
-    return _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
+    pairs = _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
+    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
+    return replace(pairs, encoded=", ".join(told)) if told else pairs
 
 
 def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
@@ -389,7 +396,8 @@ def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
-    layout = f"line by line, {taken.source} and {taken.target}" if len(files) == 2 else taken.layout
+    lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
+    layout = lines if len(files) == 2 else taken.layout
     return (
         f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
     )
@@ -423,10 +431,27 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         for split, rows in splits.items()
         if split == "train" or split in VALID or split.startswith("test")
     }
+    return _of_splits(path, parts, Columns(0, 1, source, target, True, other_way(source, target)))
+
+
+def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
+    """The splits of a data set that was saved into a folder."""
+    parts: dict[str, Pairs] = {}
+    told: list[str] = []
+    taken = Columns(0, 1, source, target, True, other_way(source, target))
+    for split, folder in splits.items():
+        if split == "train" or split in VALID or split.startswith("test"):
+            rows, taken = read_split(folder, source, target)
+            parts[split] = _pairs(str(folder), rows)
+            told.append(_told((folder,), parts[split], taken))
+    return replace(_of_splits(str(path), parts, taken), files=[path], told=told)
+
+
+def _of_splits(path: str, parts: Mapping[str, Pairs], taken: Columns) -> Read:
+    """The parts of a data set by the names of its splits. Raises MissingError without one to learn from."""
     if "train" not in parts:
-        what = f"no split 'train'; there are {listed(splits)}"
+        what = f"no split 'train'; there are {listed(parts)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
     return Read(train, valid, tests, taken, [])

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from heedful.data.lines import json_items, json_line, json_type, listed, read_lines, sanitise
+from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
 from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
-from heedful.data.text.directions import Direction, LanguageColumns, language_columns
+from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
+from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
 from heedful.data.text.headers import column_of, is_header, two_of
 from heedful.errors import InputError
 
 TABLES = ("tsv", "csv", "jsonl", "json", "txt", "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
+LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
@@ -29,11 +31,13 @@ def read_rows(path: Path, source: str, target: str, columns: tuple[int, int] | N
     kind = kind_of(path).lower().removeprefix(".")
     if kind == "json":
         return object_rows(json_items(path), source, target)
-    lines = read_lines(path)
+    lines, encoding = read_encoded_lines(path)
     if kind == "jsonl" or (kind not in TABLES and _is_object(lines)):
-        return object_rows(_parsed(path, lines), source, target)
-    between, cells = table_cells(path, lines, is_header)
-    return table_rows(path, cells, source, target, f"separated by {between}", columns, between)
+        rows, taken = object_rows(_parsed(path, lines), source, target)
+    else:
+        between, cells = table_cells(path, lines, is_header)
+        rows, taken = table_rows(path, cells, source, target, f"separated by {between}", columns, between)
+    return rows, taken._replace(layout=f"{taken.layout}, in {encoding}") if encoding else taken
 
 
 def _is_object(lines: list[str]) -> bool:
@@ -85,7 +89,10 @@ def directions_in(path: Path) -> list[Direction]:
     kind = kind_of(path).lower().removeprefix(".")
     if kind not in ("tsv", "csv", "jsonl", "txt") or not path.is_file() or format_of(path):
         return []
-    lines = read_lines(path)
+    first = read_beginning(path, LOOKED_AT).replace(b"\0", b"").partition(b"\n")[0].lower()
+    if not any(word.encode() in first for words in SIDES for word in words):
+        return []
+    lines, _ = read_encoded_lines(path)
     if kind == "jsonl":
         objects = [row for _, row in _parsed(path, lines) if isinstance(row, dict)]
         told = language_columns([*objects[0]]) if objects else None

@@ -176,4 +176,4 @@ def in_a_line(languages: Languages) -> str:
     count, both = len(languages.names("target")), languages.pairs()
     if len(both) <= 8:
         return ", ".join(f"{source} to {target}" for source, target in both)
-    return f"{count:,} languages: {', '.join(languages.names('target')[:6])} ..."
+    return f"{count:,} languages: {', '.join(languages.names('target')[:6])}{' ...' if count > 6 else ''}"

@@ -1,0 +1,72 @@
+"""Texts that are not in UTF-8: they are read where only one encoding that is usual for their language makes words of
+them, which is said."""
+
+import re
+from pathlib import Path
+
+from heedful.data.lines import MARKS, read_beginning, read_bytes, read_lines, text_lines
+from heedful.data.text.quality.languages import SURE, identifier
+from heedful.errors import InputError
+
+LOOKED_AT = 1 << 18  # bytes
+JUDGED = 5000  # characters, of the cells that are not ASCII alone
+# What texts of a language are in, if not in UTF-8, by its code.
+_WESTERN = "ca da de en es fi fr gl id is it nb nl nn no pt sv"
+USUAL: dict[str, tuple[str, ...]] = {
+    **{code: ("cp1252",) for code in _WESTERN.split()},  # noqa: C420
+    **{code: ("cp1250", "iso8859_2") for code in ("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl")},  # noqa: C420
+    **{code: ("cp1251", "koi8_r") for code in ("be", "bg", "kk", "mk", "ru", "sr", "uk")},  # noqa: C420
+    "el": ("cp1253", "iso8859_7"),
+    "tr": ("cp1254",),
+    "he": ("cp1255",),
+    "ar": ("cp1256",),
+    "et": ("cp1257",),
+    "lt": ("cp1257",),
+    "lv": ("cp1257",),
+    "ja": ("cp932", "euc_jp"),
+    "ko": ("cp949",),
+    "zh": ("gb18030", "big5"),
+}
+# A control, a sign inside a word, or a capital behind a small letter: they were letters in another encoding.
+_LETTER = "[A-Za-z\u00c0-\u04ff]"
+_BROKEN = re.compile(
+    f"[\x80-\x9f]|(?<={_LETTER})[^\\w\\s\x00-\x7f\u2018\u2019\u2013\u2014\u00b4\u00b7](?={_LETTER})"
+    "|[\u00df-\u00f6\u00f8-\u00ff\u0430-\u044f](?=[\u00c0-\u00d6\u00d8-\u00de\u0410-\u042f])"
+)
+
+
+def read_encoded_lines(path: Path) -> tuple[list[str], str]:
+    """The lines of a file, and what it is encoded in, where that is not UTF-8. Raises InputError, where it is not sure
+    with a command that converts; or MissingError."""
+    mark = next((name for mark, name in MARKS if read_beginning(path, 4).startswith(mark)), "")
+    try:
+        return read_lines(path), mark
+    except InputError as error:
+        if not error.what.endswith("is not UTF-8"):
+            raise
+        data = read_bytes(path)
+        found = likely_encodings(data)
+        if len(found) != 1:
+            what = f"{error.what}, and may be {' or '.join(found)}" if found else error.what
+            command = f"iconv -f {(*found, 'CP1252')[0].upper()} -t UTF-8 {path.name} > utf-8.txt"
+            raise InputError(what, where=error.where, fix=f"convert it, for example: {command}") from None
+    return text_lines(data.decode(found[0], "replace"), path), f"{found[0]}, as it seems"
+
+
+def likely_encodings(data: bytes) -> list[str]:
+    """The encodings that a text may be in: of those that make the same of it, the first."""
+    sample = data[:LOOKED_AT]
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(each for names in USUAL.values() for each in names):
+        try:
+            text = sample.decode(name)
+        except UnicodeDecodeError:
+            continue
+        cells = " ".join(cell for cell in re.split(r"[\t\n;|]", text) if not cell.isascii())
+        if _BROKEN.search(cells):
+            continue
+        code, probability = identifier().classify(cells[:JUDGED])
+        if probability >= SURE and name in USUAL.get(code, ()):
+            found.setdefault(text, name)
+    return list(found.values())

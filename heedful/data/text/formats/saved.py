@@ -1,0 +1,51 @@
+"""A folder as `datasets.save_to_disk` of Hugging Face writes it: a split, or a folder for each, of Arrow files."""
+
+from pathlib import Path
+
+from heedful.data.lines import json_line, read_bytes
+from heedful.data.text.columns import Columns, Rows
+from heedful.errors import InputError, MissingError, pip_install
+
+STATE, SPLITS = "state.json", "dataset_dict.json"
+
+
+def splits_of(folder: Path) -> dict[str, Path]:
+    """The folders of the splits by their names; none of another folder. Raises InputError."""
+    if (folder / STATE).is_file():
+        return {"train": folder}
+    if not (folder / SPLITS).is_file():
+        return {}
+    return {str(name): folder / str(name) for name in _listed(folder / SPLITS, "splits")}
+
+
+def _listed(path: Path, key: str) -> list[object]:
+    """What a JSON object has under this key. Raises InputError or MissingError."""
+    found = json_line(read_bytes(path).decode(errors="replace"), where=str(path))
+    listed = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        raise InputError(f"no list {key!r}", where=str(path), fix="save the data set again")
+    return listed
+
+
+def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
+    """The rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
+    from heedful.data.text.rows import object_rows
+
+    try:
+        import pyarrow
+    except ImportError:
+        fix = pip_install("datasets")
+        raise MissingError("reading Arrow needs the package pyarrow", where=str(folder), fix=fix) from None
+    rows: list[object] = []
+    for each in _listed(folder / STATE, "_data_files"):
+        path = folder / Path(str(each.get("filename") if isinstance(each, dict) else each)).name
+        try:
+            with pyarrow.memory_map(str(path)) as held:
+                rows += pyarrow.ipc.open_stream(held).read_all().to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            what = f"damaged: {' '.join(str(error).split())[:200]}"
+            raise InputError(what, where=str(path), fix="save the data set again") from None
+    if not rows:
+        raise InputError("no rows", where=str(folder), fix="give a data set of pairs")
+    found, taken = object_rows(((f"{folder}: row {number}", row) for number, row in enumerate(rows, 1)), source, target)
+    return found, taken._replace(layout=taken.layout.replace("JSON, keys", "a saved data set, columns"))
