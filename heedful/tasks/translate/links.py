@@ -23,6 +23,7 @@ from heedful.tasks.translate.alignment import alignments
 from heedful.tasks.translate.use import Translator
 
 TENSION = 4.0  # how soon a link is less likely off the diagonal, as theirs
+SURE = 4  # a power of shares: a word mostly belongs to one
 LITTLE = 0.02  # of a share, so that neither of both can rule a link out
 LOGITS = 1 << 26  # that are held at once
 ANOTHER = 0.1  # how likely another sign is than the same
@@ -43,7 +44,8 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
         source, target = found.source, found.target
         missing = missed(translator, *pair, source, target)
         both = ((found.shares.double() + LITTLE) * (missing + LITTLE)).sqrt()
-        shares = balanced(both, likely(*pair, source, target))
+        shares = balanced(both, likely(*pair, source, target)) ** SURE
+        shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
         rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
         made.append(Alignment(source, target, rows))
     return made
