@@ -83,8 +83,12 @@ def placed(text: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(at) for name, at in found.items()}
 
 
-def links_of(pairs: Sequence[tuple[str, str]], count: int) -> list[set[tuple[int, int]]]:
-    """The links of the first pairs, in which both directions of eflomal agree, or one alone and no other is there."""
+Links = set[tuple[int, int]]
+
+
+def links_of(pairs: Sequence[tuple[str, str]], count: int) -> tuple[list[Links], list[Links], list[Links]]:
+    """The links of the first pairs, in which both directions of eflomal agree, or one alone and no other is there; and
+    those of each direction."""
     import eflomal
 
     def words(text: str) -> str:
@@ -109,7 +113,7 @@ def links_of(pairs: Sequence[tuple[str, str]], count: int) -> list[set[tuple[int
         sure = forward & reverse
         linked = {j for _, j in sure}
         made.append(sure | {(i, j) for i, j in forward | reverse if j not in linked})
-    return made
+    return made, both[0], both[1]
 
 
 def linked(passage: Passage, name: str, links: set[tuple[int, int]]) -> bool:
@@ -157,20 +161,27 @@ def main() -> None:
     sys.stdout.write(f"{len(made):,} sentences: {formed:,} well-formed, {whole:,} with all of their tags\n")
     sources = [passage.text for passage in passages]
     learnt = [*zip(*(path.read_text("utf-8").splitlines() for path in given.train), strict=True)] if given.train else []
-    links = links_of([*zip(sources, bare, strict=True), *learnt], len(made))
-    same = all_ = 0
-    by_kind: dict[str, list[int]] = {}
-    for passage, translation, own, link in zip(passages, bare, made, links, strict=True):
-        theirs = plain(moved(passage.text, passage.marks, translation, as_alignment(passage.text, translation, link)))
-        ours, wanted = placed(own), placed(theirs)
+    links, *each = links_of([*zip(sources, bare, strict=True), *learnt], len(made))
+    hits: dict[str, list[bool]] = {}
+    between: list[bool] = []  # whether the two directions of the aligner agree
+    for passage, translation, own, link, forward, reverse in zip(passages, bare, made, links, *each, strict=True):
+        wanted, one, other = (
+            placed(
+                plain(moved(passage.text, passage.marks, translation, as_alignment(passage.text, translation, each)))
+            )
+            for each in (link, forward, reverse)
+        )
+        ours = placed(own)
         for name, at in wanted.items():
-            if not linked(passage, name, link):
-                continue  # the aligner does not know either
-            hit = ours.get(name) == at
-            by_kind.setdefault(name, []).append(hit)
-            same, all_ = same + hit, all_ + 1
-    told = ", ".join(f"<{name}> {sum(hits) / len(hits):.1%} of {len(hits):,}" for name, hits in sorted(by_kind.items()))
-    sys.stdout.write(f"{same / all_:.1%} of {all_:,} tags where the aligner would have put them: {told}\n")
+            if linked(passage, name, link):  # else the aligner does not know either
+                hits.setdefault(name, []).append(ours.get(name) == at)
+                between.append(one.get(name) == other.get(name))
+    every = [hit for own in hits.values() for hit in own]
+    told = ", ".join(f"<{name}> {sum(own) / len(own):.1%} of {len(own):,}" for name, own in sorted(hits.items()))
+    sys.stdout.write(
+        f"{sum(every) / len(every):.1%} of {len(every):,} tags where the aligner would have put them: {told}\n"
+    )
+    sys.stdout.write(f"its own two directions agree on {sum(between) / len(between):.1%} of them\n")
 
 
 if __name__ == "__main__":
