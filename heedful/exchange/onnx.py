@@ -115,10 +115,10 @@ def with_tables(model: Seq2Seq) -> Seq2Seq:
 class Positions(nn.Module):
     def __init__(self, vectors: Float[Tensor, "P C"]) -> None:
         super().__init__()
-        self.register_buffer("vectors", vectors)
+        self.register_buffer("table", vectors)
 
     def forward(self, positions: Int[Tensor, "*B T"]) -> Float[Tensor, "*B T C"]:
-        return F.embedding(positions, self.get_buffer("vectors"))
+        return F.embedding(positions, self.get_buffer("table"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
