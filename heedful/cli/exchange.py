@@ -42,7 +42,8 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; or ctranslate2."
+            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; ctranslate2; or "
+            "onnx, of a translator."
         ),
     ] = "hf",
     quantize: Annotated[

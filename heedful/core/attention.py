@@ -255,8 +255,9 @@ class Attention(nn.Module):
         the mask tells no query from another and there is no bias.
         """
         R, _, T, _ = queries.query.shape
-        if len(kv.key) < R:
-            queries = queries.shared(len(kv.key))
+        rows = kv.key.shape[0]  # len() would fix it in a graph that is exported
+        if rows < R:
+            queries = queries.shared(rows)
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own

@@ -162,6 +162,7 @@ class Engine(NamedTuple):
     export: Callable[..., float]
     laws: Callable[[Path, Any, Sequence[str]], Iterator[Law]]
     kind: str  # what the library calls such a model
+    library: str = "CTranslate2"
 
 
 @runtime_checkable

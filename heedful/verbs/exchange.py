@@ -35,7 +35,7 @@ from heedful.tasks import TASKS
 from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe
 
-TARGETS = ("hf", "peft", "ctranslate2")
+TARGETS = ("hf", "peft", "ctranslate2", "onnx")
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,16 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
         families.sort(key=lambda family: family.alias != alias)
         moved = _to_hub if to == "hf" else _to_peft
         return moved(run, out, served, row.hub(), families)
+    if to not in row.engines and to == "onnx":
+        what = f"translators are exported to ONNX, and this is a {type(served).__name__}"
+        raise InputError(what, where=str(run), fix="use it here")
     if to not in row.engines:
         raise unserved(type(served).__name__, run)
     engine = row.engines[to]()
     difference = engine.export(run, served, out, quantize=quantize)
     names = tuple(sorted(path.name for path in out.iterdir()))
-    return Exported("CTranslate2", to, str(out), names, f"ctranslate2.{engine.kind}({str(out)!r})", difference)
+    loads = f"ctranslate2.{engine.kind}({str(out)!r})" if to == "ctranslate2" else f"python {out / 'translate.py'}"
+    return Exported(engine.library, to, str(out), names, loads, difference)
 
 
 def _hub_of(config: object, family: Family) -> Hub:

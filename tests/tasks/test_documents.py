@@ -182,6 +182,14 @@ def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeyp
     assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
 
 
+def test_a_server_asks_for_so_many_and_no_more(own: Translator) -> None:
+    (found,) = ask(own, "fragment", ["ba <b>de</b> gi"], {"markup": "html", "n": 2})
+    assert found["text"] == found["texts"][0]
+    assert all(text.count("<b>") == text.count("</b>") == 1 for text in found["texts"])
+    with pytest.raises(InputError, match="129 translations of each"):
+        ask(own, "fragment", ["ba"], {"n": 129})
+
+
 def run(*words: object) -> int:
     """The exit code of a command."""
     sys.argv = ["heed", *map(str, words)]

@@ -32,6 +32,9 @@ TRANSLATE = Task(
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.hub:HUB"),
     hub_kind="seq2seq",
-    engines={"ctranslate2": Lazy("heedful.tasks.translate.ctranslate2:ENGINE")},
+    engines={
+        "ctranslate2": Lazy("heedful.tasks.translate.ctranslate2:ENGINE"),
+        "onnx": Lazy("heedful.tasks.translate.onnx:ENGINE"),
+    },
     commands=Lazy("heedful.tasks.translate.cli:COMMANDS"),
 )

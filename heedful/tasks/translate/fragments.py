@@ -9,9 +9,12 @@ from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Passage, plain
 from heedful.data.documents.plain import lines_of
 from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.passages import translate_passages
 from heedful.tasks.translate.use import Translator
+
+MOST = 128  # translations of each
 
 
 class Fragment(TypedDict):
@@ -43,6 +46,9 @@ class FragmentOptions:
 
 
 def translate_fragments(translator: Translator, texts: Sequence[str], options: FragmentOptions) -> Iterator[Fragment]:
+    """Raises InputError for a number of translations that is out of bounds."""
+    if not 1 <= options.n <= MOST:
+        raise InputError(f"{options.n:,} translations of each", where="n", fix=f"ask for 1 to {MOST}")
     translator = translator.directed(options.source, options.target)
     documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
     passages = [passage for document in documents for passage in document.passages]

@@ -1,11 +1,12 @@
-"""Which words of a text belong to which of its translation, by what the model itself looked at.
+"""Which words of a text belong to which of its translation, by the model itself.
 
-The cross-attention of one pass over both, with the translation given: the mean over all heads and layers. What every
-step looks at, such as the full stop, says little, so rows and columns are normalised by turns, until each word of the
-text is looked at as much as any other (Sinkhorn and Knopp 1967); and words at the same share of both lengths are
-likelier, as Dyer et al. 2013 (section 2) have it.
+Two things tell it: what the model looked at, the cross-attention of a pass with the translation given; and what it
+would miss, by how much each word of the translation becomes less likely where a word of the text is left out (Li et al.
+2019, section 4.2). Their geometric mean is taken. What every step looks at, such as the full stop, says little, so rows
+and columns are normalised by turns, until each word of the text is looked at as much as any other (Sinkhorn and Knopp
+1967); and words at the same share of both lengths are likelier, as Dyer et al. 2013 (section 2) have it.
 
-I source words, J target words.
+I source words, J target words, T target tokens, R rows.
 """
 
 from collections import Counter
@@ -22,6 +23,9 @@ from heedful.tasks.translate.alignment import alignments
 from heedful.tasks.translate.use import Translator
 
 TENSION = 4.0  # how soon a link is less likely off the diagonal, as theirs
+SURE = 4  # a power of shares: a word mostly belongs to one
+LITTLE = 0.02  # of a share, so that neither of both can rule a link out
+LOGITS = 1 << 26  # that are held at once
 ANOTHER = 0.1  # how likely another sign is than the same
 LEAST = 1e-6  # of a share
 TURNS = 3
@@ -35,14 +39,53 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
 
         translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
+    made = []
+    for pair, found in zip(pairs, alignments(translator, pairs, cut=words_in), strict=True):
+        source, target = found.source, found.target
+        missing = missed(translator, *pair, source, target)
+        both = ((found.shares.double() + LITTLE) * (missing + LITTLE)).sqrt()
+        shares = balanced(both, likely(*pair, source, target)) ** SURE
+        shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
+        rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
+        made.append(Alignment(source, target, rows))
+    return made
+
+
+@torch.inference_mode()
+def missed(
+    translator: Translator, text: str, translation: str, source: Sequence[Span], target: Sequence[Span]
+) -> Float[Tensor, "J I"]:
+    """By how many nats the words of a translation are less likely without each word of the text, as shares of what all
+    of them together make."""
+    ((ids, heard),) = translator.source.encode_placed([text])
+    ((said, spoken),) = translator.target.encode_placed([translation])
+    own, theirs = owners(heard, source), owners(spoken, target)
+    rows = [ids, *([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))]
+    made = torch.zeros(len(target), len(source), dtype=torch.float64)
+    if not ids or not said or not source or not target:
+        return made
+    begin = [translator.target.bos, *translator.begin]
+    model, many = translator.model, max(1, LOGITS // ((len(begin) + len(said)) * translator.target.size))
+    device, chances = model.head.weight.device, list[Tensor]()
+    for first in range(0, len(rows), many):
+        batch, segments = (part.to(device) for part in translator.padded(rows[first : first + many]))
+        read = torch.tensor([[*begin, *said]], device=device).expand(len(batch), -1)
+        logits = model(batch, read, segments, torch.ones_like(read))[:, len(begin) - 1 : -1].float()
+        chances.append(logits.log_softmax(-1)[:, range(len(said)), said].double().cpu())
+    fallen = torch.cat(chances)
+    fallen = (fallen[0] - fallen[1:]).clamp(min=0)
+    for token, word in enumerate(theirs):
+        if word is not None:
+            made[word] += fallen[:, token]
+    return made / made.sum(1, keepdim=True).clamp(min=LEAST)
+
+
+def owners(tokens: Sequence[Span], words: Sequence[Span]) -> list[int | None]:
+    """The first word that each token has a character of."""
     return [
-        _as_rows(found.source, found.target, balanced(found.shares.double(), likely(*pair, found.source, found.target)))
-        for pair, found in zip(pairs, alignments(translator, pairs, cut=words_in), strict=True)
+        next((number for number, (begin, end) in enumerate(words) if begin < last and end > first), None)
+        for first, last in tokens
     ]
-
-
-def _as_rows(source: Sequence[Span], target: Sequence[Span], shares: Float[Tensor, "J I"]) -> Alignment:
-    return Alignment(source, target, [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()])
 
 
 def balanced(shares: Float[Tensor, "J I"], likely: Float[Tensor, "J I"]) -> Float[Tensor, "J I"]:
@@ -71,17 +114,4 @@ def likely(text: str, translation: str, source: Sequence[Span], target: Sequence
             at = own.index(word)
             made[number], made[:, at] = 0, 0
             made[number, at] = 1
-    return made
-
-
-def owners(text: str, words: Sequence[Span], tokens: Sequence[Span]) -> Float[Tensor, "T W"]:
-    """How much of each token is in each word, by characters that are no blanks."""
-    made = torch.zeros(len(tokens), len(words), dtype=torch.float64)
-    word_at = [-1] * len(text)
-    for number, (begin, end) in enumerate(words):
-        word_at[begin:end] = [number] * (end - begin)
-    for token, (begin, end) in enumerate(tokens):
-        covered = [word_at[at] for at in range(begin, end) if word_at[at] >= 0]
-        for word in covered:
-            made[token, word] += 1 / len(covered)
     return made

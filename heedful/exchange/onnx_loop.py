@@ -1,0 +1,71 @@
+"""Translates by the two graphs beside this file: onnxruntime, tokenizers and numpy are all that it needs.
+
+python translate.py "A first sentence." "A second one."
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy
+import onnxruntime
+from tokenizers import Tokenizer
+
+HERE = Path(__file__).parent
+
+
+class Translator:
+    """Greedy search; a beam keeps more rows of `input_ids` and `past`, and picks among them after each step."""
+
+    def __init__(self, folder: Path = HERE) -> None:
+        self.facts = json.loads((folder / "onnx.json").read_text("utf-8"))
+        self.encoder, self.decoder = (
+            onnxruntime.InferenceSession(folder / name, providers=["CPUExecutionProvider"])
+            for name in ("encoder.onnx", "decoder.onnx")
+        )
+        self.source, self.target = (Tokenizer.from_file(str(folder / name)) for name in self.facts["tokenizers"])
+        self.source.encode_special_tokens = not self.facts["spelled"]
+        numbers = folder / "vocab.json"  # where the model has other ids than the tokenizer
+        self.ids = json.loads(numbers.read_text("utf-8")) if numbers.is_file() else self.source.get_vocab()
+        self.tokens = {index: token for token, index in self.ids.items()}
+        if not numbers.is_file():
+            self.tokens = {index: token for token, index in self.target.get_vocab().items()}
+
+    def encode(self, text: str) -> list[int]:
+        found = self.source.encode(self.facts["space"] + text, add_special_tokens=False)
+        return [*self.facts["before"], *(self.ids[token] for token in found.tokens), *self.facts["after"]]
+
+    def decode(self, ids: list[int]) -> str:
+        tokens = [self.tokens[index] for index in ids if index not in self.facts["controls"]]
+        return self.target.decoder.decode(tokens).removeprefix(self.facts["space"])
+
+    def translate(self, text: str) -> str:
+        return self.decode(self.search(self.encode(text)))
+
+    def search(self, source: list[int]) -> list[int]:
+        """The ids of the likeliest next token at each step, up to the end."""
+        facts = self.facts
+        source_ids = numpy.array([source], numpy.int64)
+        mask = numpy.ones_like(source_ids)
+        names = [output.name for output in self.encoder.get_outputs()]
+        found = self.encoder.run(None, {"input_ids": source_ids, "attention_mask": mask})
+        memory = dict(zip(names, found, strict=True))
+        empty = numpy.zeros((1, facts["heads"], 0, facts["head_dim"]), numpy.float32)
+        past = {name.replace("memory", "past"): empty for name in names}
+        newest, said = facts["bos"], list[int]()
+        for step in range(2 * len(source) + 12):
+            given = {"input_ids": numpy.array([newest]), "attention_mask": mask, **past, **memory}
+            logits, *present = self.decoder.run(None, given)
+            logits[:, facts["forbidden"]] = -numpy.inf
+            newest = facts["begin"][step] if step < len(facts["begin"]) else int(logits[0].argmax())
+            past = dict(zip(past, present, strict=True))
+            if newest == facts["eos"]:
+                break
+            said.append(newest)
+        return said
+
+
+if __name__ == "__main__":
+    translator = Translator()
+    for line in sys.argv[1:] or map(str.strip, sys.stdin):
+        sys.stdout.write(translator.translate(line) + "\n")

@@ -1,0 +1,101 @@
+"""ONNX: what onnxruntime says by the exported graphs is what the model says."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.exchange import onnx as ours
+from heedful.models.presets import TransformerSize, translator_config
+from heedful.tasks.translate import onnx as engine
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.exchange import export_model
+from saved import save_run
+from serving import PAIRS, language_model, loud, opened, tokenizer_of
+
+TEXTS = ["ba de gi", "ko lu ma ne pi ro su ba de", "\u00e9", *PAIRS.source[:3]]
+
+
+BESIDE = {"README.md", "task.json", "tokenizer.json"}
+KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "learned": ({"order": "post", "position": "learned"}, {"begin": [7, 9], "before": [5], "after": [2, 6]}),
+    "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40]}),
+}
+EXPORT = """
+import sys
+from heedful.verbs.exchange import export_model
+for run in sys.argv[1:]:
+    print(export_model(run, run + "-onnx", to="onnx").difference)
+"""
+
+
+def run_of(folder: Path, about: dict[str, Any] | None = None, *, seed: int = 3, **size: Any) -> Path:
+    own = tokenizer_of()
+    row = TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=1, decoder_layers=2, dropout=0.1, **size)
+    config = translator_config(row, source_vocab=own.size, target_vocab=own.size, joint=True)
+    told = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 1}} | (about or {})
+    folder.mkdir()
+    (folder / "README.md").write_text("# A card\n")
+    return save_run(folder, loud(config, seed=seed), own, own, told)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs, each with its export beside it. Another process makes those: a graph's sizes are no whole numbers, and the
+    annotations are executed here."""
+    folder = tmp_path_factory.mktemp("onnx")
+    made = {name: run_of(folder / name, about, **size) for name, (size, about) in KINDS.items()}
+    words = [sys.executable, "-c", EXPORT, *map(str, made.values())]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(float(line) < 1e-4 for line in done.stdout.splitlines() if line[:1].isdigit())
+    return made
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) -> None:
+    out = Path(f"{runs[name]}-onnx")
+    files = {path.name for path in out.iterdir()}
+    assert files == {"encoder.onnx", "decoder.onnx", "onnx.json", "translate.py"} | BESIDE
+    card = (out / "README.md").read_text()
+    assert card.startswith("# A card\n")
+    assert f"Opset {ours.OPSET}" in card
+    assert {each.version for each in onnx.load(out / "decoder.onnx").opset_import if not each.domain} == {ours.OPSET}
+    theirs = runpy.run_path(str(out / "translate.py"))["Translator"](out)
+    model: Translator = opened(runs[name])
+    ids, _ = model.encode(TEXTS)
+    for text, own, (best,) in zip(TEXTS, ids, model.hypotheses(ids, model.decoding(beam=1)), strict=True):
+        assert theirs.encode(text) == [*model.around[0], *own, *model.around[1]]
+        found = theirs.search(theirs.encode(text))
+        both = min(len(found), len(best.tokens))
+        assert found[:both] == list(best.tokens[:both]), "token for token"
+        assert both > 5 or len(found) == len(best.tokens)
+        assert theirs.decode(found) == model.target.decode(found)
+
+
+def test_what_is_not_exported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(tmp_path / "run")
+    with pytest.raises(InputError, match="no int8 weights in ONNX"):
+        export_model(run, tmp_path / "out", to="onnx", quantize="int8")
+    with pytest.raises(InputError, match="translators are exported to ONNX, and this is a LanguageModel"):
+        export_model(language_model(tmp_path / "lm"), tmp_path / "out", to="onnx")
+    monkeypatch.setattr(ours, "find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="not installed: onnx, onnxscript, onnxruntime") as raised:
+        export_model(run, tmp_path / "out", to="onnx")
+    assert "heedful[onnx]" in raised.value.fix
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_says_something_else_is_not_left(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tuple((Path(f"{runs['rotary']}-onnx") / f"{side}.onnx").read_bytes() for side in ("encoder", "decoder"))
+    monkeypatch.setattr(engine, "graphs", lambda model: other)
+    with pytest.raises(StorageError, match="log-probabilities that differ by"):
+        export_model(run_of(tmp_path / "run", seed=4, order="pre", position="rotary"), tmp_path / "out", to="onnx")
+    assert not (tmp_path / "out").exists()
