@@ -12,6 +12,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,7 @@ extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "heedful"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 myst_heading_anchors = 4
 exclude_patterns = ["_build"]
@@ -102,7 +104,9 @@ def make(out: Path, only: Sequence[str] = ()) -> list[str]:
         _write(source / "index.md", index)
         shutil.rmtree(out / "html", ignore_errors=True)
         words = ["-b", "html", "-q", "-W", "--keep-going", "-d", str(source / "_build"), str(source), str(out / "html")]
-        wrong = ["Sphinx has warnings"] if build_main(words) else []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python: what Sphinx and MyST say to each other of their versions
+            wrong = ["Sphinx has warnings"] if build_main(words) else []
     return wrong + broken_links(out / "html")
 
 
