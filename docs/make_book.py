@@ -22,7 +22,7 @@ from docs.book.pages import Page, as_markdown, as_notebook
 from docs.book.reference import reference_pages
 
 HERE = Path(__file__).parent
-# The guides, in the order in which they are read: files of this folder.
+# Files of this folder, in the order in which they are read; those that are named nowhere follow the guides.
 GUIDES = ("install", "first", "tasks", "migration", "python", "serve", "inputs", "recipe")
 INSIDE = ("architecture", "extend", "performance", "measured", "better", "how-it-is-tested")
 CONF = """\
@@ -95,8 +95,9 @@ def make(out: Path, only: Sequence[str] = ()) -> list[str]:
                 _write_page(source / "lecture" / folder, page, out / "notebooks" / folder)
         for page in reference:
             _write(source / "reference" / f"{page.name}.md", as_markdown(page))
+        others = sorted({file.stem for file in HERE.glob("*.md")} - {*GUIDES, *INSIDE})
         index = INDEX.format(
-            guides="\n".join(GUIDES),
+            guides="\n".join([*GUIDES, *others]),
             topics="\n".join(names),
             reference="\n".join(f"reference/{page.name}" for page in reference),
             inside="\n".join(INSIDE),

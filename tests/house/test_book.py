@@ -26,8 +26,9 @@ def test_all_of_it_is_built(tmp_path: Path) -> None:
     assert len([*tmp_path.rglob("*.ipynb")]) == len(EXHIBITS)
 
 
-def test_every_document_is_a_page(root: Path) -> None:
-    assert {path.stem for path in (root / "docs").glob("*.md")} == {*GUIDES, *INSIDE}
+def test_the_documents_that_are_named_are_there(root: Path) -> None:
+    """Sphinx tells of those that are on no list."""
+    assert {*GUIDES, *INSIDE} <= {path.stem for path in (root / "docs").glob("*.md")}
 
 
 def test_a_notebook_runs_and_prints_what_it_says() -> None:
