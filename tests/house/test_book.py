@@ -1,0 +1,57 @@
+"""The site and the notebooks: built without warnings, every block of code run, every link leading somewhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docs.book.lecture import lecture_page
+from docs.book.links import broken_links
+from docs.book.pages import Code, Page, Text, as_markdown, as_notebook, run
+from docs.make_book import GUIDES, INSIDE, make
+from heedful.lab import EXHIBITS
+
+
+def test_a_small_part_is_built(tmp_path: Path) -> None:
+    assert make(tmp_path, only=["N1"]) == []
+    page = (tmp_path / "html" / "lecture" / "numbers" / "N1.html").read_text("utf-8")
+    assert "N1-dark.svg" in page
+    assert (tmp_path / "html" / "reference" / "heedful-core.html").is_file()
+    assert (tmp_path / "notebooks" / "numbers" / "N1.ipynb").is_file()
+
+
+@pytest.mark.full
+def test_all_of_it_is_built(tmp_path: Path) -> None:
+    assert make(tmp_path) == []
+    assert len([*tmp_path.rglob("*.ipynb")]) == len(EXHIBITS)
+
+
+def test_the_documents_that_are_named_are_there(root: Path) -> None:
+    """Sphinx tells of those that are on no list."""
+    assert {*GUIDES, *INSIDE} <= {path.stem for path in (root / "docs").glob("*.md")}
+
+
+def test_a_notebook_runs_and_prints_what_it_says() -> None:
+    made = json.loads(as_notebook(lecture_page("N1")))
+    assert (made["nbformat"], made["cells"][0]["cell_type"]) == (4, "markdown")
+    (first, *_), names = [cell for cell in made["cells"] if cell["cell_type"] == "code"], {}
+    again = run("".join(first["source"]), names, "N1")
+    assert again.printed == "".join(first["outputs"][0]["text"])
+    assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
+
+
+def test_a_page_is_text_code_and_what_it_printed() -> None:
+    page = Page("p", "Title", [Text("words"), Code("print(1)", "1\n", "draw")], {"a.svg": b"", "b.svg": b""})
+    made = as_markdown(page)
+    assert made.startswith("# Title\n\nwords\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    assert made.count("```{image}") == 2
+    assert "only-dark" in made
+    assert "draw" not in made  # the site has the picture itself
+
+
+def test_what_is_broken_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<h1 id="x"></h1><a href="b.html#y"></a><a href="#x"></a><img src="c.png">')
+    (tmp_path / "b.html").write_text('<h1 id="z"></h1><a href="https://example.org/none"></a><a href="a.html#x"></a>')
+    assert broken_links(tmp_path) == ["a.html: b.html#y leads nowhere", "a.html: c.png leads nowhere"]
+    with pytest.raises(SystemExit, match="here: ZeroDivisionError"):
+        run("1 / 0", {}, "here")
