@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.decode.rules import (
@@ -83,7 +83,7 @@ def greedy(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     shortest: int = 0,
     forbidden: tuple[int, ...] = (),
@@ -93,22 +93,23 @@ def greedy(
 ) -> list[Hypothesis]:
     """The most probable next token, again and again: one hypothesis a sentence.
 
-    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt
-    but its last token, a language model continues from that. `longest` limits the new tokens, the end token
-    counted, for all sentences or for each; `shortest` is how
-    many come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the
-    first tokens of each sentence, forced whatever the rules say, and scored as all others. A sentence also
-    stops, unfinished, where the rules leave no token.
+    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt but
+    its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
+    `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` is how many
+    come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the first tokens of
+    each sentence, forced whatever the rules say, and scored as all others. A sentence also stops, unfinished, where
+    the rules leave no token.
 
     Raises InputError for options that cannot be met, NonFiniteError for logits that are NaN or +inf.
     """
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, Forbid(forbidden), Shortest(shortest, eos))
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
 
     def best(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
         return scores.argmax(-1)  # promises the first of equals
 
-    return _run(model, model.start(source, segments), rows, steps, bos, eos, rules, length_penalty, best)
+    return _run(model, model.start(source, segments), rows, steps, bos, ends, rules, length_penalty, best)
 
 
 @torch.inference_mode()
@@ -118,7 +119,7 @@ def sample(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     sampling: Sampling = DEFAULT_SAMPLING,
     seeds: Sequence[int] | None = None,
@@ -142,8 +143,9 @@ def sample(
         raise InputError(f"{samples} samples asked for", fix="ask for 1 or more")
     if seeds is not None and len(seeds) != B:
         raise InputError(f"{len(seeds)} seeds for {B} sentences", fix="give one for each sentence, or none")
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, *penalties(sampling), Forbid(forbidden), Shortest(shortest, eos))
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, *penalties(sampling), Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
     filters = sampling_filters(sampling)
     keys = [(sampling.seed, i) for i in range(B)] if seeds is None else [(own, 0) for own in seeds]
     streams = [random.Random(f"{own} {place} {copy}") for own, place in keys for copy in range(samples)]
@@ -158,7 +160,7 @@ def sample(
         state, rows = state.pick(copies), rows.pick(copies)
         rows = rows._replace(result=torch.arange(len(copies), device=device))
         bos = bos if isinstance(bos, int) else bos.index_select(0, copies)
-    drawn = _run(model, state, rows, steps, bos, eos, rules, length_penalty, choose)
+    drawn = _run(model, state, rows, steps, bos, ends, rules, length_penalty, choose)
     return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
 
 
@@ -199,7 +201,7 @@ def beam(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
     length_penalty: float = 1.0,
@@ -212,20 +214,21 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best beginnings: up to `n_best` different hypotheses a sentence, best first.
 
-    Each step takes the 2 * beam best continuations: an end token among the first `beam` of them finishes a
-    hypothesis, and the `beam` best others live on. A sentence is over when patience * beam hypotheses are
-    finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no live one can come among its
-    `n_best` any more: a sum only falls, so no score rises above the live sum over the length that suits it
-    best. This bound changes no result, unless a rule raises a logit above the log-sum-exp. Unfinished
-    hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
+    Each step takes the 2 * beam best continuations (more where there are several end tokens): an end token among
+    the first `beam` of them finishes a hypothesis, and the `beam` best others live on. A sentence is over when
+    patience * beam hypotheses are finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no
+    live one can come among its `n_best` any more: a sum only falls, so no score rises above the live sum over the
+    length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
+    Unfinished hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
     The other arguments and the errors are those of `greedy`.
     """
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, Forbid(forbidden), Shortest(shortest, eos))
-    B, width, device = len(source), 1, source.device
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
+    B, width, device, wide = len(source), 1, source.device, (1 + len(ends)) * beam
     forced, scale = min(rows.given.tolist(), default=0), _scale(steps, length_penalty, device)
     results: list[list[Hypothesis]] = [[] for _ in range(B)]
     finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
@@ -236,14 +239,14 @@ def beam(
         n = len(total)
         logits, state = model.step(tokens, state)
         scores, normaliser = _scores(logits, history[:, :t], rows, rules)
-        value, token = top(scores, 2 * beam)
+        value, token = top(scores, wide)
         value = value - normaliser[:, None]
         score, order = (total.view(-1, 1) + value).reshape(n, -1).sort(dim=1, descending=True, stable=True)
-        score, order = score[:, : 2 * beam], order[:, : 2 * beam]
+        score, order = score[:, :wide], order[:, :wide]
         parent = order // value.shape[1] + torch.arange(0, n * width, width, device=device)[:, None]
         value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
 
-        end = token == eos
+        end = _among(token, ends)
         closing = end & (score > NEVER)
         closing[:, beam:] = False
         # the others, best first; only one of them is possible as long as every sentence has a forced token
@@ -286,6 +289,16 @@ def beam(
     return results
 
 
+def ends_of(eos: int | Sequence[int]) -> tuple[int, ...]:
+    return (eos,) if isinstance(eos, int) else tuple(eos)
+
+
+def _among(tokens: Int[Tensor, "..."], ends: Sequence[int]) -> Bool[Tensor, "..."]:
+    if len(ends) == 1:
+        return tokens == ends[0]
+    return torch.isin(tokens, torch.tensor(ends, device=tokens.device))
+
+
 class _Rows(NamedTuple):
     """What stays while a row runs: which result it is for, its limit, its forced prefix and that length."""
 
@@ -302,7 +315,7 @@ def _rows(
     source: Int[Tensor, "B S"],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     prefix: Sequence[Sequence[int]] | None,
-    eos: int,
+    ends: Sequence[int],
 ) -> tuple[_Rows, int]:
     """A row for each sentence, and the longest limit; refuses limits and prefixes that cannot be met."""
     B, device = len(source), source.device
@@ -312,21 +325,21 @@ def _rows(
     if len(limits) != B or len(forced) != B:
         what = f"{len(limits)} limits and {len(forced)} prefixes for {B} sentences"
         raise InputError(what, fix="give one for each sentence")
-    refuse_limits(limits, forced, eos)
+    refuse_limits(limits, forced, ends)
     given = [len(own) for own in forced]
     P = max(given, default=0)
-    padded = torch.tensor([own + [eos] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
+    padded = torch.tensor([own + [ends[0]] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
     result, limit, length = (torch.tensor(part, device=device) for part in (range(B), limits, given))
     return _Rows(result, limit, padded.to(device), length), max(limits, default=0)
 
 
-def refuse_limits(limits: Sequence[int], prefix: Sequence[Sequence[int]], eos: int) -> None:
+def refuse_limits(limits: Sequence[int], prefix: Sequence[Sequence[int]], eos: int | Sequence[int]) -> None:
     """Raises InputError for a limit and a forced prefix of a sentence that cannot be met."""
     for i, (limit, own) in enumerate(zip(limits, prefix, strict=True)):
         if limit < max(1, len(own)):
             what = f"a limit of {limit} tokens has no room for a prefix of {len(own)}"
             raise InputError(what, where=f"sentence {i}", fix="raise the limit")
-        if eos in own:
+        if not {*ends_of(eos)}.isdisjoint(own):
             raise InputError("the forced prefix has an end token", where=f"sentence {i}", fix="leave it out")
 
 
@@ -336,7 +349,7 @@ def _run(
     rows: _Rows,
     steps: int,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    ends: Sequence[int],
     rules: Sequence[Rule],
     length_penalty: float,
     choose: Callable[[Tensor, int, Tensor], Tensor],
@@ -354,7 +367,7 @@ def _run(
         value = scores.gather(1, tokens[:, None]).squeeze(1) - normaliser
         before, total = total, total + value
         history[:, t], spoken[:, t] = tokens, value
-        end, stuck = tokens == eos, ~(value > NEVER)
+        end, stuck = _among(tokens, ends), ~(value > NEVER)
         over = end | stuck | (rows.limit == t + 1)
         if over.any():  # waits for the device
             refuse_nan(value)
