@@ -371,8 +371,8 @@ def _run(
         over = end | stuck | (rows.limit == t + 1)
         if over.any():  # waits for the device
             refuse_nan(value)
-            ends = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
-            for which, length, sums, finished in (*ends, (over & ~end & ~stuck, t + 1, total, False)):
+            left = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
+            for which, length, sums, finished in (*left, (over & ~end & ~stuck, t + 1, total, False)):
                 words, chances = history[which, :length], spoken[which, :length]
                 made = _hypotheses(words, chances, sums[which], scale, finished)
                 results.update(zip(rows.result[which].tolist(), made, strict=True))

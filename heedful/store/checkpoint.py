@@ -425,12 +425,18 @@ def _pack(tensors: Tensors, notes: dict[str, str]) -> list[files.Bytes]:
         kept[name] = plain.clone() if plain.untyped_storage().data_ptr() in storages else plain
         storages.add(plain.untyped_storage().data_ptr())
     header = _header(kept)
-    body = [memoryview(kept[name].reshape(-1).view(torch.uint8).numpy()) for name in header]
+    body = [_bytes(kept[name]) for name in header]
     header["__metadata__"] = {"format": "pt", "tied": json.dumps(tied, sort_keys=True), **notes}
     header["__metadata__"]["sha256"] = _content(header, *body)
     text = json.dumps(header, sort_keys=True).encode()
     text += b" " * (-len(text) % 8)
     return [len(text).to_bytes(8, "little") + text, *body]
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    """Those of a contiguous tensor, without a copy."""
+    plain: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(plain)
 
 
 def _header(tensors: Tensors) -> dict[str, Any]:
