@@ -44,9 +44,11 @@ def write_language_model(run: Path, model: LanguageModel) -> HubFiles:
     tokenizer = model.tokenizer
     inner = framed(tokenizer, model.before, [])
     special = tokenizer.special
-    end = model.end if len(model.ends) == 1 else [*model.ends]
+    first = model.about.get("end", model.end)  # a conversation's turns may end by another
+    ends = [first, *(index for index in model.ends if index != first)]
+    end = first if len(ends) == 1 else ends
     search = {"bos_token_id": special.bos, "eos_token_id": end, "pad_token_id": special.pad}
-    roles = {"bos": special.bos, "eos": model.end, "pad": special.pad, "unk": special.unk}
+    roles = {"bos": special.bos, "eos": first, "pad": special.pad, "unk": special.unk}
     made = hub_tokenizer(tokenizer, inner, roles, longest=model.context)
     return HubFiles(
         made | {GENERATION: generation_config(search, model.forbidden)}, {"start": tokenizer.bos, "end": end}
