@@ -9,6 +9,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 from transformers import (
+    AutoModelForCausalLM,
     BartConfig,
     BartForConditionalGeneration,
     BertConfig,
@@ -36,6 +37,14 @@ LINES = [
     "Déjà vu: a naïve café, 😀 and 二人.",
     "Der kleine Hund schläft; die Schwester liest ein Buch.",
 ]
+CHAT: dict[str, Any] = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,  # loud layers multiply rounding: of three it comes near 1e-5 in float32
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}
 TEXTS = [
     *LINES,
     "The small",
@@ -102,6 +111,87 @@ def llama_folder(folder: Path, **options: Any) -> LlamaForCausalLM:
     config = LlamaConfig(vocab_size=len(pieces), max_position_embeddings=48, **sizes, **options)
     names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "tokenizer_class": kind}
     return _save(folder, LlamaForCausalLM(config), inner, names)
+
+
+# How published byte-level vocabularies cut texts before pieces are learnt.
+CUT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TURNS = (
+    "{% set role = {'user': 'user', 'assistant': 'model'} %}"
+    "{{ bos_token }}{% for m in messages %}{{ '<start_of_turn>' + role[m.role] + '\n' + m.content | trim + "
+    "'<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+)
+
+
+def byte_chat_folder(folder: Path, config: Any, *, begun: bool, **options: Any) -> Any:
+    """Byte-level pieces as those of Qwen, and `begun` as those of Llama 3, which begin a text by a token; control
+    tokens behind them, one of them not special; several of them end a text."""
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.normalizer = None if begun else normalizers.NFC()
+    cut = pre_tokenizers.Split(tokenizers.Regex(CUT % ("{1,3}" if begun else "")), "isolated")
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    inner.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    inner.train_from_iterator(
+        LINES, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, show_progress=False)
+    )
+    document = json.loads(inner.to_str())
+    document["model"]["ignore_merges"] = begun
+    inner = tokenizers.Tokenizer.from_str(json.dumps(document))
+    inner.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    inner.add_tokens([tokenizers.AddedToken("<think>", special=False, normalized=False)])
+    end, stop = (inner.token_to_id(f"<|{name}|>") for name in ("endoftext", "im_end"))
+    bytes_alone = processors.ByteLevel(trim_offsets=False)
+    frame = processors.TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", end)])
+    inner.post_processor = processors.Sequence([bytes_alone, frame]) if begun else bytes_alone
+    made = AutoModelForCausalLM.from_config(
+        config(vocab_size=stop + 6, **CHAT | {"eos_token_id": [stop, end]} | options)
+    )
+    made.generation_config.update(eos_token_id=[stop, end], bos_token_id=end, pad_token_id=end)
+    names = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+    names |= {"bos_token": "<|endoftext|>"} if begun else {"bos_token": None}
+    (folder / "chat_template.jinja").parent.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text(CHATML, encoding="utf-8")
+    return _save(folder, made, inner, names)
+
+
+def piece_chat_folder(folder: Path, config: Any, *, spaced: bool, **options: Any) -> Any:
+    """Pieces of SentencePiece as those of Gemma, and `spaced` as those of Mistral, with a space before a text; bytes
+    for what is not known."""
+    learned = tokenizers.Tokenizer(models.BPE())
+    learned.normalizer = normalizers.Replace(" ", "▁")
+    learned.train_from_iterator(LINES, trainers.BpeTrainer(vocab_size=90, show_progress=False))
+    document = json.loads(learned.to_str())["model"]
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
+    pieces = [*names, *(f"<0x{byte:02X}>" for byte in range(256)), *document["vocab"]]
+    merges = [(first, second) for first, second in document["merges"]]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    inner = tokenizers.Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if spaced:
+        inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+        inner.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)])
+    else:
+        inner.normalizer = normalizers.Replace(" ", "▁")
+        inner.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        inner.decoder = decoders.Sequence(steps)
+    inner.add_special_tokens(names)
+    inner.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 2)])
+    ids = {"bos_token_id": 2, "eos_token_id": [1, 5], "pad_token_id": 0}
+    made = AutoModelForCausalLM.from_config(config(vocab_size=len(pieces) + 2, **CHAT | ids | options))
+    made.generation_config.update(**ids)
+    (folder / "chat_template.jinja").parent.mkdir(parents=True, exist_ok=True)
+    (folder / "chat_template.jinja").write_text(TURNS, encoding="utf-8")
+    roles = {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
+    return _save(folder, made, inner, roles | {"tokenizer_class": "PreTrainedTokenizerFast"})
 
 
 def spm(lines: list[str], size: int, **options: Any) -> bytes:

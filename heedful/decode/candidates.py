@@ -3,6 +3,7 @@
 Sizes: n sentences, w rows of each, R rows in all, K continuations of a row, C of a sentence, W of them that live on.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 class Candidates(NamedTuple):
     """What may follow in n sentences, of each the best first: the sum of log-probabilities, the row that is continued,
-    by which token, with which log-probability, and whether it is the end token.
+    by which token, with which log-probability, and whether it is an end token.
 
     Chosen of them: those that finish a hypothesis, and the columns of those that live on, the best first. `standing`:
     which of these are hypotheses at the limit. `counted`: whether enough that finished end the search; else it ends as
@@ -35,7 +36,7 @@ def candidates(
     token: Int[Tensor, "R K"],
     total: Float[Tensor, "n w"],
     *,
-    eos: int,
+    ends: Sequence[int],
     size: int | None = None,
 ) -> Candidates:
     """The `size` best (None: all) of a sentence's rows together, none chosen yet; of equals the first in the order
@@ -45,5 +46,17 @@ def candidates(
     score, order = score[:, :size], order[:, :size]
     parent = order // each + torch.arange(0, n * width, width, device=total.device)[:, None]
     value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
-    end = token == eos
+    end = among(token, ends)
     return Candidates(score, parent, value, token, end, torch.zeros_like(end), order[:, :0])
+
+
+def ends_of(eos: int | Sequence[int]) -> tuple[int, ...]:
+    """The end tokens, of one or of several."""
+    return (eos,) if isinstance(eos, int) else tuple(eos)
+
+
+def among(tokens: Int[Tensor, "..."], ends: Sequence[int]) -> Bool[Tensor, "..."]:
+    """Which of the tokens are end tokens."""
+    if len(ends) == 1:
+        return tokens == ends[0]
+    return torch.isin(tokens, torch.tensor(ends, device=tokens.device))

@@ -254,7 +254,7 @@ class _Following(Generic[StateType]):
         nearer = self._nearer(scores, state.place, token)
         more = scores.gather(1, nearer.clamp(min=0)).masked_fill(nearer == NO_TOKEN, NEVER)
         value, token = torch.cat((value, more), dim=1) - normaliser[:, None], torch.cat((token, nearer), dim=1)
-        made = candidates(value, token, total, eos=self.eos)
+        made = candidates(value, token, total, ends=(self.eos,))
         wanted = self.wanting(self.after(state.place.pick(made.parent), made.token))
         possible, wishes = made.score > NEVER, (self.need.sum(1) > 0)[state.place.sentence[made.parent[:, 0]]]
         whole = possible & (wanted == 0)

@@ -89,7 +89,8 @@ class Session(Generic[StateType]):
     again and again. What a text gets does not depend on the others, nor on when it came.
 
     A text has room for `size` tokens in all, its prompt's counted (the last one need not fit, as the model is not given
-    it). It is finished by the token `end`, where its room or its limit is used up, or where the rules leave no token.
+    it). It is finished by the token `end`, or by any of several, where its room or its limit is used up, or where the
+    rules leave no token.
     `forbidden` tokens never come; `rules` act after that. A `draft` drafts tokens where there is one text alone, from
     the model's own state.
     """
@@ -101,14 +102,15 @@ class Session(Generic[StateType]):
         rows: int,
         size: int,
         device: torch.device,
-        end: int | None = None,
+        end: int | Sequence[int] | None = None,
         forbidden: tuple[int, ...] = (),
         rules: Sequence[Rule] = (),
         draft: RowsModel[StateType] | None = None,
     ) -> None:
         if rows < 1:
             raise InputError(f"a batch of {rows} rows", fix="give 1 or more")
-        self._model, self._most, self._size, self._device, self._end = model, rows, size, device, end
+        self._model, self._most, self._size, self._device = model, rows, size, device
+        self._ends = frozenset([end] if isinstance(end, int) else end or ())
         self._forbid, self._rules = Forbid(forbidden), tuple(rules)
         self._draft, self._drafted = draft, DRAFTED
         self._added = 0
@@ -171,7 +173,7 @@ class Session(Generic[StateType]):
 
     def _hand_out(self, text: _Text, token: int, value: float) -> NextToken:
         text.left -= 1
-        finished = token == self._end or value == NEVER or text.left == 0
+        finished = token in self._ends or value == NEVER or text.left == 0
         if finished:
             self.cancel(text.handle)
         return NextToken(text.handle, token, value, finished)

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.candidates import Candidates, candidates
+from heedful.decode.candidates import Candidates, among, candidates, ends_of
 from heedful.decode.rules import (
     NEVER,
     Forbid,
@@ -84,7 +84,7 @@ def greedy(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     shortest: int = 0,
     forbidden: tuple[int, ...] = (),
@@ -94,22 +94,23 @@ def greedy(
 ) -> list[Hypothesis]:
     """The most probable next token, again and again: one hypothesis a sentence.
 
-    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt
-    but its last token, a language model continues from that. `longest` limits the new tokens, the end token
-    counted, for all sentences or for each; `shortest` is how
-    many come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the
-    first tokens of each sentence, forced whatever the rules say, and scored as all others. A sentence also
-    stops, unfinished, where the rules leave no token.
+    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt but
+    its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
+    `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` is how many
+    come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the first tokens of
+    each sentence, forced whatever the rules say, and scored as all others. A sentence also stops, unfinished, where
+    the rules leave no token.
 
     Raises InputError for options that cannot be met, NonFiniteError for logits that are NaN or +inf.
     """
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, Forbid(forbidden), Shortest(shortest, eos))
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
 
     def best(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
         return scores.argmax(-1)  # promises the first of equals
 
-    return _run(model, model.start(source, segments), rows, steps, bos, eos, rules, length_penalty, best)
+    return _run(model, model.start(source, segments), rows, steps, bos, ends, rules, length_penalty, best)
 
 
 @torch.inference_mode()
@@ -119,7 +120,7 @@ def sample(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     sampling: Sampling = DEFAULT_SAMPLING,
     seeds: Sequence[int] | None = None,
@@ -143,8 +144,9 @@ def sample(
         raise InputError(f"{samples} samples asked for", fix="ask for 1 or more")
     if seeds is not None and len(seeds) != B:
         raise InputError(f"{len(seeds)} seeds for {B} sentences", fix="give one for each sentence, or none")
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, *penalties(sampling), Forbid(forbidden), Shortest(shortest, eos))
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, *penalties(sampling), Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
     filters = sampling_filters(sampling)
     keys = [(sampling.seed, i) for i in range(B)] if seeds is None else [(own, 0) for own in seeds]
     streams = [random.Random(f"{own} {place} {copy}") for own, place in keys for copy in range(samples)]
@@ -159,7 +161,7 @@ def sample(
         state, rows = state.pick(copies), rows.pick(copies)
         rows = rows._replace(result=torch.arange(len(copies), device=device))
         bos = bos if isinstance(bos, int) else bos.index_select(0, copies)
-    drawn = _run(model, state, rows, steps, bos, eos, rules, length_penalty, choose)
+    drawn = _run(model, state, rows, steps, bos, ends, rules, length_penalty, choose)
     return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
 
 
@@ -200,7 +202,7 @@ def beam(
     segments: Int[Tensor, "B S"] | None = None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
     length_penalty: float = 1.0,
@@ -213,20 +215,23 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best beginnings: up to `n_best` different hypotheses a sentence, best first.
 
-    Each step takes the 2 * beam best continuations: an end token among the first `beam` of them finishes a
-    hypothesis, and the `beam` best others live on. A sentence is over when patience * beam hypotheses are
-    finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no live one can come among its
-    `n_best` any more: a sum only falls, so no score rises above the live sum over the length that suits it
-    best. This bound changes no result, unless a rule raises a logit above the log-sum-exp. Unfinished
-    hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
+    Each step takes the 2 * beam best continuations (more where there are several end tokens): an end token among
+    the first `beam` of them finishes a hypothesis, and the `beam` best others live on. A sentence is over when
+    patience * beam hypotheses are finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no
+    live one can come among its `n_best` any more: a sum only falls, so no score rises above the live sum over the
+    length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
+    Unfinished hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
     The other arguments and the errors are those of `greedy`.
     """
+
+    ends = ends_of(eos)
+    wide = (1 + len(ends)) * beam
 
     def choose(
         scores: Float[Tensor, "R V"], normaliser: Float[Tensor, "R"], total: Float[Tensor, "n w"], state: StateType
     ) -> Candidates:
-        value, token = top(scores, 2 * beam)
-        made = candidates(value - normaliser[:, None], token, total, eos=eos, size=2 * beam)
+        value, token = top(scores, wide)
+        made = candidates(value - normaliser[:, None], token, total, ends=ends, size=wide)
         closing = made.end & (made.score > NEVER)
         closing[:, beam:] = False
         live = made.end.sort(dim=1, stable=True).indices[:, :beam]  # the others, best first
@@ -262,7 +267,7 @@ def beam_by(
     segments: Int[Tensor, "B S"] | None,
     *,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    eos: int | Sequence[int],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
     length_penalty: float,
@@ -278,8 +283,9 @@ def beam_by(
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
-    rows, steps = _rows(source, longest, prefix, eos)
-    rules = (*rules, Forbid(forbidden), Shortest(shortest, eos))
+    ends = ends_of(eos)
+    rows, steps = _rows(source, longest, prefix, ends)
+    rules = (*rules, Forbid(forbidden), *(Shortest(shortest, end) for end in ends))
     B, width, device = len(source), 1, source.device
     forced, scale = min(rows.given.tolist(), default=0), _scale(steps, length_penalty, device)
     results: list[list[Hypothesis]] = [[] for _ in range(B)]
@@ -352,7 +358,7 @@ def _rows(
     source: Int[Tensor, "B S"],
     longest: int | Sequence[int] | Int[Tensor, "B"],
     prefix: Sequence[Sequence[int]] | None,
-    eos: int,
+    ends: Sequence[int],
 ) -> tuple[_Rows, int]:
     """A row for each sentence, and the longest limit; refuses limits and prefixes that cannot be met."""
     B, device = len(source), source.device
@@ -362,21 +368,21 @@ def _rows(
     if len(limits) != B or len(forced) != B:
         what = f"{len(limits)} limits and {len(forced)} prefixes for {B} sentences"
         raise InputError(what, fix="give one for each sentence")
-    refuse_limits(limits, forced, eos)
+    refuse_limits(limits, forced, ends)
     given = [len(own) for own in forced]
     P = max(given, default=0)
-    padded = torch.tensor([own + [eos] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
+    padded = torch.tensor([own + [ends[0]] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
     result, limit, length = (torch.tensor(part, device=device) for part in (range(B), limits, given))
     return _Rows(result, limit, padded.to(device), length), max(limits, default=0)
 
 
-def refuse_limits(limits: Sequence[int], prefix: Sequence[Sequence[int]], eos: int) -> None:
+def refuse_limits(limits: Sequence[int], prefix: Sequence[Sequence[int]], eos: int | Sequence[int]) -> None:
     """Raises InputError for a limit and a forced prefix of a sentence that cannot be met."""
     for i, (limit, own) in enumerate(zip(limits, prefix, strict=True)):
         if limit < max(1, len(own)):
             what = f"a limit of {limit} tokens has no room for a prefix of {len(own)}"
             raise InputError(what, where=f"sentence {i}", fix="raise the limit")
-        if eos in own:
+        if not {*ends_of(eos)}.isdisjoint(own):
             raise InputError("the forced prefix has an end token", where=f"sentence {i}", fix="leave it out")
 
 
@@ -386,7 +392,7 @@ def _run(
     rows: _Rows,
     steps: int,
     bos: int | Int[Tensor, "B"],
-    eos: int,
+    ends: Sequence[int],
     rules: Sequence[Rule],
     length_penalty: float,
     choose: Callable[[Tensor, int, Tensor], Tensor],
@@ -404,12 +410,12 @@ def _run(
         value = scores.gather(1, tokens[:, None]).squeeze(1) - normaliser
         before, total = total, total + value
         history[:, t], spoken[:, t] = tokens, value
-        end, stuck = tokens == eos, ~(value > NEVER)
+        end, stuck = among(tokens, ends), ~(value > NEVER)
         over = end | stuck | (rows.limit == t + 1)
         if over.any():  # waits for the device
             refuse_nan(value)
-            ends = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
-            for which, length, sums, finished in (*ends, (over & ~end & ~stuck, t + 1, total, False)):
+            left = (stuck, t, before, False), (end & ~stuck, t + 1, total, True)
+            for which, length, sums, finished in (*left, (over & ~end & ~stuck, t + 1, total, False)):
                 words, chances = history[which, :length], spoken[which, :length]
                 made = _hypotheses(words, chances, sums[which], scale, finished)
                 results.update(zip(rows.result[which].tolist(), made, strict=True))

@@ -81,6 +81,18 @@ class HubTokens:
             return value
         return self.named(role)
 
+    def ends(self) -> Ids:
+        """All tokens that end a text, that which has the name before the others."""
+        value = self.values.get("eos_token_id")
+        found = [index for index in value if type(index) is int] if isinstance(value, list) else []
+        if any(not 0 <= index < self.size for index in found):
+            raise InputError(f"eos_token_id is {value}: not all are tokens of {self.size}", where=str(self.folder))
+        if len(found) < 2:
+            one = self.token("eos")
+            return [] if one is None else [one]
+        name = self.named("eos")
+        return sorted(dict.fromkeys(found), key=lambda index: (index != name, found.index(index)))
+
     def named(self, role: str) -> int | None:
         names = [spelled(self.names, f"{role}_token")] if f"{role}_token" in self.names else CALLED.get(role, ())
         return next((self.vocabulary[name] for name in names if name in self.vocabulary), None)

@@ -424,15 +424,30 @@ def _pack(tensors: Tensors, notes: dict[str, str]) -> list[files.Bytes]:
         plain = tensor.detach().cpu().contiguous()
         kept[name] = plain.clone() if plain.untyped_storage().data_ptr() in storages else plain
         storages.add(plain.untyped_storage().data_ptr())
-    data = safetensors.torch.save(kept)
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    body = memoryview(data)[8 + length :]
+    header = _header(kept)
+    body = [_bytes(kept[name]) for name in header]
     header["__metadata__"] = {"format": "pt", "tied": json.dumps(tied, sort_keys=True), **notes}
-    header["__metadata__"]["sha256"] = _content(header, body)
+    header["__metadata__"]["sha256"] = _content(header, *body)
     text = json.dumps(header, sort_keys=True).encode()
     text += b" " * (-len(text) % 8)
-    return [len(text).to_bytes(8, "little") + text, body]
+    return [len(text).to_bytes(8, "little") + text, *body]
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    """Those of a contiguous tensor, without a copy."""
+    plain: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(plain)
+
+
+def _header(tensors: Tensors) -> dict[str, Any]:
+    """What safetensors writes before these tensors, in the order in which it writes them: learnt from empty ones, so
+    that the bytes of a model are never held twice."""
+    data = safetensors.torch.save({name: tensor.flatten()[:0].clone() for name, tensor in tensors.items()})
+    header, end = json.loads(data[8:]), 0
+    for name, told in header.items():
+        begin, end = end, end + tensors[name].numel() * tensors[name].element_size()
+        header[name] = told | {"shape": list(tensors[name].shape), "data_offsets": [begin, end]}
+    return header
 
 
 def _unpack(data: bytes, *, where: Path) -> tuple[Tensors, dict[str, str]]:
@@ -458,7 +473,8 @@ def _unpack(data: bytes, *, where: Path) -> tuple[Tensors, dict[str, str]]:
     return tensors | {name: tensors[str(same)] for name, same in tied.items()}, notes
 
 
-def _content(header: dict[str, Any], body: memoryview) -> str:
+def _content(header: dict[str, Any], *body: memoryview) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    digest.update(body)
+    for part in body:
+        digest.update(part)
     return digest.hexdigest()

@@ -273,7 +273,18 @@ def parse_json(data: bytes, *, where: Path | str) -> Any:
 
 def memory_limit() -> int:
     """Bytes of a file that can be held twice in this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return memory_size() // 2
+
+
+def memory_size() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def refuse_other_than_files(path: Path) -> None:
+    """Raises MissingError or StorageError where `path` is no plain file that can be read."""
+    with _plain_file(path):
+        pass
 
 
 @contextmanager

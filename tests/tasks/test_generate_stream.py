@@ -248,7 +248,7 @@ def test_texts_that_join_and_leave_are_what_each_is_alone(how: str, draft: str) 
             gone = dice.choice([number for number in numbers if numbers[number] not in ends.keys() | cancelled])
             writer.cancel(gone)
             cancelled.add(numbers[gone])
-        for number, piece, token, _, finish in writer.step():
+        for number, piece, token, _, finish, *_ in writer.step():
             i = numbers[number]
             assert i not in cancelled
             made[i] = made.get(i, "") + piece

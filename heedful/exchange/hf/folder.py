@@ -1,12 +1,19 @@
-"""A folder of the Hub: its JSON files, and its weights, whole or in shards. Nothing is unpickled."""
+"""A folder of the Hub: its JSON files, and its weights, whole or in shards. Nothing is unpickled.
 
+Weights are read tensor by tensor out of files that are mapped into memory, so that what is held is the model in float32
+and one tensor more, whatever the number of files and their number type.
+"""
+
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from heedful.errors import InputError, MissingError, StorageError
@@ -33,11 +40,11 @@ def read_object(path: Path) -> dict[str, Any]:
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """Every tensor of the folder by its name, on the CPU, floating-point ones in float32.
 
-    Raises MissingError, InputError or StorageError.
+    Raises MissingError, InputError or StorageError; the latter also for more than this machine's memory holds.
     """
     index = folder / INDEX
     if (folder / WEIGHTS).is_file():
-        return _read(folder / WEIGHTS)
+        return _read([folder / WEIGHTS])
     if not index.is_file():
         for pickle in sorted(folder.glob(PICKLES)):
             what = "a pickle, which can run code as it is read: heedful does not open it"
@@ -47,9 +54,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if not isinstance(shards, dict) or not all(_plain(name) for name in shards.values()):
         what = "`weight_map` does not say which file each tensor is in"
         raise StorageError(what, where=str(index), fix="get the file again from its source")
-    found: dict[str, Tensor] = {}
-    for name in sorted(set(shards.values())):
-        found |= _read(folder / name)
+    found = _read([folder / name for name in sorted(set(shards.values()))])
     for name in sorted(found.keys() ^ shards.keys()):
         what = "is in no shard" if name in shards else "is in a shard and not in the index"
         raise StorageError(f"the tensor {name!r} {what}", where=str(index), fix="get the whole folder again")
@@ -64,14 +69,37 @@ def packed(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save({name: tensors[name].contiguous() for name in kept.values()}, {"format": "pt"})
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read(paths: Sequence[Path]) -> dict[str, Tensor]:
+    needed = 0
+    for path in paths:
+        with _opened(path) as file:
+            needed += sum(4 * math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+    if needed > files.memory_size():
+        what = f"{needed / 1e9:.1f} GB in float32, and this machine has {files.memory_size() / 1e9:.1f} GB"
+        raise StorageError(what, where=str(paths[0]), fix="take a smaller model, or a larger machine")
+    found: dict[str, Tensor] = {}
+    for path in paths:
+        with _opened(path) as file:
+            found |= {name: _own(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+    return found
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A copy that no file stands behind."""
+    return tensor.float() if tensor.is_floating_point() and tensor.dtype != torch.float32 else tensor.clone()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The file, whose tensors are not in memory yet. Raises MissingError, or StorageError, also where one is read."""
+    files.refuse_other_than_files(path)
     try:
-        tensors = safetensors.torch.load(files.read_bytes(path, limit=files.memory_limit()))
-    except (safetensors.SafetensorError, KeyError) as error:  # KeyError: a number type that torch has not
+        with safetensors.safe_open(path, framework="pt") as file:
+            yield file
+    except (safetensors.SafetensorError, KeyError, AttributeError, NotImplementedError) as error:  # or no torch numbers
         reason = str(error).encode("unicode_escape").decode()[:200]  # it quotes names from the file
         what = f"not a sound safetensors file: {reason}"
         raise StorageError(what, where=str(path), fix="get the file again from its source") from error
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
 
 
 def _plain(name: object) -> bool:

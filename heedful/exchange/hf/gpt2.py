@@ -1,6 +1,6 @@
 """GPT-2 (Radford et al. 2019), as the Hub holds it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -94,9 +94,9 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     return keys.built(LMConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
 
 
-def config_to_hf(config: LMConfig, *, start: int, end: int) -> dict[str, Any]:
+def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 cannot hold."""
-    tokens = {"bos_token_id": start, "eos_token_id": end}
+    tokens = {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
     theirs = FIXED | keys.in_theirs(KEYS, config) | tokens | {"architectures": ["GPT2LMHeadModel"]}
     keys.nothing_lost(config, config_from_hf(theirs), "GPT-2")
     return theirs

@@ -57,6 +57,16 @@ def generate(
     repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens that were said before; 1: none.")] = 1.0,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
     seed: Seed = 0,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Search for the most likely text with so many beginnings; 1 is greedy."),
+    ] = None,
+    best_of: Annotated[
+        int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
+    ] = 1,
+    length_penalty: Annotated[
+        float, typer.Option(help="What is likely, of a beam or the best of several: 1 by the token, 0 in all.")
+    ] = 1.0,
     batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
     draft: Annotated[
@@ -83,9 +93,12 @@ def generate(
 
     texts = prompts or [""]
     one = len(texts) == samples == 1
-    alone = one and not as_json
+    alone = one and not as_json and beam is None and best_of == 1
     if stream and not alone:
-        raise InputError("several texts, or JSON, cannot be shown as they are made", fix="leave out --stream")
+        what = "several texts, JSON, or a text that is searched for, cannot be shown as they are made"
+        raise InputError(what, fix="leave out --stream")
+    if length_penalty != 1.0 and beam is None and best_of == 1:
+        raise InputError("--length-penalty compares texts, and one is drawn", fix="give --beam 4 or --best-of 8")
     worth = one and tokens >= LONG
     few = f"--weights {weights}" if weights in QUANTISED else f"--draft {draft}" if draft in QUANTISED else ""
     device = chosen_device(device, cpu_only=few)
@@ -99,12 +112,28 @@ def generate(
         repetition_penalty=repetition_penalty,
         seed=seed,
     )
+    if beam is not None:  # which draws nothing
+        chosen = SamplingOptions(repetition_penalty=repetition_penalty)
+        usual = {"temperature": 0.8, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": 0}
+        given = [name for name, value in usual.items() if sampling[name] != value]  # type: ignore[literal-required]
+        if given:
+            raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
+        sampling = chosen
     if alone and (sys.stdout.isatty() if stream is None else stream):
         made = model.stream(texts[0], tokens=tokens, stop=stop or (), **sampling)
         for piece in itertools.chain(texts, made, "\n"):
             print(piece, end="", flush=True)
         return
-    options = GenerateOptions(tokens=tokens, samples=samples, batch=batch, stop=tuple(stop or ()), sampling=sampling)
+    options = GenerateOptions(
+        tokens=tokens,
+        samples=samples,
+        batch=batch,
+        stop=tuple(stop or ()),
+        beam=beam,
+        best_of=best_of,
+        length_penalty=length_penalty,
+        sampling=sampling,
+    )
     for each in continue_texts(model, texts, options):
         tell(each, each["prompt"] + each["text"], as_json=as_json)
 

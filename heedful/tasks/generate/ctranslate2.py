@@ -49,6 +49,7 @@ def greedy_by_ctranslate2(
         as_words(prompts, named),
         max_length=tokens,
         include_prompt_in_result=False,
+        end_token=[named[index] for index in model.ends],
         suppress_sequences=[[named[index]] for index in model.forbidden] or None,
     )
     return [each.sequences_ids[0] for each in found]
@@ -59,7 +60,7 @@ def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) ->
     encoded = [ids for ids in served.tokenizer.encode_whole(list(texts)) if ids][:8]
     half = max(1, served.context // 2)
     prompts = [[*served.before, *ids][:half] for ids in encoded or random_sentences(served.tokenizer.size)]
-    options: dict[str, Any] = {"eos": served.end, "longest": min(20, half), "forbidden": served.forbidden}
+    options: dict[str, Any] = {"eos": served.ends, "longest": min(20, half), "forbidden": served.forbidden}
     ours = [greedy(served.model, torch.tensor([ids[:-1]]), bos=ids[-1], **options)[0].tokens for ids in prompts]
     theirs = greedy_by_ctranslate2(folder, served, prompts, tokens=min(20, half))
     unequal = sum(list(a) != b for a, b in zip(ours, theirs, strict=True))

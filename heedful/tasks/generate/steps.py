@@ -32,12 +32,12 @@ def steps_after(model: LanguageModel, begun: Sequence[int], options: StepsOption
         writer.add([*begun, *said], GREEDY, tokens=new)
         while len(writer):
             for piece in writer.step():
-                said += [model.end] if piece.finish == "stop" else [] if piece.token is None else [piece.token]
+                said += [index for index in (piece.token, piece.end) if index is not None]
     with torch.inference_mode():
         logits = model.model(torch.tensor([[*begun, *said]], device=model.device))[0, len(begun) - 1 : -1].cpu()
     steps = steps_of(logits, said, model.tokenizer, options, before=begun, forbidden=model.forbidden)
     return {
-        "text": model.tokenizer.decode_after(begun, [token for token in said if token != model.end]),
+        "text": model.tokenizer.decode_after(begun, [token for token in said if token not in model.ends]),
         "steps": steps,
     }
 

@@ -19,12 +19,14 @@ from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.forced import log_probabilities
+from heedful.decode.search import penalties
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.cli import TextScoring
+from heedful.tasks.generate.search import likelihood_score, refuse_drawing, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.cli import expand_escapes
 from heedful.tasks.shared.one_or_many import listed, one_or_many
@@ -129,10 +131,15 @@ class LanguageModel(TextModel[LM]):
         return self.about.get("end", self.tokenizer.bos)
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """All that ends one: `end`, and what else a model that was trained elsewhere ends by."""
+        return (self.end, *(index for index in self.about.get("ends", ()) if index != self.end))
+
+    @property
     def forbidden(self) -> tuple[int, ...]:
         """What is never said."""
         own = self.tokenizer
-        others = [token for token in (own.pad, own.eos, own.unk) if token not in (None, self.end)]
+        others = [token for token in (own.pad, own.eos, own.unk) if token not in (None, *self.ends)]
         return tuple(self.about.get("forbidden", others))
 
     @property
@@ -153,6 +160,9 @@ class LanguageModel(TextModel[LM]):
         stop: Sequence[str] = (),
         samples: int = 1,
         batch: int = 32,
+        beam: int | None = None,
+        best_of: int = 1,
+        length_penalty: float = 1.0,
         **sampling: Unpack[SamplingOptions],
     ) -> list[list[Generated]]:
         """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says.
@@ -161,18 +171,70 @@ class LanguageModel(TextModel[LM]):
         A text ends where the model ends its document, or before the first of the strings in `stop` that it comes to.
         Where prompt and text outgrow the model's context, it continues from their last half context, as if the text had
         begun there.
+
+        With `best_of`, so many are drawn for each text, and the most likely is kept. With a `beam`, nothing is drawn:
+        the `samples` most likely texts that a beam search finds, which end at the latest where the context is full.
+        Either compares the log-probabilities of all tokens and the end, divided by their number ** `length_penalty`.
+        Raises InputError for settings that do not go together.
         """
-        how = Sampling(**sampling)
+        if best_of < 1 or (beam is not None and best_of > 1):
+            what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
+            raise InputError(what, fix="give 1 or more, and no beam beside them")
+        if beam is not None:
+            refuse_drawing([*sampling], stop, width=beam, samples=samples)
+            return self._search(prompts, Sampling(**sampling), tokens, beam, samples, length_penalty, batch)
+        how, drawn = Sampling(**sampling), samples * best_of
         begun = [
-            (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(samples)
+            (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(drawn)
         ]
-        made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(samples)]
-        for number, piece, token, logprob, _ in self._say(begun, how, tokens, stop, batch):
-            if token is not None:
-                made[number].tokens.append(token)
-                made[number].logprobs.append(logprob)
-            made[number] = made[number]._replace(text=made[number].text + piece)
-        return [made[i : i + samples] for i in range(0, len(made), samples)]
+        made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(drawn)]
+        ends: list[list[float]] = [[] for _ in made]
+        for piece in self._say(begun, how, tokens, stop, batch):
+            own = made[piece.text]
+            if piece.token is not None:
+                own.tokens.append(piece.token)
+                own.logprobs.append(piece.logprob)
+            ends[piece.text] += [] if piece.end is None else [piece.end_logprob]
+            made[piece.text] = own._replace(text=own.text + piece.piece)
+        scores = [likelihood_score(own.logprobs + end, length_penalty) for own, end in zip(made, ends, strict=True)]
+        groups = (range(i, i + best_of) for i in range(0, len(made), best_of))
+        best = [made[max(group, key=scores.__getitem__)] for group in groups]
+        return [best[i : i + samples] for i in range(0, len(best), samples)]
+
+    def _search(
+        self,
+        prompts: Sequence[str],
+        how: Sampling,
+        tokens: int,
+        beam: int,
+        samples: int,
+        length_penalty: float,
+        batch: int,
+    ) -> list[list[Generated]]:
+        begun = self._begun(prompts)
+        found = searched(
+            self.model,
+            begun,
+            ends=self.ends,
+            forbidden=self.forbidden,
+            rules=penalties(how),
+            tokens=tokens,
+            width=beam,
+            n_best=samples,
+            length_penalty=length_penalty,
+            batch=batch,
+        )
+        made: list[list[Generated]] = []
+        for prompt, ids, best in zip(prompts, begun, found, strict=True):
+            texts = [self.tokenizer.decode_after(ids, each.tokens) for each in best]
+            pairs = zip(texts, best, strict=True)
+            made.append(
+                [
+                    Generated(prompt, text, [*own.tokens], [*own.token_log_probabilities[: len(own.tokens)]])
+                    for text, own in pairs
+                ]
+            )
+        return made
 
     def stream(
         self, prompt: str, *, tokens: int = 100, stop: Sequence[str] = (), **sampling: Unpack[SamplingOptions]
@@ -200,7 +262,7 @@ class LanguageModel(TextModel[LM]):
         return Writer(
             self.model,
             self.tokenizer,
-            end=self.end,
+            end=self.ends,
             forbidden=self.forbidden,
             draft=self.draft,
             rows=rows,
@@ -324,6 +386,9 @@ class GenerateOptions:
     samples: int = 1
     batch: int = 32
     stop: tuple[str, ...] = ()
+    beam: int | None = None
+    best_of: int = 1
+    length_penalty: float = 1.0
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
 
 
@@ -343,6 +408,9 @@ def continue_each(
         stop=options.stop,
         samples=options.samples,
         batch=options.batch,
+        beam=options.beam,
+        best_of=options.best_of,
+        length_penalty=options.length_penalty,
         **options.sampling,
     )
     yield from ([each._asdict() for each in own] for own in made)

@@ -20,13 +20,15 @@ Ids = list[int]
 
 class TextPiece(NamedTuple):
     """What was added to the text of this number: `piece` (maybe nothing yet), by `token`. The last of a text has no
-    token, and a `finish`: "stop" (the model ended, or came to a stop string) or "length"."""
+    token, and a `finish`: "stop" (the model ended, by the token `end`, or came to a stop string) or "length"."""
 
     text: int
     piece: str
     token: int | None
     logprob: float
     finish: str | None = None
+    end: int | None = None
+    end_logprob: float = 0.0
 
 
 @dataclass(eq=False)
@@ -44,9 +46,9 @@ class Writer:
     """At most `rows` texts are made at a time: `add` and `cancel` them whenever you like, and `step` again and again.
     What a text gets does not depend on the others.
 
-    A text ends where the model ends it (by the token `end`), before the first of its stop strings that it comes to, or
-    at its limit. Where prompt and text outgrow the model's context, it continues from their last half context, as if
-    the text had begun there. `size` (None: the context) is the room that is made for each text.
+    A text ends where the model ends it (by the token `end`, or any of several), before the first of its stop strings
+    that it comes to, or at its limit. Where prompt and text outgrow the model's context, it continues from their last
+    half context, as if the text had begun there. `size` (None: the context) is the room that is made for each text.
     """
 
     def __init__(
@@ -54,13 +56,14 @@ class Writer:
         model: LM,
         tokenizer: Tokenizer,
         *,
-        end: int,
+        end: int | Sequence[int],
         forbidden: tuple[int, ...],
         draft: LM | None = None,
         rows: int,
         size: int | None = None,
     ) -> None:
-        self._tokenizer, self._end, self._context = tokenizer, end, model.config.embed.context_length
+        self._tokenizer, self._context = tokenizer, model.config.embed.context_length
+        self._ends = frozenset([end] if isinstance(end, int) else end)
         self._session = Session(
             model,
             rows=rows,
@@ -105,13 +108,15 @@ class Writer:
         pieces = []
         for handle, token, logprob, finished in self._session.step():
             text = self._handles[handle]
-            ended = token == self._end or logprob == NEVER
+            ended = token in self._ends or logprob == NEVER
             if not ended:
                 text.made.append(token)
                 pieces.append(TextPiece(text.number, text.reader.read(token), token, logprob))
             if ended or text.reader.over or len(text.made) == text.tokens:
                 finish = "stop" if ended or text.reader.over else "length"
-                pieces.append(TextPiece(text.number, text.reader.rest(), None, 0.0, finish))
+                end = token if token in self._ends and logprob > NEVER else None
+                last = 0.0 if end is None else logprob
+                pieces.append(TextPiece(text.number, text.reader.rest(), None, 0.0, finish, end, last))
                 self.cancel(text.number)
             elif finished:  # the context is full
                 del self._handles[handle]

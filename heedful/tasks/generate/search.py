@@ -1,0 +1,78 @@
+"""The most likely continuations: by beam search, or the best of several that were drawn."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.decode.rules import Rule
+from heedful.decode.search import Hypothesis, beam
+from heedful.errors import InputError
+from heedful.models.lm import LM
+from heedful.tasks.generate.writer import window
+
+Ids = list[int]
+DRAWN = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a search does not use
+
+
+def refuse_drawing(given: Sequence[str], stop: Sequence[str], *, width: int, samples: int) -> None:
+    """Raises InputError for what a beam search of this width cannot follow."""
+    unused = [name for name in DRAWN if name in given] + (["stop"] if stop else [])
+    if unused:
+        raise InputError(f"{unused[0]} is not used by a beam search", fix="leave it out, or draw without a beam")
+    if not 1 <= samples <= width:
+        raise InputError(f"{samples} texts of a beam of {width}", fix=f"ask for 1 to {width}, or for a wider beam")
+
+
+@torch.inference_mode()
+def searched(
+    model: LM,
+    begun: Sequence[Ids],
+    *,
+    ends: Sequence[int],
+    forbidden: tuple[int, ...],
+    rules: Sequence[Rule],
+    tokens: int,
+    width: int,
+    n_best: int,
+    length_penalty: float,
+    batch: int,
+) -> list[list[Hypothesis]]:
+    """The `n_best` continuations of each prompt, the best first, of at most so many tokens, the end's not counted, and
+    as many as the model's context has room for. `batch` rows are in work at a time: prompts times `width`."""
+    context, device = model.config.embed.context_length, model.embed.tokens.weight.device
+    read = [window(ids, context) for ids in begun]
+    found: list[list[Hypothesis]] = [[] for _ in read]
+    order = sorted(range(len(read)), key=lambda i: len(read[i]))
+    size = max(1, batch // width)
+    for group in (order[i : i + size] for i in range(0, len(order), size)):
+        source, segments = _padded([read[i][:-1] for i in group], device)
+        best = beam(
+            model,
+            source,
+            segments,
+            bos=torch.tensor([read[i][-1] for i in group], device=device),
+            eos=ends,
+            longest=[min(tokens, context + 1 - len(read[i])) for i in group],
+            beam=width,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            forbidden=forbidden,
+            rules=rules,
+        )
+        for i, own in zip(group, best, strict=True):
+            found[i] = own
+    return found
+
+
+def _padded(rows: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
+    ids = [torch.tensor(row, dtype=torch.int64, device=device) for row in rows]
+    made = [pad_sequence(part, batch_first=True) for part in (ids, [torch.ones_like(row) for row in ids])]
+    return made[0], made[1]
+
+
+def likelihood_score(logprobs: Sequence[float], length_penalty: float) -> float:
+    """What texts are compared by, as a beam search does: the sum over their tokens, their end counted, divided by
+    their number to this power: 1 compares them token by token, and 0 as a whole."""
+    return sum(logprobs) / max(1, len(logprobs)) ** length_penalty
