@@ -90,7 +90,7 @@ def judge(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
     device = lm.head.weight.device
     tokens, mask = rows.tokens.to(device), rows.mask.to(device)
     own = lm.hidden(tokens[:, :-1])[mask]
-    log_probs, entropy = token_log_probabilities(lm.head(own) / temperature, tokens[:, 1:][mask])
+    log_probs, entropy = token_log_probabilities(lm.logits(own) / temperature, tokens[:, 1:][mask])
     values = policy.values(own) if isinstance(policy, ActorCritic) else torch.zeros_like(log_probs)
     nothing = torch.zeros(mask.shape, device=device)
     return Judged(*(nothing.masked_scatter(mask, part) for part in (log_probs, entropy, values)))
