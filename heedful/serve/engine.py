@@ -48,13 +48,29 @@ class Limits:
 
 
 @runtime_checkable
+class Written(Protocol):
+    """What a step adds to the text of a number."""
+
+    @property
+    def text(self) -> int: ...
+    @property
+    def piece(self) -> str: ...
+    @property
+    def token(self) -> int | None: ...
+    @property
+    def logprob(self) -> float: ...
+    @property
+    def finish(self) -> str | None: ...
+
+
+@runtime_checkable
 class TextWriter(Protocol):
     """What continues texts that come and go."""
 
     def __len__(self) -> int: ...
     def add(self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = ()) -> int: ...
     def cancel(self, number: int) -> None: ...
-    def step(self) -> Sequence[tuple[int, str, int | None, float, str | None]]: ...
+    def step(self) -> Sequence[Written]: ...
 
 
 @runtime_checkable
@@ -368,11 +384,11 @@ class Engine:
             self._writing, self._writer = {}, None
             return
         tokens = 0
-        for number, piece, token, logprob, finish in pieces:
-            self._writing[number].send(Piece(piece, token, logprob, finish))
-            tokens += token is not None
-            if finish is not None:
-                del self._writing[number]
+        for one in pieces:
+            self._writing[one.text].send(Piece(one.piece, one.token, one.logprob, one.finish))
+            tokens += one.token is not None
+            if one.finish is not None:
+                del self._writing[one.text]
         self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:

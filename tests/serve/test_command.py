@@ -86,7 +86,7 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
     for _ in range(20 if full else 1):
         with serving(runs["writer"]) as (said, process):
             ends: list[str] = []
-            begun = threading.Barrier(11)
+            begun = threading.Barrier(11, timeout=60)
 
             def stream(number: int, url: str, ends: list[str], begun: threading.Barrier) -> None:
                 options = {"tokens": 600, "sampling": {"seed": number}}

@@ -22,6 +22,7 @@ from heedful.tasks.translate.documents import translate_documents
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.passages import translate_passages, translate_sentences
 from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.wishes import wishes_of
 from heedful.verbs.use import ask
 from serving import opened, translator
 
@@ -71,6 +72,14 @@ def test_a_document_is_translated(own: Translator, tmp_path: Path) -> None:
     whole = re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", made)))
     for sentence in ("ba de gi.", "Ko lu ma!", "pi & ro"):
         assert re.sub(r"\s+", " ", own.translate(sentence)).strip() in whole
+
+
+def test_terms_of_a_glossary_hold_in_documents(own: Translator, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.html", tmp_path / "b.html"
+    path.write_text(PAGE)
+    wishes = wishes_of((), (), {"lu": "PIPI"}, own.languages)
+    list(translate_documents(own, [path], out, DecodingOptions(), wishes))
+    assert len(re.findall("pipi", re.sub("<[^>]*>", "", out.read_text()), re.IGNORECASE)) == 1
 
 
 def test_a_translator_that_says_the_same_changes_no_byte(

@@ -34,6 +34,7 @@ from heedful.tasks.translate.cli_pairs import align
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
     from heedful.tasks.translate.use import Translated, Translator
+    from heedful.tasks.translate.wishes import Wishes
 
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
 FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
@@ -126,7 +127,9 @@ def translate(
 ) -> None:
     """Translate sentences, standard input line by line, or documents.
 
-    Documents are txt, md and html. Example: heed translate runs/demo "The small cat is sleeping."
+    Documents are txt, md, html, docx, XLIFF, PO, srt and vtt.
+
+    Example: heed translate runs/demo "The small cat is sleeping."
     """
     import torch
 
@@ -157,9 +160,13 @@ def translate(
         settings["shortest"] = shortest
     if no_repeat is not None:
         settings["no_repeat"] = no_repeat
+    wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
+    if glossary is not None and wanted.glossary is not None:
+        say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
     if file or out is not None:
         unused = {"texts": texts, "--prefix": prefix, "--rerank": rerank, "--n-best": n_best > 1}
-        write_documents(translator, file, out, settings, unused, processes, as_json=as_json)
+        unused |= {"--require": require, "--align": aligned}
+        write_documents(translator, file, out, settings, wanted, unused, processes, as_json=as_json)
         return
     judge = None
     if rerank is not None:
@@ -167,9 +174,6 @@ def translate(
         settings["n_best"] = max(n_best, settings.get("beam", translator.decoding().beam))
         if max(settings["n_best"], samples) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
-    wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
-    if glossary is not None and wanted.glossary is not None:
-        say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
     terms = () if wanted.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wanted.glossary.terms)
     options = TranslateOptions(
         decoding=settings, prefix=prefix, require=wanted.require, avoid=wanted.avoid, glossary=terms
@@ -195,6 +199,7 @@ def write_documents(
     names: Sequence[Path] | None,
     out: Path | None,
     settings: "DecodingOptions",
+    wishes: "Wishes",
     unused: Mapping[str, object],
     processes: int | None,
     *,
@@ -211,7 +216,7 @@ def write_documents(
     if given := [name for name, value in unused.items() if value]:
         raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
     with translator.in_processes(processes or torch.get_num_threads()):
-        for written in translate_documents(translator, names, out, settings):
+        for written in translate_documents(translator, names, out, settings, wishes):
             for line in written.warnings:
                 say(f"warning: {line}")
             say(f"{written.out}: {written.passages:,} passages translated")

@@ -10,6 +10,7 @@ from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.translate.passages import translate_passages
 from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
 
 
 def translate_documents(
-    translator: Translator, names: Sequence[Path], out: Path, decoding: DecodingOptions
+    translator: Translator,
+    names: Sequence[Path],
+    out: Path,
+    decoding: DecodingOptions,
+    wishes: Wishes = NO_WISHES,
 ) -> Iterator[Written]:
     """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
     Raises InputError, MissingError or StorageError."""
@@ -52,7 +57,7 @@ def translate_documents(
     documents = [read_document(name, target) for name in names]
     for name, place, document in zip(names, outputs, documents, strict=True):
         passages = document.passages
-        said = [best for (best,) in translate_passages(translator, passages, decoding)]
+        said = [best for (best,) in translate_passages(translator, passages, decoding, wishes=wishes)]
         told = [
             f"{name}:{passage.line}: {what}" if passage.line else f"{name}: {what}"
             for passage, own in zip(passages, said, strict=True)

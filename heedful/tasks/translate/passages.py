@@ -18,6 +18,7 @@ from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.long import parts_of
 from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see
 Pair = tuple[str, str]  # a sentence and its translation
@@ -45,6 +46,7 @@ def translate_passages(
     *,
     sentences: bool = True,
     n: int = 1,
+    wishes: Wishes = NO_WISHES,
 ) -> Iterator[list[Moved]]:
     """The `n` best of each passage, the best first; the second is made of the second best of its sentences, and so on.
     Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is."""
@@ -53,7 +55,7 @@ def translate_passages(
         [passage.text[begin:end].translate(BLANK) for begin, end in own]
         for passage, own in zip(passages, spans, strict=True)
     ]
-    found = translate_sentences(translator, [text for own in texts for text in own], decoding, n=n)
+    found = translate_sentences(translator, [text for own in texts for text in own], decoding, n=n, wishes=wishes)
     pairs = {
         (passage.text[begin:end], translation): None
         for passage, own, said in zip(passages, spans, texts, strict=True)
@@ -68,7 +70,12 @@ def translate_passages(
 
 
 def translate_sentences(
-    translator: Translator, texts: Iterable[str], decoding: DecodingOptions, *, n: int = 1
+    translator: Translator,
+    texts: Iterable[str],
+    decoding: DecodingOptions,
+    *,
+    n: int = 1,
+    wishes: Wishes = NO_WISHES,
 ) -> dict[str, Sentence]:
     """The translations of each. What has no letter and no digit outside of its placeholders stays."""
     made: dict[str, Sentence] = {}
@@ -85,7 +92,11 @@ def translate_sentences(
     careful = [text for text in asked if any(protected_in(text))]
     easy = [text for text in asked if not any(protected_in(text))]
     harmed = list[tuple[str, list[str], str]]()
-    found = [*translator.search(careful, **several), *translator.search(easy, **few)]
+    found = [
+        found
+        for some, settings in ((careful, several), (easy, few))
+        for found in translator.search(some, wishes=wishes, **settings)
+    ]
     for text, best in zip([*careful, *easy], found, strict=True):
         hypotheses = [said for said, _ in best.hypotheses]
         whole = [said for said in hypotheses if not lost_placeholders(text, said)]
@@ -96,17 +107,21 @@ def translate_sentences(
             made[text] = Sentence(tuple(dict.fromkeys([first, *whole]))[:n], told + _differing(text, first))
         else:
             harmed.append((text, hypotheses, best.warning))
-    made.update(_mended(translator, harmed, several, n))
+    made.update(_mended(translator, harmed, several, n, wishes))
     return made
 
 
 def _mended(
-    translator: Translator, harmed: Sequence[tuple[str, list[str], str]], settings: DecodingOptions, n: int
+    translator: Translator,
+    harmed: Sequence[tuple[str, list[str], str]],
+    settings: DecodingOptions,
+    n: int,
+    wishes: Wishes,
 ) -> Iterator[tuple[str, Sentence]]:
     """Of sentences whose translations lack a placeholder."""
     numbered = [masked(text) for text, _, _ in harmed]
     again = [None if one is None else one[0] for one in numbered]
-    found = iter(translator.search([text for text in again if text is not None], **settings))
+    found = iter(translator.search([text for text in again if text is not None], wishes=wishes, **settings))
     lost_still = list[str]()
     warnings = dict[str, tuple[str, ...]]()
     for (text, _, warning), one in zip(harmed, numbered, strict=True):
@@ -121,9 +136,8 @@ def _mended(
             lost_still.append(text)
             warnings[text] = told
     bare = [without(text) for text in lost_still]
-    for text, (left, out), best in zip(
-        lost_still, bare, translator.search([left for left, _ in bare], **settings), strict=True
-    ):
+    again_bare = translator.search([left for left, _ in bare], wishes=wishes, **settings)
+    for text, (left, out), best in zip(lost_still, bare, again_bare, strict=True):
         said = _put_back(translator, left, out, best.text)
         names = ", ".join(name for _, name in out)
         what = f"{names}: the model does not copy it; it stands where the words beside it went"
