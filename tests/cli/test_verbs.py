@@ -169,7 +169,9 @@ OTHERS = [(verb, name) for verb in ASKED for name in CASES if not fits(verb, nam
 def test_nothing_is_left_out():
     assert {verb for verb, _ in PAIRS} == {*ASKED}
     assert {name for _, name in PAIRS} == {*CASES}
-    assert {row.name for row in TASKS.values() if row.job} - {"summarise", "prefer"} == {case.task for case in CASES.values()}
+    assert {row.name for row in TASKS.values() if row.job} - {"summarise", "prefer"} == {
+        case.task for case in CASES.values()
+    }
     assert len(OTHERS) > 100
 
 
