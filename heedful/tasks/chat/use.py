@@ -124,8 +124,11 @@ class ChatModel(LanguageModel):
 
     @property
     def end(self) -> int:
-        """What ends a turn, and a text."""
-        return self.written.end
+        """What ends a turn, and a text; of a template that cannot be followed, what ends a text."""
+        try:
+            return self.written.end
+        except InputError:
+            return super().end
 
     @property
     def forbidden(self) -> tuple[int, ...]:
