@@ -73,6 +73,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "reviews.tsv": [f"{text}\t{'good' if len(text) % 2 else 'bad'}" for text in corpus.train.source],
         "more.tsv": [f"{text}\t{'good' if len(text) % 2 else 'bad'}" for text in corpus.train.source[:9]],
         "lines.txt": corpus.train.source[:9],
+        "page.html": [f"<p>{corpus.train.source[0]}</p>"],
+        "terms.tsv": ["ba\tBA"],
     }
     for name, lines in texts.items():
         (made / name).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -100,7 +100,7 @@ def test_export_says_what_loads_it(run: Path, tmp_path: Path, capsys) -> None:
         (["import", "{run}", "--out", "never"], 2, "no model_type: not a model of the Hub", "give the folder"),
         (["import", "{folder}", "--out", "{run}"], 2, "run: is not empty", "choose another --out"),
         (["export", "{run}", "--out", "{folder}"], 2, "tiny: is not empty", "choose another --out"),
-        (["export", "{run}", "--to", "onyx", "--out", "never"], 2, "--to: unknown key 'onyx'", "known: ctranslate2"),
+        (["export", "{run}", "--to", "zzz", "--out", "never"], 2, "--to: unknown key 'zzz'", "known: ctranslate2"),
         (["export", "nowhere", "--out", "never"], 3, "nowhere: no such folder", "check the path"),
         (["generate", "{folder}", "x"], 2, "a Hugging Face model", "heed import"),
     ],

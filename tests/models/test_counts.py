@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from heedful.models import KINDS, kind_of_config, make_model
+from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.counts import PARAMETERS, VOCABULARY
+from heedful.models.decision import DecisionTransformerConfig
+from heedful.models.evoformer import EvoformerConfig
 from heedful.models.presets import (
     ENCODERS,
     LANGUAGE_MODELS,
@@ -139,6 +142,9 @@ SMALLEST: list[Any] = [
         )
     ),
     detr_config(DetrSize(backbone=RESNET, d_model=C, n_heads=H, d_ff=5, encoder_layers=1, decoder_layers=1)),
+    ActorCriticConfig(lm=lm_config(LANGUAGE)),
+    DecisionTransformerConfig(d_model=C, d_state=3, n_actions=4, longest=5, stack=lm_config(LANGUAGE).stack),
+    EvoformerConfig(d_msa=C, d_pair=C, n_heads=H, head_dim=2, d_outer=2, d_product=3, n_layers=1, n_kinds=5),
     *(VectorsConfig(vocab_size=V, d_model=C, method=method) for method in ("cbow", "glove")),  # type: ignore[arg-type]
 ]
 

@@ -281,7 +281,6 @@ def without(key: str) -> Any:
         ({"scale_attn_by_inverse_layer_idx": True}, InputError, "scale_attn_by_inverse_layer_idx is True"),
         ({"model_type": "gpt3"}, InputError, "unknown key 'gpt3'"),
         ({"model_type": None}, InputError, "unknown key 'None'"),
-        ({"eos_token_id": [1, 2]}, InputError, r"eos_token_id is \[1, 2\]: only one can be read"),
         ({"bos_token_id": 9999, "eos_token_id": None}, InputError, "neither a bos_token_id nor an eos_token_id"),
         ("tokenizer.json", MissingError, "no tokenizer"),
         ("model.safetensors", MissingError, "no weights"),
