@@ -18,7 +18,7 @@ def noise(tmp_path: Path) -> Path:
 def test_runs_are_listed_sorted_and_chosen(page: Page, served: str) -> None:
     page.goto(f"{served}/runs")
     rows = page.locator("#list tbody tr")
-    expect(rows).to_have_count(8)
+    expect(rows).to_have_count(9)
     page.locator("#list .sort", has_text="parameters").click()
     page.locator("#list .sort", has_text="parameters").click()
     counts = [int(text.replace(",", "")) for text in page.locator("#list tbody td:nth-child(3)").all_inner_texts()]
