@@ -23,6 +23,9 @@ def trace(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A .html or .svg file.")] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide (.svg).")] = False,
+    device: Annotated[
+        str, typer.Option(help="cpu: a pass is followed there, wherever the model was trained.")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each step.")] = False,
 ) -> None:
     """Follow a forward pass step by step: shapes, a few numbers, and each step's share of parameters and operations.
@@ -34,10 +37,12 @@ def trace(
     if out is not None and not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
     from heedful.look import passes_drawn
+    from heedful.run.device import chosen_device
     from heedful.store import files
     from heedful.verbs.trace import records
     from heedful.verbs.trace import trace as follow
 
+    chosen_device(device, cpu_only="heed trace")
     traced = follow(run, given, pair)
     if as_json:
         for record in records(traced):

@@ -353,7 +353,7 @@ def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monke
 def test_a_device_can_be_chosen_wherever_something_is_computed():
     command = typer.main.get_command(cli.app)
     without = [name for name, each in command.commands.items() if "device" not in {own.name for own in each.params}]
-    assert without == ["vectors", "data", "restore", "draw", "trace", "info", "lecture", "import"]
+    assert without == ["vectors", "data", "restore", "draw", "info", "lecture", "import"]
 
 
 def test_a_cpu_can_be_chosen(run, data, tmp_path, monkeypatch):
