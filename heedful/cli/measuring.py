@@ -34,7 +34,7 @@ def evaluate(
 
     engine = options["engine"]
     few = "" if weights == "float32" else f"--weights {weights}"
-    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else few)
+    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine == "ctranslate2" else few)
     row = row_of_run(run)
     kind = NoOptions if row.eval_options is None else row.eval_options()
     chosen = chosen_of(kind, options, EVAL_OPTIONS, str(run)) if row.eval_options else NoOptions()

@@ -24,11 +24,12 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from heedful.core.config import from_json, unknown_key
 from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
-from heedful.errors import BusyError, HeedError, InputError, LateError, TextError
+from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Embedder, Served, Task
 from heedful.serve.hosted import Piece, Record, Writing
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
+from heedful.tasks.shared.served import by_library
 from heedful.verbs.opened import open_model
 from heedful.verbs.use import ask_each, options_of, question_of
 
@@ -439,14 +440,8 @@ def open_engine(
 
 def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | None:
     """The model by another library; None where it cannot be had, and is not `required`."""
-    library = next((name for name in ENGINES if name in row.engines), None)
-    if not required and (library is None or device != "cpu" or row.engines[library]().load is None):
-        return None
-    try:
+    if required:
         served: Served = open_model(run, object, device=device, engine="ctranslate2")
-        ask_each(served, next(iter(row.asks)), ["a"])
-    except (HeedError, RuntimeError):
-        if required:
-            raise
-        return None
-    return served
+        return served
+    load = row.engines["ctranslate2"]().load if "ctranslate2" in row.engines and device == "cpu" else None
+    return None if load is None else by_library(load, run, next(iter(row.asks.values()))())

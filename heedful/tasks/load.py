@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.run.folder import task_name
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
-from heedful.tasks.shared.served import in_bits
+from heedful.tasks.shared.served import by_library, in_bits
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import Answerer
@@ -80,19 +80,23 @@ def load_model(
     weights: str = "float32",
 ) -> Any:
     """The model of a run, of this `kind`. With the engine "ctranslate2", a translator on a CPU that searches by that
-    library; with `weights` int8 or int4, one in fewer bits, on a CPU. Raises MissingError, InputError or
-    StorageError."""
+    library, with "auto" one that does where it can; with `weights` int8 or int4, one in fewer bits, on a CPU. Raises
+    MissingError, InputError or StorageError."""
     row = row_of_run(run)
     if not issubclass(row.served(), kind):
         what = (
             f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"
         )
         raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
-    if engine is None:
+    if engine in (None, "own") or (engine == "auto" and (device != "cpu" or weights != "float32")):
         return in_bits(row.served().load(run, device=device), weights)
+    if engine == "auto":
+        library = next((load for each in row.engines.values() if (load := each().load) is not None), None)
+        fast = None if library is None else by_library(library, run, next(iter(row.asks.values()))())
+        return fast or row.served().load(run)
     if weights != "float32":
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix="leave out one of the two")
-    known = sorted({name for each in TASKS.values() for name in each.engines})
+    known = ["auto", "own", *sorted({name for each in TASKS.values() for name in each.engines})]
     if engine not in known:
         raise unknown_key(engine, known, where="engine")
     load = row.engines[engine]().load if engine in row.engines else None

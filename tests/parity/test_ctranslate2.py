@@ -26,6 +26,7 @@ from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.ctranslate2 import CTranslate2, compare_translator, convertible
+from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
@@ -363,11 +364,21 @@ def test_from_the_command_line(run: Path, tmp_path: Path, capsys) -> None:
         (tmp_path / name).write_text(lines)
     files = ("--source", tmp_path / "a", "--target", tmp_path / "b", "--json")
     scores = []
-    for choice in ((), ("--engine", "ctranslate2")):
+    for choice in ((), ("--engine", "ctranslate2"), ("--engine", "auto")):
         assert heed("eval", run, *files, *choice) == 0
         scores.append(json.loads(capsys.readouterr().out))
     assert scores[0].pop("loss") > 0  # which takes weights of ours
-    assert scores[0] == scores[1]
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_auto_is_the_library_where_it_can_be(run: Path, capsys) -> None:
+    fast = load_translator(run, engine="auto")
+    assert fast.engine is not None
+    for choice in ({"engine": "own"}, {"engine": "auto", "weights": "int8"}):
+        assert load_translator(run, **choice).engine is None
+    assert heedful.load(run, engine="auto").engine is not None
+    for words in ((), ("--require", "DE"), ("--samples", 2)):  # what the library cannot do, is done
+        assert heed("translate", run, "ba de gi", "--engine", "auto", "--json", *words) == 0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,10 @@ Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lin
 Pictures = Annotated[list[str] | None, typer.Argument(help="Files of pictures; without any, lines of standard input.")]
 Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")]
 Engine = Annotated[
-    str | None, typer.Option(help="ctranslate2: search by that library, the faster one on a CPU.", show_default="own")
+    str | None,
+    typer.Option(
+        help="ctranslate2: search by that library, the faster one on a CPU; auto: where it can.", show_default="own"
+    ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
 Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]

@@ -13,12 +13,12 @@ from heedful.core.config import from_json
 from heedful.data.frame import Frame
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import NonFiniteError, OtherTaskError
+from heedful.errors import HeedError, NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.device import chosen_device
 from heedful.run.folder import read_run, read_textless_run, task_name
-from heedful.run.task import Saved, Served
+from heedful.run.task import Ask, Saved, Served
 from heedful.tasks.shared.opened import Opened
 
 Spec = TypeVar("Spec")
@@ -99,6 +99,16 @@ def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -
     """The same of a run that a command names: `device` is a word that `chosen_device` knows."""
     few = "" if weights == "float32" else f"--weights {weights}"
     return in_bits(load(run, device=chosen_device(device, cpu_only=few)), weights)
+
+
+def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | None:
+    """The model by another library; None where that cannot serve it, or cannot answer as its task.json says."""
+    try:
+        served = load(run)
+        list(ask.answers(served, ["a"], ask.options()))
+    except (HeedError, RuntimeError):
+        return None
+    return served
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:

@@ -141,9 +141,11 @@ def translate(
     from heedful.tasks.translate.use import TranslateOptions, translate_texts
     from heedful.tasks.translate.wishes import wishes_of
 
+    if engine == "auto" and (together or require or avoid or glossary or samples or rerank or processes):
+        engine = "own"  # what the library cannot do
     several = f"--processes {processes}" if (processes or 1) > 1 else ""
     few = "" if weights == "float32" else f"--weights {weights}"
-    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine else few or several)
+    device = chosen_device(device, cpu_only="--engine ctranslate2" if engine == "ctranslate2" else few or several)
     runs = [run, *map(Path, together or ())]
     translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
-from heedful.tasks.shared.served import in_bits
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.shared.served import by_library, in_bits
+from heedful.tasks.translate.use import ASK, Translator
 
-ENGINES = ("ctranslate2",)
+ENGINES = ("auto", "own", "ctranslate2")
 
 
 def load_together(
@@ -25,11 +25,12 @@ def load_together(
 def load_translator(
     run: Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Translator:
-    """Raises InputError for an engine that is not known, or that does not serve this device or such weights."""
-    if engine is None:
-        return in_bits(Translator.load(run, device=device), weights)
-    if engine not in ENGINES:
+    """By "auto" CTranslate2 searches on a CPU, in float32, where it can serve the model. Raises InputError for an
+    engine that is not known, or that does not serve this device or such weights."""
+    if engine is not None and engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
+    if engine in (None, "own") or (engine == "auto" and (device != "cpu" or weights != "float32")):
+        return in_bits(Translator.load(run, device=device), weights)
     if weights != "float32":
         fix = f"heed export RUN --to {engine} --quantize {weights}"
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
@@ -37,4 +38,6 @@ def load_translator(
         raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
     from heedful.tasks.translate.ctranslate2 import load_by_ctranslate2
 
+    if engine == "auto":
+        return by_library(load_by_ctranslate2, run, ASK) or Translator.load(run)
     return load_by_ctranslate2(run)

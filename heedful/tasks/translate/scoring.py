@@ -32,7 +32,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
     for run in options.together or ():
-        translator.join(load_translator(Path(run), device=_device(translator, options)), name=run)
+        translator.join(load_translator(Path(run), device=_device(translator)), name=run)
     settings = DecodingOptions()
     if options.beam is not None:
         settings["beam"] = options.beam
@@ -45,7 +45,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
         for name, pairs in tests.items():
             made = translator.search_pairs(pairs, **settings)
             texts = [translation.text for translation in made]
-            alone = translator.target.ours and options.engine is None and not translator.others
+            alone = translator.target.ours and translator.engine is None and not translator.others
             loss = {"loss": translator.loss(pairs)} if alone else {}
             notes = _notes(made)
             if out := written.get(name):
@@ -90,12 +90,12 @@ def _other(translator: Translator, options: TranslationScoring) -> Translator | 
         return None
     if translator.metric.rank != "bleu":
         raise InputError("texts that are scored by ROUGE are not compared", fix="leave out --against")
-    return load_translator(Path(options.against), device=_device(translator, options), engine=options.engine)
+    return load_translator(Path(options.against), device=_device(translator), engine=options.engine)
 
 
-def _device(translator: Translator, options: TranslationScoring) -> str:
+def _device(translator: Translator) -> str:
     """Where the model is; one that an engine has is a description, and nowhere."""
-    return "cpu" if options.engine else str(next(translator.model.parameters()).device)
+    return "cpu" if translator.engine is not None else str(next(translator.model.parameters()).device)
 
 
 def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
