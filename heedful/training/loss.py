@@ -63,6 +63,7 @@ def linear_cross_entropy(
     *,
     smoothing: float = 0.0,
     softcap: float | None = None,
+    agreement: float = 0.0,
 ) -> Float[Tensor, ""]:
     """The summed cross-entropy of `hidden @ weight.T + bias`, whose logits never exist all at once; with a `softcap`,
     of `softcap * tanh(logits / softcap)`.
@@ -70,8 +71,11 @@ def linear_cross_entropy(
     `smoothing` is the share of the target spread evenly over the vocabulary (Szegedy et al. 2016, section 7). Softmax
     and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
     the caches, where logits of a whole batch would leave and enter them six times.
+
+    With `agreement` each two rows, 2i and 2i + 1, are one token under two draws of dropout, and so many times the mean
+    of their KL divergences, from either side, is added (Liang et al. 2021, R-Drop, equation 4).
     """
-    return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing, softcap)
+    return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing, softcap, agreement)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -84,9 +88,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         target: Tensor,
         smoothing: float,
         softcap: float | None,
+        agreement: float,
     ) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
-        rows = max(FEWEST, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V)
+        rows = max(FEWEST, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V) // 2 * 2  # the rows of a token together
         even = smoothing / V  # of the target, on every token; added to the sums at the end, not to each logit
         wanted = any(ctx.needs_input_grad[:3])
         grad_hidden = torch.empty_like(hidden)
@@ -101,8 +106,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
             error = logits.softmax(dim=-1, dtype=torch.float32)
             log_sum = logits.amax(-1).float() - error.amax(-1).log()  # the log-sum-exp; a largest share is never 0
             total += log_sum.sum() - (1 - smoothing) * logits.gather(1, y).float().sum()
+            apart = None
+            if agreement:
+                apart, divergence = _disagreement(error, logits.float() - log_sum[:, None])
+                total += agreement * divergence
             if wanted:
                 error.scatter_add_(1, y, error.new_full(y.shape, smoothing - 1))
+                if apart is not None:
+                    error.add_(apart, alpha=agreement)
                 if softcap is not None:
                     error = (error - even) * (1 - (logits / softcap).square())
                 if bias is not None:
@@ -133,4 +144,18 @@ class _LinearCrossEntropy(torch.autograd.Function):
             None,
             None,
             None,
+            None,
         )
+
+
+def _disagreement(
+    shares: Float[Tensor, "N V"], logs: Float[Tensor, "N V"]
+) -> tuple[Float[Tensor, "N V"], Float[Tensor, ""]]:
+    """The mean of both KL divergences between rows 2i and 2i + 1 of probabilities, which have these logarithms, summed;
+    and before it its gradient, by the logits."""
+    pairs = shares.unflatten(0, (-1, 2))
+    difference = logs[0::2] - logs[1::2]
+    difference = torch.stack((difference, -difference), 1)  # of each row's logarithms from its partner's
+    divergences = (pairs * difference).sum(-1, keepdim=True)
+    grad = pairs * (difference - divergences + 1) - pairs.flip(1)
+    return grad.flatten(0, 1) / 2, divergences.sum() / 2

@@ -15,7 +15,8 @@ N, V, C = 70, 301, 16
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("cap", [None, 5.0])
-def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap):
+@pytest.mark.parametrize("agreement", [0.0, 5.0])
+def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap, agreement):
     monkeypatch.setitem(loss.CHUNK, "cpu", 20 * V)  # several chunks, the last one smaller
     monkeypatch.setattr(loss, "FEWEST", 20)
     leaves = [3 * torch.randn(N, C), torch.randn(V, C), *([torch.randn(V)] if biased else [])]
@@ -25,8 +26,11 @@ def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap)
     logits = F.linear(hidden, weight, *bias)
     logits = logits if cap is None else cap * (logits / cap).tanh()
     plain = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    one, other = logits[0::2].log_softmax(-1), logits[1::2].log_softmax(-1)
+    kl = [F.kl_div(p, q, reduction="sum", log_target=True) for p, q in ((one, other), (other, one))]
+    plain = plain + agreement * sum(kl) / 2  # Liang et al. 2021, equations 2 to 4
     own = bias[0] if bias else None
-    ours = linear_cross_entropy(hidden, weight, own, target, smoothing=smoothing, softcap=cap)
+    ours = linear_cross_entropy(hidden, weight, own, target, smoothing=smoothing, softcap=cap, agreement=agreement)
     torch.testing.assert_close(ours, plain, rtol=1e-6, atol=0)
     for one, other in zip(
         torch.autograd.grad(0.3 * ours, leaves), torch.autograd.grad(0.3 * plain, leaves), strict=True

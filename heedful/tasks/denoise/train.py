@@ -45,7 +45,7 @@ class DenoiseTask:
         return TranslationTask(pairs, self.plan, packs=self.packs, ends=self.ends).batches(epoch, model)
 
     def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
-        return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0)
+        return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0, rdrop=self.plan.rdrop)
 
 
 class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):

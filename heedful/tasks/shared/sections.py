@@ -36,6 +36,12 @@ class ImagesTrain(TrainSection):
 class PackedTrain(SmoothedTrain):
     row: int = Field(64, ge=8, description="tokens in a packed row; more where the longest text needs it")
     eval_sentences: int = Field(400, ge=1, description="validation examples used in each measurement")
+    rdrop: float = Field(
+        0.0,
+        ge=0,
+        description="pass each batch twice under other dropout, and add so many times the divergence of what is said "
+        "(R-Drop), which costs twice the time; 5 is usual; 0: once",
+    )
 
 
 class BeamSection(Section):

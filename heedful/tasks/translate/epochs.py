@@ -65,7 +65,7 @@ class TranslationTask:
 
     def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
         smoothing = SMOOTHING if self.plan.smoothing is None else self.plan.smoothing
-        return training_loss(model, batch, smoothing=smoothing)
+        return training_loss(model, batch, smoothing=smoothing, rdrop=self.plan.rdrop)
 
 
 def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]:

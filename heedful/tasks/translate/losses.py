@@ -15,11 +15,18 @@ from heedful.training.loss import Loss, linear_cross_entropy
 Ids = list[int]
 
 
-def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float) -> Loss:
-    """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them."""
-    if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss:
-        return whole_cross_entropy(model, batch, smoothing=smoothing)
-    return cross_entropy(model, batch, smoothing=smoothing)
+def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float, rdrop: float = 0.0) -> Loss:
+    """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them.
+
+    With `rdrop`, alpha of Liang et al. 2021, each row passes twice, and the loss is the mean of both passes and half of
+    alpha times their divergence: half of equation 4, so that it compares to others.
+    """
+    own = whole_cross_entropy if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss else cross_entropy
+    if not rdrop:
+        return own(model, batch, smoothing=smoothing)
+    # A row beside itself: on a CPU both passes draw their dropout from the one generator of that row.
+    twice = own(model, PairBatch(*(part.repeat_interleave(2, 0) for part in batch)), smoothing=smoothing, rdrop=rdrop)
+    return Loss(twice.total / 2, twice.count // 2)
 
 
 def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
@@ -36,16 +43,19 @@ def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) ->
     return [([*before, *source, *after], [*begin, *target]) for source, target in pairs]
 
 
-def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
-    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met."""
+def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0, rdrop: float = 0.0) -> Loss:
+    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met. With `rdrop` each row
+    stands beside its second pass, whose loss and divergence are added."""
     device = model.head.weight.device
     source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
     hidden = model.hidden(source, target_in, source_segments, target_segments)
     real = target_segments > 0
-    return Loss(_summed(model, hidden[real], target_out[real], smoothing), int(real.sum()))
+    return Loss(_summed(model, hidden, target_out, real, smoothing, rdrop), int(real.sum()))
 
 
-def whole_cross_entropy(model: DecoderOnlyTranslator, batch: PairBatch, *, smoothing: float = 0.0) -> Loss:
+def whole_cross_entropy(
+    model: DecoderOnlyTranslator, batch: PairBatch, *, smoothing: float = 0.0, rdrop: float = 0.0
+) -> Loss:
     """The same in value; its gradient is also that of the source's tokens but the first, by the model's weight for
     them (Liu et al. 2018, section 4.2.3)."""
     device = model.head.weight.device
@@ -53,13 +63,25 @@ def whole_cross_entropy(model: DecoderOnlyTranslator, batch: PairBatch, *, smoot
     hidden = model.whole(source, target_in, source_segments, target_segments)
     S, real = source.shape[1], target_segments > 0
     follows = (source_segments[:, 1:] == source_segments[:, :-1]) & (source_segments[:, 1:] > 0)
-    of_source = _summed(model, hidden[:, : S - 1][follows], source[:, 1:][follows], smoothing)
-    total = _summed(model, hidden[:, S:][real], target_out[real], smoothing)
+    of_source = _summed(model, hidden[:, : S - 1], source[:, 1:], follows, smoothing, rdrop)
+    total = _summed(model, hidden[:, S:], target_out, real, smoothing, rdrop)
     return Loss(total + model.config.input_loss * (of_source - of_source.detach()), int(real.sum()))
 
 
-def _summed(model: TranslationModel, hidden: Tensor, following: Tensor, smoothing: float) -> Tensor:
-    return linear_cross_entropy(hidden, model.head.weight, model.head.bias, following, smoothing=smoothing)
+def _summed(
+    model: TranslationModel, hidden: Tensor, following: Tensor, counted: Tensor, smoothing: float, rdrop: float
+) -> Tensor:
+    """Over the positions that are `counted`."""
+    if rdrop:  # both passes of a token side by side
+        hidden, following, counted = (part.unflatten(0, (-1, 2)).movedim(1, 2) for part in (hidden, following, counted))
+    return linear_cross_entropy(
+        hidden[counted],
+        model.head.weight,
+        model.head.bias,
+        following[counted],
+        smoothing=smoothing,
+        agreement=rdrop,
+    )
 
 
 @torch.inference_mode()
