@@ -21,12 +21,13 @@ def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float
     With `rdrop`, alpha of Liang et al. 2021, each row passes twice, and the loss is the mean of both passes and half of
     alpha times their divergence: half of equation 4, so that it compares to others.
     """
-    own = whole_cross_entropy if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss else cross_entropy
-    if not rdrop:
-        return own(model, batch, smoothing=smoothing)
-    # A row beside itself: on a CPU both passes draw their dropout from the one generator of that row.
-    twice = own(model, PairBatch(*(part.repeat_interleave(2, 0) for part in batch)), smoothing=smoothing, rdrop=rdrop)
-    return Loss(twice.total / 2, twice.count // 2)
+    if rdrop:  # a row beside itself: on a CPU both passes draw their dropout from the one generator of that row
+        batch = PairBatch(*(part.repeat_interleave(2, 0) for part in batch))
+    if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss:
+        loss = whole_cross_entropy(model, batch, smoothing=smoothing, rdrop=rdrop)
+    else:
+        loss = cross_entropy(model, batch, smoothing=smoothing, rdrop=rdrop)
+    return Loss(loss.total / 2, loss.count // 2) if rdrop else loss
 
 
 def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
