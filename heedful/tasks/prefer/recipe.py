@@ -23,6 +23,11 @@ class PreferSection(Section):
         description="who rewards: a run of reward, a function (module:function or file.py:function), or command:WORDS, "
         "which gets lines of JSON and gives a number for each; dpo can do without, by judgements",
     )
+    normalise: bool | None = Field(
+        None,
+        description="give the rewards mean 0 and variance 1 over answers of the model that training begins with; "
+        "null: those of a run of reward, whose scale says nothing",
+    )
     rollouts: int = Field(64, ge=1, description="answers that are made before each time that is learnt from them")
     group: int | None = Field(
         None, ge=1, description="of these, how many to one prompt; null: 1 with ppo, and 8 otherwise"

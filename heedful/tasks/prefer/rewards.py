@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 from heedful.data.text.judgements import prompt_value
@@ -82,6 +84,25 @@ class CommandReward:
             what = f"{len(said):,} words for {len(answers):,} answers, expected a number for each"
             raise InputError(what, where=self.where, fix="print one number a line, and nothing else")
         return finite(rewards, answers, self.where)
+
+
+class NormalisedReward:
+    """A reward with mean 0 and variance 1 over some answers, so that the KL penalty costs the same whoever learnt the
+    reward: of what preferences say the scale is nowhere fixed (Ziegler et al. 2019, section 2.1)."""
+
+    def __init__(self, reward: Reward, made: Callable[[], tuple[list[str], list[str]]]) -> None:
+        """`made` gives prompts and an answer to each, by the model that training begins with; it is asked once."""
+        self.reward, self.made = reward, made
+
+    def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        mean, deviation = self.scale
+        return [(value - mean) / deviation for value in self.reward(prompts, answers)]
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """The mean and the standard deviation; 1 where all are alike."""
+        rewards = self.reward(*self.made())
+        return fmean(rewards), pstdev(rewards) or 1.0
 
 
 def reward_named(name: str) -> Reward | None:

@@ -26,7 +26,7 @@ from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask, pair_batch
 from heedful.tasks.prefer.losses import pair_loss
 from heedful.tasks.prefer.recipe import PreferRecipe
-from heedful.tasks.prefer.rewards import Reward, finite, reward_named
+from heedful.tasks.prefer.rewards import NormalisedReward, Reward, finite, reward_named
 from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, language_model, make_answers, rows_of
 from heedful.tasks.reward.prompting import Answered, prompting_of
 from heedful.tasks.reward.use import RewardModel
@@ -34,6 +34,7 @@ from heedful.training.loss import Sum, added
 from heedful.training.policy import kl_estimates
 
 SHOWN = 8  # prompts of a sample
+NORMALISED = 256  # answers that a reward's mean and deviation are of
 GROUPED = ("grpo", "best-of-n", "dpo")  # methods that compare answers to the same prompt
 REFERENCE, REWARD = "reference", "reward"  # companions, by their names
 PANELS = {
@@ -76,7 +77,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         self.config = ActorCriticConfig(lm=self.lm) if plan.method == "ppo" else self.lm
         self.saved = "lm" if plan.method == "ppo" else ""
         self.memory = Memory()
-        self.reward = self._reward(begun)
+        self.reward = self._reward()
         self.companions[REFERENCE] = self.reference = self._reference()
         self.score_names = ("valid_pair_accuracy",) if self.judged else ("valid_reward", "valid_kl")
         self._check_lengths()
@@ -101,13 +102,16 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         copy_weights(model, self.recipe.start_from)
         return model
 
-    def _reward(self, begun: Path | None) -> Reward | None:
-        name = self.recipe.prefer.reward
+    def _reward(self) -> Reward | None:
+        name, normalise = self.recipe.prefer.reward, self.recipe.prefer.normalise
         if not name:
             return None
-        found = reward_named(name)
-        if found is not None:
-            return found
+        found = reward_named(name) or self._learnt_reward(name)
+        normalise = REWARD in self.companions if normalise is None else normalise
+        return NormalisedReward(found, self._begun_with) if normalise else found
+
+    def _learnt_reward(self, name: str) -> Reward:
+        """That of a run, whose model is a companion."""
         if task_name(Path(name))[0] != RewardModel.task:
             raise InputError("not a model of heed train reward", where=name, fix="name a run of reward")
         served = RewardModel.plain(Path(name))
@@ -117,6 +121,27 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
             return finite(served.weigh(prompts, answers)[0], answers, name)
 
         return reward
+
+    def _begun_with(self) -> tuple[list[str], list[str]]:
+        """Training prompts in turn, and an answer to each by the model that training begins with."""
+        prompts = [self.corpus.train[i % len(self.corpus.train)] for i in range(NORMALISED)]
+        answers, _ = self._make_answers(self.reference, prompts, "normalised")
+        return prompts, answers
+
+    def _make_answers(self, model: Policy, asked: Sequence[str], key: str) -> tuple[list[str], Rows]:
+        """An answer to each prompt, drawn always alike, and both as tokens."""
+        plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
+        answers = make_answers(
+            model,
+            prompts,
+            [counter_seed(key, i) for i in range(len(prompts))],
+            tokens=plan.tokens,
+            temperature=plan.temperature,
+            end=self.prompting.end,
+            forbidden=self.prompting.forbidden,
+        )
+        texts = [self.prompting.text(*pair) for pair in zip(prompts, answers, strict=True)]
+        return texts, rows_of(prompts, answers, pad=self.tokenizer.pad)
 
     def _weights(self) -> list[str]:
         """The sha256 of the models that answers are compared and rewarded by."""
@@ -240,19 +265,9 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
     def _answer(self, model: Policy, asked: Sequence[str]) -> tuple[dict[str, float], str]:
         """An answer to each prompt, drawn always alike: the mean reward, how far the model is from the reference, its
         entropy, and the tokens of an answer; and some of the answers."""
-        plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
-        answers = make_answers(
-            model,
-            prompts,
-            [counter_seed("measured", i) for i in range(len(prompts))],
-            tokens=plan.tokens,
-            temperature=plan.temperature,
-            end=self.prompting.end,
-            forbidden=self.prompting.forbidden,
-        )
-        texts = [self.prompting.text(*pair) for pair in zip(prompts, answers, strict=True)]
-        rows = rows_of(prompts, answers, pad=self.tokenizer.pad)
-        own, reference = (judge_all(one, rows, temperature=plan.temperature) for one in (model, self.reference))
+        texts, rows = self._make_answers(model, asked, "measured")
+        temperature = self.recipe.prefer.temperature
+        own, reference = (judge_all(one, rows, temperature=temperature) for one in (model, self.reference))
         count = int(rows.mask.sum())
         scores = {
             "valid_kl": float(kl_estimates(own.log_probs, reference.log_probs).sum()) / len(asked),
