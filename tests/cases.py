@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import torch
 
@@ -20,15 +21,20 @@ from heedful.data.text.questions import Question, Span
 from heedful.data.text.solved import Solved
 from heedful.data.text.tagged import Sentence
 from heedful.data.text.trees import Treebank, parse_trees
-from heedful.run.recipe import Recipe, keys_in
+from heedful.data.tokenizer import train_tokenizer
+from heedful.models import make_model
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.recipe import Recipe, keys_in, row_of
 from heedful.run.train import Finished, Trained
 from heedful.tasks import TASKS
 from heedful.tasks.generate.in_context import Asking
 from heedful.tasks.generate.in_context import evaluate_in_context as ask
+from heedful.tasks.prefer.recipe import Method, PreferSection
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.verbs.train import train
 from made import backwards
+from saved import save_run
 
 WORDS = ["ba", "de", "gi", "ko"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
@@ -278,3 +284,35 @@ def learnt(case: Case, out: Any, **changes: Any) -> Any:
     losses = [(event.step.loss, event.step.norm) for event in events if isinstance(event, Trained)]
     (scores,) = [event.scores for event in events if isinstance(event, Finished)]
     return losses, scores
+
+
+# What is preferred, by each method: a model to begin with, and prompts that it answers.
+
+BEGUN = TINY | {"context_length": 16, "dropout": 0.1}
+METHODS: tuple[Method, ...] = get_args(Method)
+PROMPTS = [f"{a}{b}" for a in "bdgk" for b in "aeio"]
+PROMPTED = Parts(PROMPTS[:12], PROMPTS[12:14], {"test": PROMPTS[14:]}, "made")
+PREFER = {"rollouts": 8, "batch": 3, "tokens": 5, "eval_answers": 6, "reward": "cases:vowels"}
+FEW = {"steps": 9, "eval_every": 4, "save_every": 4, "lr": 1e-3}
+
+
+def vowels(prompt: object, answer: str) -> float:
+    return sum(map(answer.count, "aeio")) / max(1, len(answer))
+
+
+def save_start(folder: Path) -> Path:
+    """A run of a language model as it was initialised."""
+    torch.manual_seed(1)
+    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": BEGUN}, where="test"))
+    said = {tokenizer.bos, *(ids[0] for ids in tokenizer.encode_whole([*"aeiobdgk"]))}
+    about = {"task": "generate", "forbidden": [index for index in range(tokenizer.size) if index not in said]}
+    return save_run(folder, make_model(lm_config(row, vocab_size=tokenizer.size)), tokenizer, tokenizer, about)
+
+
+def preferring(start: Path, method: str = "ppo", **changes: Any) -> Recipe:
+    """A training by a method, with keys of its section and of `train` changed."""
+    own = {key: value for key, value in changes.items() if key in PreferSection.model_fields}
+    rest = {key: value for key, value in changes.items() if key not in own}
+    prefer = PREFER | {"method": method} | ({} if method == "ppo" else {"group": 4}) | own
+    return build({"task": "prefer", "start_from": str(start), "prefer": prefer, "train": FEW | rest}, where="test")

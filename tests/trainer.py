@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Trainer:
-    """Starts trainings of `made` corpora and recipes."""
+    """Starts trainings of `made` corpora and recipes, and of `cases`."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__))]
@@ -39,16 +39,17 @@ class Trainer:
         out: Path,
         *settings: str,
         model: str = "TRANSFORMER",
-        pairs: int = 150,
+        begun: Path | None = None,
         ranks: int = 1,
         leave: int = 0,
         patience: int = 120,
     ) -> list[int]:
         """The process ids of the ranks of a training that goes on or begins in `out`; see `told` for what they do.
 
+        `model` and `begun`: as `training` takes them.
         `leave`: the step after which rank 0 sends itself SIGTERM. `patience`: seconds that ranks wait for each other.
         """
-        job = {"out": str(out), "settings": settings, "model": model, "pairs": pairs, "ranks": ranks}
+        job = {"out": str(out), "settings": settings, "model": model, "begun": str(begun), "ranks": ranks}
         return self.ask(**job, leave=leave, patience=patience)
 
     def wait(self, pids: Sequence[int]) -> list[int]:
@@ -90,7 +91,8 @@ def ends(out: Path) -> dict[str, str]:
 
 
 # What a training imports when it comes to it, which every process that is forked would do anew.
-IMPORTED = ("heedful.look.draw", "heedful.tasks.translate.train", "heedful.verbs.train", "sacrebleu", "torch._dynamo")
+TASKS = tuple(f"heedful.tasks.{task}.train" for task in ("translate", "chat", "reward", "prefer"))
+IMPORTED = ("cases", "heedful.look.draw", "heedful.verbs.train", "sacrebleu", "torch._dynamo", *TASKS)
 
 
 def serve() -> None:
@@ -123,14 +125,10 @@ def serve() -> None:
 
 
 def train(job: dict[str, Any], rank: int, port: int) -> int:
-    import made
-    from heedful.data.batches import PairBatch
     from heedful.errors import HeedError
-    from heedful.run.recipe import override
     from heedful.run.train import Checkpointed, Note, Trained
-    from heedful.tasks.translate.epochs import TranslationTask
+    from heedful.training.loop import Kept
     from heedful.verbs.train import train as events
-    from made import made_corpus, made_recipe
 
     os.close(0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -146,24 +144,24 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         )
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
         os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
-    plain, made_of = TranslationTask.loss, TranslationTask.batches
+    plain, made_of = Kept.loss, Kept.batches
     made_steps, epoch_now = 0, 0
 
-    def batches(task: TranslationTask, epoch: int, model: Any) -> Any:
+    def batches(task: Kept, epoch: int, model: Any) -> Any:
         nonlocal epoch_now
         epoch_now = epoch
         return made_of(task, epoch, model)
 
-    def loss(task: TranslationTask, model: Any, batch: PairBatch) -> Any:
+    def loss(task: Kept, model: Any, batch: Any) -> Any:
         tell("seen", epoch_now, sentences(batch))
         if made_steps + 1 == job["leave"] and rank == 0:
             os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
         return plain(task, model, batch)
 
-    TranslationTask.loss, TranslationTask.batches = loss, batches
+    Kept.loss, Kept.batches = loss, batches
     try:
-        recipe = override(made_recipe(getattr(made, job["model"])), job["settings"])
-        for event in events(recipe, Path(job["out"]), corpus=made_corpus(job["pairs"])):
+        recipe, corpus = training(job["model"], Path(job["begun"]), *job["settings"])
+        for event in events(recipe, Path(job["out"]), corpus=corpus):
             match event:
                 case Trained():
                     made_steps = event.step.step
@@ -183,8 +181,30 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
     return 0
 
 
+def training(name: str, begun: Path, *settings: str) -> tuple[Any, Any]:
+    """A recipe, with what its task knows of these settings, and its data: a translator's of `made`, a case, or a method
+    of prefer from the run in `begun`."""
+    import cases
+    import made
+    from heedful.run.recipe import keys_in, override
+
+    if name in cases.METHODS:
+        recipe, corpus = cases.preferring(begun, name), cases.PROMPTED
+    elif name in cases.CASES:
+        case = cases.CASES[name]
+        recipe, corpus = cases.recipe_of(case, case.model, {"tokens": 128}), case.corpus
+    else:
+        recipe, corpus = made.made_recipe(getattr(made, name)), made.made_corpus(150)
+    known = {f"train.{key}" for key in keys_in(type(recipe), ["train"])}
+    return override(recipe, [own for own in settings if own.partition("=")[0] in known]), corpus
+
+
 def sentences(batch: Any) -> list[str]:
-    """The target sentences of a batch, each as its ids in text."""
+    """The target sentences of a batch, each as its ids in text; of another task's batch none."""
+    from heedful.data.batches import PairBatch
+
+    if not isinstance(batch, PairBatch):
+        return []
     found = []
     for ids, segments in zip(batch.target_out.tolist(), batch.target_segments.tolist(), strict=True):
         for number in range(1, max(segments, default=0) + 1):

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,18 +14,19 @@ from typing import Any
 import pytest
 import torch
 
+from cases import METHODS
 from disks import Faulty, Killed
 from heedful.data.text.corpus import Corpus
 from heedful.errors import NonFiniteError, StorageError
 from heedful.run.train import Checkpointed, Finished, Note, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
-from heedful.tasks.translate.epochs import TranslationTask
+from heedful.training.loop import Kept
 from heedful.training.loss import Loss
 from heedful.training.optim import Optimizer
 from heedful.verbs.train import train
 from made import made_corpus, made_recipe
-from trainer import ends
+from trainer import ends, training
 
 Tally = Callable[[str, int], None]
 STEPS = {"steps": 12, "save_every": 3, "eval_every": 12, "eval_sentences": 4, "tokens": 192, "precision": "fp32"}
@@ -57,23 +59,23 @@ def last_saved(events: list[Any]) -> int:
     return max((event.step for event in events if isinstance(event, Checkpointed)), default=0)
 
 
-def follow(out: Path, corpus: Corpus, seen: list[Any], **changes: object) -> list[Any]:
+def follow(out: Path, corpus: Any, seen: list[Any], recipe: Any = None, **changes: object) -> list[Any]:
     """Trains, and puts each event into `seen` as it comes."""
-    for event in train(made_recipe(**(STEPS | changes)), out, corpus=corpus):
+    for event in train(recipe or made_recipe(**(STEPS | changes)), out, corpus=corpus):
         seen.append(event)
     return seen
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, kind: str, bad: float, at: int) -> None:
     """Makes step `at` go wrong: a weight before it, its loss, or a gradient in the midst of going back."""
-    plain, calls = TranslationTask.loss, iter(range(1, 1000))
+    plain, calls = Kept.loss, iter(range(1, 1000))
 
-    def loss(task: TranslationTask, model: Any, batch: Any) -> Loss:
+    def loss(task: Kept, model: Any, batch: Any) -> Loss:
         if next(calls) != at:
             return plain(task, model, batch)
         if kind == "weight":
             with torch.no_grad():
-                model.head.weight[3, 3] = bad
+                [own for own in model.parameters() if own.dim() > 1][-1][-1, -1] = bad
         made = plain(task, model, batch)
         if kind == "loss":
             return Loss(made.total * bad, made.count)
@@ -81,34 +83,51 @@ def poison(monkeypatch: pytest.MonkeyPatch, kind: str, bad: float, at: int) -> N
             made.total.register_hook(lambda gradient: gradient * bad)
         return made
 
-    monkeypatch.setattr(TranslationTask, "loss", loss)
+    monkeypatch.setattr(Kept, "loss", loss)
 
 
 KINDS = [(kind, bad) for kind in ("weight", "loss", "gradient") for bad in (math.nan, math.inf)]
 
 
-@pytest.mark.parametrize(("kind", "bad"), KINDS)
-@pytest.mark.parametrize("at", [2, 5, 7, 12])
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, begun: Path) -> Callable[[str], tuple[Path, Any, Any]]:
+    """A training to its end, its recipe and its data, by the name of the training."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+
+    @cache
+    def made(name: str) -> tuple[Path, Any, Any]:
+        recipe, corpus = training(name, begun, *(f"train.{key}={value}" for key, value in STEPS.items()))
+        assert [*train(recipe, folder / name, corpus=corpus)]
+        return folder / name, recipe, corpus
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "kind", "bad"),
+    [("TRANSFORMER", at, *row) for at in (2, 5, 7, 12) for row in KINDS]
+    + [(name, 5, kind, math.nan) for name in ("chat", "reward", *METHODS) for kind in ("weight", "loss", "gradient")],
+)
 def test_it_is_caught_in_its_step(
+    name: str,
+    at: int,
     kind: str,
     bad: float,
-    at: int,
     tmp_path: Path,
-    corpus: Corpus,
-    straight: Path,
+    undisturbed: Callable[[str], tuple[Path, Any, Any]],
     monkeypatch: pytest.MonkeyPatch,
     tally: Tally,
 ) -> None:
-    out = tmp_path / "run"
+    out, (straight, recipe, corpus) = tmp_path / "run", undisturbed(name)
     with monkeypatch.context() as patch:
         poison(patch, kind, bad, at)
         events: list[Any] = []
         with pytest.raises(NonFiniteError, match=f"^step {at}: ") as caught:
-            follow(out, corpus, events)
+            follow(out, corpus, events, recipe)
     assert caught.value.exit_code == 5
     assert [event.step.step for event in events if isinstance(event, Trained)] == list(range(1, at))
     assert newest(out) == (at - 1) // 3 * 3
-    assert [*train(made_recipe(**STEPS), out, corpus=corpus)]
+    assert [*train(recipe, out, corpus=corpus)]
     assert ends(out) == ends(straight)
     tally("R7 NaN and infinity", 1)
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from cases import METHODS
 from heedful.store.checkpoint import load_newest, verify
 from trainer import Trainer, ends, told, wait_until
 
 OFTEN = ("train.save_every=5", "train.eval_every=20", "train.eval_sentences=4", "train.tokens=128", "train.steps=60")
+OTHERS = ("chat", "reward", *METHODS)
+MODELS = ("TRANSFORMER", *OTHERS)
 Tally = Callable[[str, int], None]
 
 
@@ -28,16 +31,22 @@ def steps_told(out: Path) -> int:
     return sum(words[0] == "step" for words in told(out))
 
 
-@pytest.mark.parametrize("kills", [40, pytest.param(400, marks=pytest.mark.full)])
-def test_killed_again_and_again(kills: int, tmp_path: Path, trainer: Trainer, tally: Tally) -> None:
+@pytest.mark.parametrize(
+    ("model", "kills"),
+    [("TRANSFORMER", 40), *((name, 4) for name in OTHERS)]
+    + [pytest.param(name, 400 if name == "TRANSFORMER" else 40, marks=pytest.mark.full) for name in MODELS],
+)
+def test_killed_again_and_again(
+    model: str, kills: int, tmp_path: Path, trainer: Trainer, begun: Path, tally: Tally
+) -> None:
     undisturbed = tmp_path / "undisturbed"
-    assert trainer.run(undisturbed, *OFTEN) == [0]
+    assert trainer.run(undisturbed, *OFTEN, model=model, begun=begun) == [0]
     chance = random.Random(kills)
     done = finished = 0
     while done < kills:
         out = tmp_path / f"killed-{finished}"
         while True:
-            pids = trainer.start(out, *OFTEN)
+            pids = trainer.start(out, *OFTEN, model=model, begun=begun)
             if done < kills:
                 time.sleep(chance.uniform(0.03, 0.25))
                 os.kill(pids[0], signal.SIGKILL)

@@ -7,41 +7,55 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cases import METHODS
 from trainer import Trainer, ends, told, wait_until
 
 Tally = Callable[[str, int], None]
 PLACES = (1, 7, 11)  # epochs of 5 batches: the first step, the midst of the second epoch, the first of the third
 EACH = ("train.eval_every=100", "train.eval_sentences=4", "train.save_every=100", "train.steps=15", "train.tokens=192")
+OTHERS = ("chat", "reward", *METHODS)
 MATRIX = list(itertools.product(("TRANSFORMER", "RECURRENT"), (1, 2), ("fp32", "bf16")))
 
 
-def leave(trainer: Trainer, out: Path, *settings: str, after: int, ranks: int = 1, model: str = "TRANSFORMER") -> None:
+def leave(trainer: Trainer, out: Path, *settings: str, after: int, ranks: int = 1, **what: Any) -> None:
     """Trains as far as step `after` of what this training is to be, and then leaves as if asked to."""
-    stopped = trainer.run(out, *settings, ranks=ranks, model=model, leave=after)
+    stopped = trainer.run(out, *settings, ranks=ranks, leave=after, **what)
     assert stopped == [128 + signal.SIGTERM] * ranks, told(out)
 
 
 @pytest.mark.parametrize(
     ("model", "accumulate", "precision", "ranks"),
     [(*row, 1) for row in MATRIX]
-    + [pytest.param(*row, 2, marks=[] if row[1] == 1 else pytest.mark.full) for row in MATRIX],
+    + [pytest.param(*row, 2, marks=[] if row[1] == 1 else pytest.mark.full) for row in MATRIX]
+    + [(model, 1, "fp32", 1) for model in OTHERS]
+    + [pytest.param(model, 2, "bf16", 1, marks=pytest.mark.full) for model in OTHERS],
 )
 def test_going_on_is_exact(
-    model: str, accumulate: int, precision: str, ranks: int, tmp_path: Path, trainer: Trainer, tally: Tally, full: bool
+    model: str,
+    accumulate: int,
+    precision: str,
+    ranks: int,
+    tmp_path: Path,
+    trainer: Trainer,
+    begun: Path,
+    tally: Tally,
+    full: bool,
 ) -> None:
     """A training is left at each of the places in turn; at full volume, one for each of them too."""
+    what: dict[str, Any] = {"model": model, "begun": begun}
     settings = (*EACH, f"train.accumulate={accumulate}", f"train.precision={precision}")
     straight = tmp_path / "straight"
-    assert trainer.run(straight, *settings, model=model, ranks=ranks) == [0] * ranks, told(straight)
+    assert trainer.run(straight, *settings, ranks=ranks, **what) == [0] * ranks, told(straight)
     together = PLACES if ranks == 1 or full else PLACES[1:2]
     for places in (together, *((place,) for place in PLACES if full)):
         broken = tmp_path / f"broken-{len(places)}-{places[0]}"
         for place in places:
-            leave(trainer, broken, *settings, after=place, ranks=ranks, model=model)
-        assert trainer.run(broken, *settings, model=model, ranks=ranks) == [0] * ranks, told(broken)
+            leave(trainer, broken, *settings, after=place, ranks=ranks, **what)
+        assert trainer.run(broken, *settings, ranks=ranks, **what) == [0] * ranks, told(broken)
         assert ends(broken) == ends(straight)
         tally("R5 continuing, bit for bit", len(places))
 

@@ -13,7 +13,6 @@ from heedful.data.batches import pack_texts
 from heedful.data.parts import Parts
 from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.errors import InputError, MissingError, OtherTaskError
-from heedful.run.recipe import override
 from heedful.run.train import Finished
 from heedful.tasks.chat.layout import fitted_prompt, later, learnable
 from heedful.tasks.chat.train import ChatJob
@@ -271,15 +270,6 @@ def test_training_begins_with_an_imported_model(imported, tmp_path):
     assert (tmp_path / "chat" / "chat_template.jinja").read_text() == template
     assert model.tokenizer.size == heedful.load(imported).tokenizer.size
     assert model.prompt([turn("user", "a")]) == "[user] a\n[assistant] "
-
-
-def test_a_run_that_is_continued_gives_the_same_bits(run, tmp_path):
-    half = override(recipe(), ["train.save_every=20"])
-    for event in train(half, tmp_path / "run", corpus=CORPUS):
-        if type(event).__name__ == "Checkpointed":
-            break
-    list(train(half, tmp_path / "run", corpus=CORPUS, resume=True))
-    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (run[0] / "model.safetensors").read_bytes()
 
 
 def test_templates_are_chosen_by_name_or_file(tmp_path):

@@ -3,8 +3,6 @@ is refused."""
 
 import json
 import math
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,62 +12,38 @@ import torch
 
 import heedful
 from accelerator import accelerator
+from cases import BEGUN, METHODS, PREFER, PROMPTED, PROMPTS, preferring, save_start
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
-from heedful.errors import InputError, Interrupted, MissingError, NonFiniteError
-from heedful.models import make_model
+from heedful.errors import InputError, MissingError, NonFiniteError
 from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.recipe import row_of
 from heedful.run.restore import restore_model
-from heedful.run.train import Checkpointed, Finished, Note, Trained
+from heedful.run.train import Finished, Note, Trained
 from heedful.tasks.prefer.learning import Memory, RolloutTask
-from heedful.tasks.prefer.recipe import Method, PreferSection
-from heedful.tasks.prefer.rewards import reward_named
+from heedful.tasks.prefer.recipe import PreferSection
+from heedful.tasks.prefer.rewards import NormalisedReward, reward_named
 from heedful.tasks.prefer.rollouts import judge_all, make_answers, rows_of
 from heedful.tasks.recipes import build
 from heedful.tasks.reward.prompting import Prompting
 from heedful.training.loss import Loss
 from heedful.verbs.train import train
-from saved import save_run
 from trainer import ends
 
-PROMPTS = [f"{a}{b}" for a in "bdgk" for b in "aeio"]
-CORPUS = Parts(PROMPTS[:12], PROMPTS[12:14], {"test": PROMPTS[14:]}, "made")
-TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 16, "dropout": 0.1}
 RULES = "def vowels(prompt, answer):\n    return sum(map(answer.count, 'aeio')) / max(1, len(answer))\n"
-METHODS: tuple[Method, ...] = ("ppo", "grpo", "dpo", "best-of-n")
-PLAN = {"rollouts": 8, "batch": 3, "tokens": 5, "eval_answers": 6}
-TRAIN = {"steps": 9, "eval_every": 4, "save_every": 4, "lr": 1e-3}
 JUDGED = [Judgement(prompt, ("aa", "bb", "cc"), ((0,), (1, 2))) for prompt in PROMPTS]
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a language model as it was initialised, and beside it rules that reward."""
-    torch.manual_seed(1)
-    folder = tmp_path_factory.mktemp("prefer")
-    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
-    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": TINY}, where="test"))
-    (folder / "rules.py").write_text(RULES)
-    model = make_model(lm_config(row, vocab_size=tokenizer.size))
-    said = {tokenizer.bos, *(ids[0] for ids in tokenizer.encode_whole([*"aeiobdgk"]))}
-    about = {"task": "generate", "forbidden": [index for index in range(tokenizer.size) if index not in said]}
-    return save_run(folder / "start", model, tokenizer, tokenizer, about)
+    return save_start(tmp_path_factory.mktemp("prefer") / "start")
 
 
-def recipe(start: Path, method: str = "ppo", **changes: Any) -> Any:
-    plan = {key: value for key, value in changes.items() if key in PreferSection.model_fields}
-    rest = {key: value for key, value in changes.items() if key not in plan}
-    group = {} if method == "ppo" else {"group": 4}
-    prefer = PLAN | {"method": method, "reward": f"{start.parent / 'rules.py'}:vowels"} | group | plan
-    return build({"task": "prefer", "start_from": str(start), "prefer": prefer, "train": TRAIN | rest}, where="test")
-
-
-def learn(start: Path, out: Path, method: str = "ppo", *, corpus: Any = CORPUS, **changes: Any) -> list[Any]:
-    return list(train(recipe(start, method, **changes), out, corpus=corpus))
+def learn(start: Path, out: Path, method: str = "ppo", *, corpus: Any = PROMPTED, **changes: Any) -> list[Any]:
+    return list(train(preferring(start, method, **changes), out, corpus=corpus))
 
 
 @pytest.fixture(scope="module")
@@ -134,81 +108,6 @@ def test_the_penalty_holds_it_near_to_where_it_began(start: Path, tmp_path: Path
     assert held < free / 2
 
 
-@pytest.mark.parametrize(("method", "after"), [("ppo", 2), ("ppo", 5), ("grpo", 7), ("dpo", 5), ("best-of-n", 7)])
-def test_a_training_that_is_killed_gives_the_same_bits(
-    method: str, after: int, straight: dict[str, Path], start: Path, tmp_path: Path
-) -> None:
-    """In the midst of an epoch too, whose answers were made by a policy that is no more: those of the checkpoint."""
-    events = train(recipe(start, method, save_every=1 if after == 5 else 4), tmp_path / "run", corpus=CORPUS)
-    for event in events:
-        if isinstance(event, Trained) and event.step.step == after:
-            break
-    events.close()  # what was not saved is lost
-    told = learn(start, tmp_path / "run", method)
-    assert (
-        Note(f"continuing from step {(after - 1 if after == 5 else after // 4 * 4) or ''}").text
-        in [event.text for event in told if isinstance(event, Note)]
-        or after < 4
-    )
-    assert ends(tmp_path / "run") == ends(straight[method])
-
-
-def test_a_process_that_is_killed_in_the_midst_of_ppo(straight: dict[str, Path], start: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    pid = os.fork()
-    if not pid:
-        for event in train(recipe(start), out, corpus=CORPUS):
-            if isinstance(event, Checkpointed):
-                os.kill(os.getpid(), signal.SIGKILL)
-        os._exit(0)
-    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
-    assert not (out / "scores.json").exists()
-    assert isinstance(learn(start, out)[-1], Finished)
-    assert ends(out) == ends(straight["ppo"])
-
-
-@pytest.mark.parametrize("method", ["ppo", "dpo"])
-def test_a_signal_saves_and_leaves(
-    method: str, straight: dict[str, Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, calls = RolloutTask.loss, iter(range(1, 100))
-
-    def loss(task: RolloutTask, model: Any, batch: Any) -> Loss:
-        if next(calls) == 6:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return plain(task, model, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RolloutTask, "loss", loss)
-        with pytest.raises(Interrupted, match="saved at step 6"):
-            learn(start, tmp_path / "run", method)
-    learn(start, tmp_path / "run", method)
-    assert ends(tmp_path / "run") == ends(straight[method])
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-@pytest.mark.parametrize("kind", ["loss", "weight"])
-def test_what_is_not_finite_is_caught_in_its_step(
-    kind: str, bad: float, straight: dict[str, Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, calls = RolloutTask.loss, iter(range(1, 100))
-
-    def loss(task: RolloutTask, model: Any, batch: Any) -> Loss:
-        spoils = next(calls) == 6
-        if spoils and kind == "weight":
-            with torch.no_grad():
-                model.lm.head.weight[3, 3] = bad
-        made = plain(task, model, batch)
-        return Loss(made.total * bad, made.count) if spoils and kind == "loss" else made
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RolloutTask, "loss", loss)
-        with pytest.raises(NonFiniteError, match=r"^step 6: "):
-            learn(start, tmp_path / "run")
-    learn(start, tmp_path / "run")
-    assert ends(tmp_path / "run") == ends(straight["ppo"])
-
-
 def test_training_is_set_back_where_it_is_asked_to(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +140,7 @@ def test_a_damaged_model_is_made_again(straight: dict[str, Path], start: Path, t
 
 def policy() -> tuple[ActorCritic, Prompting]:
     tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
-    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": TINY}, where="test"))
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": BEGUN}, where="test"))
     config = lm_config(row, vocab_size=tokenizer.size)
     return ActorCritic(ActorCriticConfig(lm=config)).eval(), Prompting(tokenizer, {})
 
@@ -273,7 +172,7 @@ def test_answers_do_not_depend_on_those_beside_them() -> None:
 
 
 def rollout_task(model: LM, prompting: Prompting, **plan: Any) -> RolloutTask:
-    section = PreferSection(**(PLAN | plan))
+    section = PreferSection(**(PREFER | plan))
 
     def reward(prompts: Any, answers: Any) -> list[float]:
         return [float(len(answer)) for answer in answers]
@@ -328,13 +227,30 @@ def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> 
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]["test"]
     assert scores["pair_accuracy"] == 1.0
     assert scores["loss"] < math.log(2) / 2
-    stopped = train(recipe(start, "dpo", **plan), tmp_path / "again", corpus=corpus)
+    stopped = train(preferring(start, "dpo", **plan), tmp_path / "again", corpus=corpus)
     for event in stopped:
         if isinstance(event, Trained) and event.step.step == 15:
             break
     stopped.close()
     learn(start, tmp_path / "again", "dpo", corpus=corpus, **plan)
     assert ends(tmp_path / "again") == ends(tmp_path / "run")
+
+
+def test_a_learnt_reward_is_normalised_over_answers_of_the_start() -> None:
+    """Whatever its scale is: mean 0, variance 1, and nothing where all are alike."""
+    asked: list[None] = []
+
+    def made() -> tuple[list[str], list[str]]:
+        asked.append(None)
+        return PROMPTS[:4], ["a", "aa", "aaa", "aaaa"]
+
+    for scale, shift in ((1.0, 0.0), (40.0, -3.0)):
+        plain = lambda prompts, answers: [scale * len(answer) + shift for answer in answers]  # noqa: B023, E731
+        reward = NormalisedReward(plain, made)
+        assert reward(*made()) == pytest.approx([-1.5 / 1.25**0.5, -0.5 / 1.25**0.5, 0.5 / 1.25**0.5, 1.5 / 1.25**0.5])
+        assert reward(["b"], ["aaaaaa"]) == pytest.approx([3.5 / 1.25**0.5])
+    assert len(asked) == 4  # once by each reward
+    assert NormalisedReward(lambda prompts, answers: [3.0] * len(answers), made)(["b"], ["a"]) == [0.0]
 
 
 def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -391,7 +307,7 @@ def test_what_cannot_be_is_refused_before_the_first_step(start: Path, tmp_path: 
             learn(start, tmp_path / "run", method, **changes)
         assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="no model to begin with"):
-        list(train(build({"task": "prefer"}, where="test"), tmp_path / "run", corpus=CORPUS))
+        list(train(build({"task": "prefer"}, where="test"), tmp_path / "run", corpus=PROMPTED))
     talk = Parts(['[{"role": "user", "content": "hi"}]'] * 3, PROMPTS, {}, "made")
     with pytest.raises(InputError, match="a prompt that is a conversation"):
         learn(start, tmp_path / "run", corpus=talk)
@@ -403,7 +319,7 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     chats = Parts([*asked * 4], [*asked], {}, "made")
     plan = {"steps": 2, "eval_every": 2, "tokens": 64, "precision": "fp32"}
     chat = build(
-        {"task": "chat", "model": TINY | {"context_length": 48}, "data": {"tokenizer": "chars"}, "train": plan},
+        {"task": "chat", "model": BEGUN | {"context_length": 48}, "data": {"tokenizer": "chars"}, "train": plan},
         where="x",
     )
     list(train(chat, tmp_path / "chat", corpus=chats))
@@ -419,20 +335,23 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     reward = heedful.load(tmp_path / "reward", heedful.RewardModel)
     assert reward.reward("oo", talk) != reward.reward("oo", "say b")
     corpus = Parts(prompts, prompts, {}, "made")
-    learn(tmp_path / "chat", tmp_path / "run", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    plan = {"reward": str(tmp_path / "reward"), "steps": 4, "tokens": 6}
+    learn(tmp_path / "chat", tmp_path / "run", corpus=corpus, **plan)
     model = heedful.load(tmp_path / "run", heedful.ChatModel)
     assert model.written.template == heedful.load(tmp_path / "chat", heedful.ChatModel).written.template
     assert model.chat("say b", tokens=4).role == "assistant"
     assert (tmp_path / "run" / "samples" / "step-4.txt").read_text().startswith("say b\n")
     learn(tmp_path / "chat", tmp_path / "judged", "dpo", reward="", steps=2, eval_every=2, tokens=6, corpus=judged)
     events = train(
-        recipe(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6), tmp_path / "cut", corpus=corpus
+        preferring(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6),
+        tmp_path / "cut",
+        corpus=corpus,
     )
     for event in events:
         if isinstance(event, Trained) and event.step.step == 3:
             break
     events.close()
-    learn(tmp_path / "chat", tmp_path / "cut", reward=str(tmp_path / "reward"), steps=4, tokens=6, corpus=corpus)
+    learn(tmp_path / "chat", tmp_path / "cut", corpus=corpus, **plan)
     assert ends(tmp_path / "cut") == ends(tmp_path / "run")
 
 

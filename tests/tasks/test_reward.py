@@ -16,14 +16,13 @@ from heedful.errors import HeedError, InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.recipe import row_of
-from heedful.run.train import Finished, Note, Trained
+from heedful.run.train import Note
 from heedful.tasks.recipes import build
 from heedful.tasks.reward.prompting import Prompting, cut_to
 from heedful.tasks.reward.train import Compared, RewardTask, reward_batch
 from heedful.tasks.reward.use import in_prompt_and_answer
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from trainer import ends
 
 WORDS = ["ba", "de", "gi", "ko"]
 PROMPTS = [f"{a}{b}" for a in WORDS for b in WORDS]
@@ -98,16 +97,6 @@ def test_a_line_is_a_prompt_and_an_answer() -> None:
     assert in_prompt_and_answer(f'{{"prompt": {talk}, "answer": "b"}}') == (talk, "b")
     with pytest.raises(InputError, match="no prompt and answer"):
         in_prompt_and_answer('{"prompt": "a"}')
-
-
-def test_a_training_that_is_killed_gives_the_same_bits(run: Path, tmp_path: Path) -> None:
-    events = train(recipe(), tmp_path / "run", corpus=CORPUS)
-    for event in events:
-        if isinstance(event, Trained) and event.step.step == 17:
-            break
-    events.close()
-    assert isinstance(learn(tmp_path / "run")[-1], Finished)
-    assert ends(tmp_path / "run") == ends(run)
 
 
 def test_a_judgement_of_fewer_answers_beside_one_of_more_counts_the_same() -> None:
