@@ -61,14 +61,14 @@ def adapt(model: nn.Module, config: LoRAConfig, *, new: Collection[str] = ()) ->
     if not found:
         raise InputError(f"no {', '.join(config.targets)} in the blocks of this model", fix="leave out --lora")
     for parameter_name, parameter in model.named_parameters():
-        parameter.requires_grad_(any(f"{parameter_name}.".startswith(f"{part}.") for part in new))
+        parameter.requires_grad_(_is_in(parameter_name, new))
     for module, name, child in found:
         setattr(module, name, LowRankLinear(child, config.rank, config.scale))
 
 
-def adapters(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those of a model's tensors, by name, that are adapters."""
-    return {name: tensor for name, tensor in tensors.items() if name.endswith((DOWN, UP))}
+def adapters(tensors: Mapping[str, Tensor], *, new: Collection[str] = ()) -> dict[str, Tensor]:
+    """Those of a model's tensors, by name, that are adapters, or in the parts `new`, which are learnt as a whole."""
+    return {name: tensor for name, tensor in tensors.items() if name.endswith((DOWN, UP)) or _is_in(name, new)}
 
 
 @torch.no_grad()
@@ -80,6 +80,10 @@ def merged(tensors: Mapping[str, Tensor], config: LoRAConfig) -> dict[str, Tenso
         weight = whole[f"{name}.weight"]
         whole[f"{name}.weight"] = (weight.float() + config.scale * product).to(weight.dtype)
     return whole
+
+
+def _is_in(name: str, parts: Collection[str]) -> bool:
+    return any(f"{name}.".startswith(f"{part}.") for part in parts)
 
 
 def _adapted(names: Iterable[str]) -> list[str]:

@@ -149,10 +149,11 @@ class Job(ABC, Generic[R, E, M]):
         return data_facts(self.corpus, self.unit) | self.own_facts() | own | started
 
     def write(self, folder: Path, model: M) -> None:
-        """Saves the model as one to be used: adapters are added to its weights, and kept in a file of their own."""
+        """Saves the model as one to be used: adapters are added to its weights, and kept, with the new heads, in a file
+        of their own."""
         tensors = self.tensors(model)
         if self.lora is not None:
-            write_adapters(folder, adapters(tensors), self.lora)
+            write_adapters(folder, adapters(tensors, new=self.new_heads()), self.lora)
             tensors = merged(tensors, self.lora)
         write_model(folder, model.get_submodule(self.saved), tensors, self.tokenizers() | {"task.json": self.spec()})
 

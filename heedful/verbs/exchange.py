@@ -167,12 +167,14 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
         what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
     family, recast, *_ = _family_of(families, run, served, hub)
-    tensors, targets = adapters_to_peft(learnt, family.rules(recast.config), family=family.name)
-    told = config_to_peft(config, targets, base=str(base), kind=family.loads(recast.config))
+    found = adapters_to_peft(learnt, family.rules(recast.config), family=family.name)
+    told = config_to_peft(config, found, base=str(base), kind=family.loads(recast.config))
     with filled_then_renamed(out) as growing:
         files.write_bytes(growing / peft.CONFIG, files.json_bytes(told, where=out / peft.CONFIG))
-        files.write_bytes(growing / peft.WEIGHTS, packed(tensors))
+        files.write_bytes(growing / peft.WEIGHTS, packed(found.tensors))
     loads = f"peft.PeftModel.from_pretrained(model, {str(out)!r}), model being that of heed export {base} --to hf"
+    if found.whole:
+        loads += f" after model.resize_token_embeddings({len(own['embed.tokens.weight'])})"
     return Exported(family.name, "peft", str(out), (peft.CONFIG, peft.WEIGHTS), loads)
 
 

@@ -10,7 +10,8 @@ from peft import PeftModel
 from torch import Tensor, nn
 
 import heedful
-from heedful.apply.lora import LoRAConfig, LowRankLinear, adapt, adapters, merged
+from heedful.apply.lora import DOWN, UP, LoRAConfig, LowRankLinear, adapt, adapters, merged
+from heedful.data.parts import Parts
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -156,6 +157,47 @@ def test_what_it_is_not_for_is_refused(base: Path, tmp_path: Path, documents: Do
     with pytest.raises(InputError, match=r"train\.lora is for a model"):
         run(recipe(base, *settings), tmp_path / "run", documents)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # which peft asks for
+@pytest.mark.parametrize("tied", [True, False])
+def test_new_tokens_are_learnt_as_a_whole_and_peft_reads_them(tied: bool, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(1)
+    llama_folder(tmp_path / "theirs", tie_word_embeddings=tied)
+    import_model(tmp_path / "theirs", tmp_path / "base")
+    talks = [({"role": "user", "content": line}, {"role": "assistant", "content": line[:4]}) for line in LINES * 6]
+    corpus = Parts(talks, talks[:3], {}, "made")
+    template = {"template": "question-answer"}
+    plan = {"lora": 2, "steps": 6, "save_every": 3, "tokens": 96, "lr": 0.01, "warmup": 1, "eval_every": 6}
+    plan |= {"optimizer": "adam", "precision": "fp32"}
+    made = build({"task": "chat", "start_from": str(tmp_path / "base"), "data": template, "train": plan}, where="test")
+    told = [event.text for event in train(made, tmp_path / "run", corpus=corpus) if isinstance(event, Note)]
+    assert any(note.startswith("<EOQ>: new to the model, so the vectors of all tokens are learnt") for note in told)
+    (_, before), (_, after) = read_model(tmp_path / "base"), read_model(tmp_path / "run")
+    rows = len(before["embed.tokens.weight"])
+    assert len(after["embed.tokens.weight"]) == rows + 1
+    kept = safetensors.torch.load_file(tmp_path / "run" / "adapters.safetensors")
+    assert {name for name in kept if not name.endswith((DOWN, UP))} == {
+        "embed.tokens.weight",
+        *([] if tied else ["head.weight"]),
+    }
+    for event in train(made, tmp_path / "cut", corpus=corpus):
+        if isinstance(event, Trained) and event.step.step == 5:
+            break
+    assert [*train(made, tmp_path / "cut", corpus=corpus)]
+    assert all(torch.equal(own, after[name]) for name, own in read_model(tmp_path / "cut")[1].items())
+
+    export_model(tmp_path / "run", tmp_path / "adapters", to="peft")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "theirs")
+    theirs.resize_token_embeddings(rows + 1)
+    theirs = PeftModel.from_pretrained(theirs, tmp_path / "adapters")
+    ids = torch.tensor([[3, rows, 9, 4, rows, 7]])
+    ours = heedful.load(tmp_path / "run").model
+    for model in (theirs, theirs.merge_and_unload()):
+        expected = model(input_ids=ids).logits.detach()
+        torch.testing.assert_close(ours(ids), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # which peft asks for

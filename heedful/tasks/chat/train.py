@@ -1,6 +1,6 @@
 """Training answers in conversations, from a language model or from nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from heedful.run.folder import read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
+from heedful.store import files
 from heedful.tasks.chat.card import examples, taught
 from heedful.tasks.chat.layout import Learnable, learnable
 from heedful.tasks.chat.recipe import ChatRecipe
@@ -68,9 +69,10 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         self.tokenizer = self._tokenizer(source)
         self.template = ChatTemplate(source, special_names(self.tokenizer))
         self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
-        if recipe.train.lora and self.start is not None and self.start.source.size < self.tokenizer.size:
-            new = ", ".join(name for name in self.tokenizer.extra if name not in self.start.source.extra)
-            self.notes.append(f"adapters learn what follows {new}, whose own vector stays as it was drawn")
+        self.new_tokens = self._new_tokens()
+        if recipe.train.lora and self.new_tokens:
+            new = ", ".join(self.new_tokens)
+            self.notes.append(f"{new}: new to the model, so the vectors of all tokens are learnt beside the adapters")
         self.written = ChatTokens(self.tokenizer, self.template)
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
@@ -98,6 +100,14 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         texts = [one["content"] for own in self.corpus.train for one in own]
         return train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, extra=controls)
 
+    def _new_tokens(self) -> list[str]:
+        """The control tokens that the model to begin with does not have."""
+        if self.start is None:
+            return []
+        if self.begun is not None:
+            return list(files.read_json(self.begun / "data.json").get("new_tokens", []))
+        return [name for name in self.tokenizer.extra if name not in self.start.source.extra]
+
     def _config(self) -> LMConfig:
         """That of the model to begin with, with as many tokens more as the vocabulary has."""
         assert self.start is not None
@@ -114,7 +124,8 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        return {"tokens": sum(len(text.ids) for text in self.texts), "vocabulary": self.tokenizer.size}
+        tokens = sum(len(text.ids) for text in self.texts)
+        return {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
 
     def spec(self) -> dict[str, Any]:
         """As of a language model, which this is too; nothing stands before a text, and no control token is said but the
@@ -130,6 +141,9 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
     def begin(self, model: LM) -> None:
         if self.start:
             copy_weights(model, self.recipe.start_from, grown=ROWS_OF_TOKENS)
+
+    def new_heads(self) -> Collection[str]:
+        return ("embed.tokens", "head") if self.new_tokens else ()
 
     def task(self, model: LM) -> ChatTask:
         return ChatTask(self.texts, self.recipe.train, context=self.config.embed.context_length)
