@@ -5,17 +5,17 @@ what becomes of a reward that is followed too far.
     python -m benchmarks.prefer ranker --out runs/prefer
     python -m benchmarks.prefer hacking --out runs/prefer
 
-`sums`: success before and after each method, at equal generated tokens, over seeds. `ranker`: how many of its
-preferences are learnt, how often what is written then is preferred, and in a second round. `hacking`: the learnt reward
-and the true one on the way, with and without the KL penalty, as figures and as a plot. All of it is trained here from
-nothing.
+`sums`: success before and after each method, at equal generated tokens. `ranker`: how many of its preferences are
+learnt, how often what is written then is preferred, and in a second round. `hacking`: the learnt reward and the true
+one on the way, with and without the KL penalty, as figures and as a plot. All of it is trained here from nothing, once
+with each of the seeds.
 """
 
 import argparse
 import json
 import random
 import runpy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -35,6 +35,7 @@ WORDS = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi"]
 GOOD, BAD = {"ba", "de", "gi"}, {"lu", "ma"}
 SMALL = {"n_layers": 2, "d_model": 64, "n_heads": 4, "context_length": 48, "dropout": 0.0}
 NOISE = 0.25  # of the ranker, in what it values
+KL = 0.1  # weight of the penalty, of a reward whose deviation is 1 over answers of the start
 
 
 def success(run: Path, prompts: Sequence[str], *, samples: int = 8) -> tuple[float, float]:
@@ -128,11 +129,11 @@ def write_judgements(path: Path, judgements: Iterable[Judgement]) -> Path:
     return path
 
 
-def begin_world(out: Path) -> tuple[Path, list[str], Path]:
+def begin_world(out: Path, seed: int = 1) -> tuple[Path, list[str], Path]:
     """The folder of the data, the prompts, and the run that all begins with."""
-    data = write_world(out / "world", seed=1)
-    start = out / "world-start"
-    train = {"steps": 1200, "tokens": 1024, "lr": 3e-3, "precision": "fp32"}
+    data = write_world(out / f"world-{seed}", seed=seed)
+    start = out / f"world-start-{seed}"
+    train = {"steps": 1200, "tokens": 1024, "lr": 3e-3, "precision": "fp32", "seed": seed}
     text = {"path": str(data / "texts.jsonl"), "tokenizer": "chars", "across": False}
     heedful.train(heedful.recipe("generate", model=SMALL, data=text, train=train), start, device="cpu")
     return data, (data / "prompts.txt").read_text().splitlines(), start
@@ -164,39 +165,44 @@ def win_rate(ours: Sequence[str], theirs: Sequence[str]) -> float:
     return fmean(0.5 if a == b else float(a > b) for a, b in pairs)
 
 
-def ranker(out: Path) -> None:
-    data, prompts, start = begin_world(out)
-    begun = heedful.load(start, heedful.LanguageModel)
-    many, before = prompts * 10, answers_of(begun, prompts)
-    print(f"start: value {fmean(map(value, before)):.2f}")
-    writer, judgements = begun, list[Judgement]()
-    held_out = write_judgements(out / "held-out.jsonl", judged(begun, prompts, seed=999, noise=0.0))
-    for turn in (1, 2):
-        judgements += judged(writer, many, seed=turn, noise=NOISE)
-        path = write_judgements(out / f"judgements-{turn}.jsonl", judgements)
-        reward = out / f"reward-{turn}"
-        learn_reward(path, start, reward)
-        model = heedful.load(reward, heedful.RewardModel)
-        found = model.evaluate_files(held_out)["held-out.jsonl"]
-        policy = out / f"policy-{turn}"
-        done = heedful.train(policy_recipe(start, reward, data, kl=0.25, steps=400), policy, device="cpu")
-        assert done is not None
-        kl = next(iter(done.scores.values()))["kl"]
-        writer = heedful.load(policy, heedful.LanguageModel)
-        after = answers_of(writer, prompts)
-        print(
-            f"round {turn}: {len(judgements):,} judgements, accuracy {found['pair_accuracy']:.3f} on held-out pairs, "
-            f"calibration error {found['calibration_error']:.3f}; value {fmean(map(value, after)):.2f}, "
-            f"win rate {win_rate(after, before):.3f}, KL {float(kl):.2f} nats an answer",
-            flush=True,
-        )
+def ranker(out: Path, seeds: Iterable[int]) -> None:
+    """Two rounds: each reward learns from the judgements of all so far, each policy from where the first began."""
+    print("seed  round  judgements  pairs in order  calibration error  value  win rate  KL (nats an answer)")
+    for seed in seeds:
+        data, prompts, start = begin_world(out, seed)
+        writer = begun = heedful.load(start, heedful.LanguageModel)
+        before, judgements = answers_of(begun, prompts), list[Judgement]()
+        held_out = write_judgements(out / f"held-out-{seed}.jsonl", judged(begun, prompts, seed=999, noise=0.0))
+        print(f"{seed:4}  start  {fmean(map(value, before)):52.2f}", flush=True)
+        for turn in (1, 2):
+            judgements += judged(writer, prompts * 10, seed=100 * seed + turn, noise=NOISE)
+            path = write_judgements(out / f"judgements-{seed}-{turn}.jsonl", judgements)
+            reward, policy = out / f"reward-{seed}-{turn}", out / f"policy-{seed}-{turn}"
+            learn_reward(path, start, reward)
+            found = heedful.load(reward, heedful.RewardModel).evaluate_files(held_out)[held_out.name]
+            done = heedful.train(policy_recipe(start, reward, data, kl=KL, steps=400), policy, device="cpu")
+            assert done is not None
+            kl = float(next(iter(done.scores.values()))["kl"])
+            writer = heedful.load(policy, heedful.LanguageModel)
+            after = answers_of(writer, prompts)
+            print(
+                f"{seed:4}  {turn:5}  {len(judgements):10,}  {found['pair_accuracy']:14.3f}  "
+                f"{found['calibration_error']:17.3f}  {fmean(map(value, after)):5.2f}  {win_rate(after, before):8.3f}  "
+                f"{kl:19.2f}",
+                flush=True,
+            )
 
 
-def hacking(out: Path) -> None:
-    data, prompts, start = begin_world(out)
+def hacking(out: Path, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        hack(out, seed)
+
+
+def hack(out: Path, seed: int) -> None:
+    data, prompts, start = begin_world(out, seed)
     begun = heedful.load(start, heedful.LanguageModel)
-    path = write_judgements(out / "few.jsonl", judged(begun, prompts, seed=3, noise=NOISE))
-    reward = out / "reward-few"
+    path = write_judgements(out / f"few-{seed}.jsonl", judged(begun, prompts, seed=3, noise=NOISE))
+    reward = out / f"reward-few-{seed}"
     learn_reward(path, start, reward, steps=200)
     judge = heedful.load(reward, heedful.RewardModel)
     rows: dict[int, dict[str, Any]] = {}
@@ -204,7 +210,7 @@ def hacking(out: Path) -> None:
     for kl in (0.0, 0.3):
         name = "without" if not kl else "with"
         for steps in range(0, 401, 40):
-            run = out / f"hacking-{kl}"
+            run = out / f"hacking-{seed}-{kl}"
             if steps:
                 heedful.train(policy_recipe(start, reward, data, kl=kl, steps=steps, every=40), run, device="cpu")
             answers = answers_of(newest(run) if steps else begun, prompts)
@@ -215,8 +221,9 @@ def hacking(out: Path) -> None:
             )
             print(f"{steps:5}  {kl:10.2f}  {told:6.2f}  {true:10.2f}", flush=True)
     keys = {what: [f"{what} {how} penalty" for how in ("without", "with")] for what in ("reward", "value")}
-    (out / "hacking.png").write_bytes(to_bytes(panels([*rows.values()], keys), "png"))
-    print(out / "hacking.png")
+    picture = out / f"hacking-{seed}.png"
+    picture.write_bytes(to_bytes(panels([*rows.values()], keys), "png"))
+    print(picture)
 
 
 def newest(run: Path) -> LanguageModel:
@@ -232,14 +239,13 @@ def newest(run: Path) -> LanguageModel:
     return model
 
 
-PARTS = {"sums": lambda given: sums(given.out, range(1, given.seeds + 1)), "ranker": lambda given: ranker(given.out)}
-PARTS["hacking"] = lambda given: hacking(given.out)
+PARTS: dict[str, Callable[[Path, Iterable[int]], None]] = {"sums": sums, "ranker": ranker, "hacking": hacking}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--out", type=Path, default=Path("runs/prefer"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    PARTS[given.part](given)
+    PARTS[given.part](given.out, given.seeds)

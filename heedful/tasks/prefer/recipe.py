@@ -26,7 +26,7 @@ class PreferSection(Section):
     normalise: bool | None = Field(
         None,
         description="give the rewards mean 0 and variance 1 over answers of the model that training begins with; "
-        "null: those of a run of reward, whose scale says nothing",
+        "null: those of a run of reward, whose scale is arbitrary",
     )
     rollouts: int = Field(64, ge=1, description="answers that are made before each time that is learnt from them")
     group: int | None = Field(
