@@ -35,8 +35,9 @@ COMMANDS = (
     Command("import", exchange.import_, group="Hand on"),
     Command("export", exchange.export, group="Hand on"),
 )
+FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
-    heading: tuple(command.name for command in COMMANDS if command.group == heading)
+    heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
     for heading in ("Train", "Measure", "Use", PEOPLE, "Look inside", "Serve", "Hand on")
 }
 
@@ -77,7 +78,7 @@ def main() -> None:
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
-    trains = arguments[:1] in (["train"], ["demo"])
+    trains = arguments[:1] in (["train"], ["demo"], ["distil"])
     try:
         app(args=arguments, prog_name="heed", standalone_mode=True)
     except Interrupted as error:

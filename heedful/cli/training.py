@@ -39,6 +39,10 @@ def train(
             help="General pairs against forgetting: PATH:0.2 is where a fifth of each epoch is drawn from.",
         ),
     ] = None,
+    synthetic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Pairs that models wrote, to train on beside the data; may have a weight."),
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
     preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
@@ -77,7 +81,6 @@ def train(
 
     Example: heed train translate --data pairs.tsv --out runs/mine --set train.minutes=10
     """
-    from heedful.metrics.names import in_words
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as run_training
@@ -86,7 +89,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
-    given |= {"method": method, "prefer.reward": reward, "data.mix": mix}
+    given |= {"method": method, "prefer.reward": reward, "data.mix": mix, "data.synthetic": synthetic}
     recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:
@@ -94,9 +97,6 @@ def train(
     finished = shown.follow(run_training(recipe, out, resume=resume, device=device))
     if finished is None:  # one of several ranks, of which the first tells how it went
         return
-    for name, each in finished.scores.items():
-        numbers = [in_words(key, value) for key, value in each.items() if not isinstance(value, str)]
-        shown.say(f"{name}: {', '.join(numbers)}")
-    shown.say(f"{out}: after {finished.minutes:.1f} minutes of training; {out}/README.md tells the rest")
+    shown.told(finished, out)
     if as_json:
         print(json.dumps({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}))

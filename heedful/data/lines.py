@@ -206,6 +206,11 @@ def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
 
 
+def tsv_row(*cells: str) -> str:
+    """A line of a table, which `tsv_cells` reads: what would end a cell or the line becomes a blank."""
+    return "\t".join(" ".join(cell.split("\t")).replace("\r", " ").replace("\n", " ") for cell in cells)
+
+
 def csv_cells(path: Path, lines: list[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The number of the line where each record begins, and its cells. Raises InputError."""
     reader = csv.reader((line + "\n" for line in lines), strict=True, delimiter=separator)

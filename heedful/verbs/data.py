@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.data.lines import tsv_row
 from heedful.data.text.pairs import LINES, Pairs, Read, read_whole
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
@@ -70,13 +71,13 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
     pairs, taken = checked.read.train, checked.read.taken
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
-    rows = [_row(pairs.source[i], pairs.target[i]) for i in kept]
-    files.write_bytes(out, "\n".join([_row(taken.source, taken.target), *rows, ""]).encode())
+    rows = [tsv_row(pairs.source[i], pairs.target[i]) for i in kept]
+    files.write_bytes(out, "\n".join([tsv_row(taken.source, taken.target), *rows, ""]).encode())
     beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
     gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
     gone += [_gone(pairs, i, faults) for i, faults in checked.left_out.items()]
-    lines = [_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]
-    header = _row(taken.source, taken.target, "where", "why")
+    lines = [tsv_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]
+    header = tsv_row(taken.source, taken.target, "where", "why")
     files.write_bytes(beside, "\n".join([header, *lines, ""]).encode())
     return beside
 
@@ -84,8 +85,3 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
 def _gone(pairs: Pairs, i: int, faults: list[str]) -> tuple[int, str, str, str]:
     line = pairs.lines[i] if pairs.lines else i % LINES
     return line, pairs.source[i], pairs.target[i], ", ".join(faults)
-
-
-def _row(*cells: str) -> str:
-    """Cells of a table: what would end one of them or the row becomes a blank."""
-    return "\t".join(" ".join(cell.split("\t")).replace("\r", " ").replace("\n", " ") for cell in cells)

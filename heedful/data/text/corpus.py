@@ -2,13 +2,14 @@
 them is held out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from heedful.data.parts import Parts, hold_out
 from heedful.data.text.directions import Direction
-from heedful.data.text.pairs import Pairs, Read, read_whole
+from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.pairs import Pairs, Read, joined, read_whole
 from heedful.errors import InputError
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
@@ -74,6 +75,43 @@ def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
     shown = (*told[:MOST_TOLD], *more)
     files = tuple(read.files)
     return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
+
+
+def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
+    """What other data of the same languages are to be read as: None, where the name of a column is none."""
+    source, target = (None if meaning(name) in (None, *SIDES) else name for name in (corpus.source, corpus.target))
+    return source, target
+
+
+def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0) -> Corpus:
+    """The same with pairs to train on that models wrote, in files as `read_whole` takes them: none of these is held
+    out, and those of which a side is held out already are left out. An epoch has the other pairs `originals` times.
+    Raises InputError or MissingError."""
+    if not paths:
+        return corpus
+    if corpus.directions:
+        raise InputError("synthetic pairs beside data of several directions", fix="train one direction at a time")
+    names = languages_said(corpus)
+    source, target = (None, None) if None in names else names
+    read, weights = read_whole(paths if len(paths) > 1 else paths[0], source=source, target=target)
+    held = [corpus.valid, *corpus.tests.values()]
+    sources = {_key(text) for part in held for text in part.source}
+    targets = {_key(text) for part in held for own in part.references for text in own}
+    both = zip(read.train.source, read.train.target, strict=True)
+    kept = [i for i, (one, other) in enumerate(both) if _key(one) not in sources and _key(other) not in targets]
+    if not kept:
+        raise InputError("every pair is held out already", where=read.train.name, fix="give other pairs")
+    notes = [*corpus.notes, *read.notes]
+    if left_out := len(read.train) - len(kept):
+        notes.append(f"{read.train.name}: {left_out:,} synthetic pairs left out, a side of theirs is held out")
+    if read.train.dropped:
+        notes.append(f"{read.train.name}: {read.train.dropped:,} synthetic pairs dropped, a side is empty")
+    own = corpus.train if corpus.train.lines else corpus.train.numbered()
+    train = joined([own, read.train.rows(kept)], own.name)
+    weights = weights | {file: originals * corpus.weights.get(file, 1.0) for file in own.files}
+    told = tuple(f"written by models: {_with_weight(line, weights)}" for line in read.told)
+    files = (*corpus.files, *read.files)
+    return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)
 
 
 def _with_weight(line: str, weights: Mapping[str, float]) -> str:

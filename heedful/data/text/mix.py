@@ -4,8 +4,7 @@ al. 2017 mix domains)."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.data.text.corpus import Corpus, read_parallel
-from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.corpus import Corpus, languages_said, read_parallel
 from heedful.data.text.pairs import found_as
 from heedful.errors import InputError
 
@@ -22,8 +21,7 @@ class MixedIn:
 
 def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
     """What PATH:0.2 and other such stand for, in the languages of `like`. Raises InputError or MissingError."""
-    sides = (None, None) if like.directions else (like.source, like.target)
-    names = [None if side is None or meaning(side) in (None, *SIDES) else side for side in sides]
+    names = (None, None) if like.directions else languages_said(like)
     mixes: list[MixedIn] = []
     for text in given:
         found = found_as(text)

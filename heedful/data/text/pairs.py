@@ -88,6 +88,10 @@ class Pairs:
         ways = self._ways(chosen)
         return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions)
 
+    def numbered(self) -> "Pairs":
+        """The same, of pairs that were not read from files, as if they had been."""
+        return replace(self, files=(self.name,), lines=range(1, len(self) + 1))
+
     def _ways(self, indices: Iterable[int]) -> Sequence[int]:
         return array("h", (self.ways[i] for i in indices)) if len(self.ways) else ()
 
@@ -195,7 +199,7 @@ def _read_directions(
     for own in read:  # a test of several directions is one
         for name, part in own.tests.items():
             tests.setdefault(name, []).append(part)
-    joined = {name: _joined(parts, name) for name, parts in tests.items()}
+    joined = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, other_way="")
     return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
@@ -249,7 +253,7 @@ def _united(read: Sequence[Read]) -> Read:
     name = " + ".join(own.train.name for own in read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
-    return Read(_joined(parts, name), _joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
+    return Read(joined(parts, name), joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
 
 
 def _read(given: str | Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Read:
@@ -356,8 +360,8 @@ def _read_files(
         if first.header and not columns:  # the first table says what the names of the others are to be
             source, target = source or first.source, target or first.target
     assert first is not None
-    train = _joined([read[files] for files in layout.train], where)
-    valid = _joined([read[files] for files in layout.valid], where) if layout.valid else None
+    train = joined([read[files] for files in layout.train], where)
+    valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
     tests = {stem: read[files] for stem, files in layout.tests.items()}
     used = [path for files in read for path in files] if where.is_dir() else [where]
     return Read(train, valid, tests, first, used, layout.notes, told)
@@ -376,7 +380,8 @@ def _read_one(
     return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
 
 
-def _joined(parts: list[Pairs], where: str | Path) -> Pairs:
+def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
+    """The pairs of several parts as one."""
     if len(parts) == 1:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.metrics.names import in_words
@@ -46,6 +47,13 @@ class ProgressLine:
                     case Finished() as now:
                         return now
         return None
+
+    def told(self, finished: "Finished", out: Path) -> None:
+        """The scores of a training that is over, and where to read more."""
+        for name, each in finished.scores.items():
+            numbers = [in_words(key, value) for key, value in each.items() if not isinstance(value, str)]
+            self.say(f"{name}: {', '.join(numbers)}")
+        self.say(f"{out}: after {finished.minutes:.1f} minutes of training; {out}/README.md tells the rest")
 
     def _line(self, now: "Trained") -> str:
         left = (

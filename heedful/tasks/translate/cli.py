@@ -30,6 +30,7 @@ from heedful.tasks.shared.cli import (
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.translate.cli_pairs import align
+from heedful.tasks.translate.cli_synthetic import COMMANDS as SYNTHETIC
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
@@ -264,4 +265,9 @@ def demo(
         print(json.dumps(scores | {"minutes": finished.minutes}))
 
 
-COMMANDS = (Command("demo", demo, group="Train"), Command("translate", translate), Command("align", align))
+COMMANDS = (
+    Command("demo", demo, group="Train"),
+    Command("translate", translate),
+    Command("align", align),
+    *SYNTHETIC,
+)

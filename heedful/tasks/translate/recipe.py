@@ -22,6 +22,16 @@ class PairsData(TokenizedData):
         (),
         description="general pairs against forgetting: of `memory.tmx:0.2` a fifth of each epoch is drawn (`--mix`)",
     )
+    synthetic: tuple[str, ...] = Field(
+        (),
+        description="pairs that models wrote, to train on beside those of `path`, of which alone some are held out; "
+        "each a file or folder, with a weight such as `back.tsv:0.5` (`--synthetic`)",
+    )
+    originals: float = Field(
+        1.0,
+        ge=0,
+        description="with synthetic: how often an epoch has each pair of `path`; 0: synthetic ones alone",
+    )
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")
     joint: bool = Field(True, description="both sides share one vocabulary")

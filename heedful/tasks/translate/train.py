@@ -1,5 +1,6 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import accumulate, compress, pairwise
@@ -9,16 +10,16 @@ from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
 from heedful.data.parts import spread
-from heedful.data.text.corpus import Corpus, by_direction, read_parallel
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
-from heedful.data.text.pairs import Pairs
+from heedful.data.text.pairs import Pairs, found_as
 from heedful.data.text.quality.told import in_a_line
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
-from heedful.metrics.names import BEFORE, LABELS
+from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
@@ -33,10 +34,13 @@ from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
 from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.synthetic import teacher_of, written_by
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.variants import Variants, varies
 
 Ids = list[int]
+WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
+WARM = 8  # sentences that are translated before a model's speed is measured
 
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
@@ -49,12 +53,17 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
         assert corpus is not None
-        pairs = corpus.train.apart()
+        originals = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
-        wrong = doubts(pairs.source, pairs.target, tests)
+        wrong = doubts(originals.source, originals.target, tests)
         ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
         for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
             wrong += in_a_line(part, source, target) if data.scores == "bleu" else []
+        noted = len(corpus.notes)
+        self.corpus = corpus = with_synthetic(corpus, data.synthetic, data.originals)
+        self.synthetic = len(corpus.train) - len(originals)
+        self.notes += corpus.notes[noted:]
+        pairs = corpus.train.apart()
         self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
         self.mixes = read_mixes(data.mix, corpus)
         for mix in self.mixes:
@@ -158,16 +167,29 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
                 yield f"{Path(mix.corpus.name).stem}, mixed in: {name}", part
 
     def finish(self, folder: Path, device: str) -> Scores:
-        """With those that the model had with which the training began, where that was a translator."""
-        scores = super().finish(folder, device)
-        begun = self._as_begun(device)
-        if begun is None:
-            return scores
-        before = {name: self.score(begun, part) for name, part in self.tests()}
-        return {
-            name: {**each, **{f"{key}{BEFORE}": before[name][key] for key in self.score_names}}
-            for name, each in scores.items()
-        }
+        """With those of the models that it has learnt from, where they are there: of the one with which the training
+        began, and of a teacher, then also how fast both are."""
+        models = {"": self.served.load(folder, device=device), BEFORE: self._as_begun(device)}
+        models[TEACHER] = self._teacher(device)
+        scores: dict[str, dict[str, Any]] = {}
+        for name, part in self.tests():
+            own = scores.setdefault(name, {})
+            for ending, model in models.items():
+                if model is None:
+                    continue
+                if models[TEACHER] is not None:
+                    model.search(part.source[:WARM])  # what is done once alone is not counted
+                begin = time.perf_counter()
+                found = self.score(model, part)
+                seconds = time.perf_counter() - begin
+                own |= {f"{key}{ending}": found[key] for key in (self.score_names if ending else found)}
+                if models[TEACHER] is not None and ending != BEFORE:
+                    own[f"{SPEED}{ending}"] = len(part) / seconds
+        return scores
+
+    def _teacher(self, device: str) -> Translator | None:
+        """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
+        return teacher_of([Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(text)], device)
 
     def _as_begun(self, device: str) -> Translator | None:
         """The model that the training began with; None where it was no translator, or is no longer there."""
@@ -199,13 +221,18 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def own_facts(self) -> dict[str, object]:
         joint = self.source is self.target
         mixed = [{"path": mix.corpus.name, "share": mix.share, "pairs": len(mix.corpus.train)} for mix in self.mixes]
-        return ({"mix": mixed} if mixed else {}) | {
-            "source": self.corpus.source,
-            "target": self.corpus.target,
-            "trained_on": len(self.pairs),
-            "example": self.valid.source[0] if len(self.valid) else "",
-            "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": joint},
-        }
+        written = {"synthetic": self.synthetic} if self.synthetic else {}
+        return (
+            ({"mix": mixed} if mixed else {})
+            | written
+            | {
+                "source": self.corpus.source,
+                "target": self.corpus.target,
+                "trained_on": len(self.pairs),
+                "example": self.valid.source[0] if len(self.valid) else "",
+                "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": joint},
+            }
+        )
 
     def spec(self) -> dict[str, Any]:
         """What the model is for, and how it searches unless told otherwise."""
@@ -255,22 +282,24 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             text.format(source=corpus.source, target=corpus.target)
             for text in (self.recipe.PURPOSE, self.recipe.EXAMPLE)
         )
-        began = [name for name in names if f"{name}{BEFORE}" in first]
+        besides = [(name, end) for end in (BEFORE, TEACHER) for name in names if f"{name}{end}" in first]
         columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
-        columns += [f"{LABELS[name]} before" for name in began]
+        columns += [f"{LABELS[name]}{WHOSE[end]}" for name, end in besides]
         rows = []
         tested = dict(self.tests())
         for name, each in scores.items():
             cells = [f"{each[own]:.1f}" for own in names]
             cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
-            cells += [f"{each[f'{own}{BEFORE}']:.1f}" for own in began]
+            cells += [f"{each[f'{own}{end}']:.1f}" for own, end in besides]
             rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
         signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
         return CardText(
             what=what,
-            learnt_on=f"{len(corpus.train):,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
+            learnt_on=f"{len(corpus.train) - self.synthetic:,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
+            after=self._written(),
             table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
-            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}.",
+            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
+            + _speeds(first),
             kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
             use=[
                 f'heed {verb} {folder} "{example}"{self._asked()}',
@@ -283,6 +312,20 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def _asked(self) -> str:
         """How another direction than the first is asked for."""
         return "".join(f" --to {target}" for _, target in self.corpus.directions[-1:])
+
+    def _written(self) -> str:
+        """What of the data models wrote, and which."""
+        said = []
+        for path, weight in (own for text in self.recipe.data.synthetic for own in found_as(text)):
+            known = written_by(Path(path)) or {"models": []}
+            runs = " and ".join(f"`{one['run']}`" for one in known["models"])
+            by = f", whose {known['writes']}s {runs} wrote" if runs else ""
+            said.append(f"`{path}`{by}{f', {weight:g} times in each epoch' if weight != 1 else ''}")
+        if not said:
+            return ""
+        own = self.recipe.data.originals
+        told = "" if own == 1 else f" The others were in each epoch {own:g} times." if own else " From no others."
+        return f" {self.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
 
     def _mixed_in(self) -> str:
         told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in self.mixes]
@@ -310,6 +353,14 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
         return self.longest - 1 - len(self.around.get("before", [])) if self.recipe.data.cut else None
+
+
+def _speeds(scores: Mapping[str, Any]) -> str:
+    """How fast it and its teacher translated, where it has one."""
+    if f"{SPEED}{TEACHER}" not in scores:
+        return ""
+    own, other = scores[SPEED], scores[f"{SPEED}{TEACHER}"]
+    return f" So it translated {own:,.0f} sentences a second on this machine, and its teacher {other:,.0f}."
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:

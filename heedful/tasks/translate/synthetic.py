@@ -1,0 +1,177 @@
+"""Pairs that models write, to be learnt from: one side is a person's, the other a translation of it.
+
+A teacher's translations of sources are what a student learns in sequence-level distillation (Kim and Rush 2016), and a
+model of the other direction makes pairs of texts that have no translation (Sennrich et al. 2016). They are a .tsv file
+of two columns, as any data. Beside it, under the same name, a .json file says who wrote it, of what; a .part file has
+what is written so far, and is continued by the same question.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from heedful.data.lines import tsv_row
+from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.encodings import read_encoded_lines
+from heedful.data.text.headers import is_header
+from heedful.data.text.layouts import is_language
+from heedful.data.text.pairs import holds_pairs, read_whole
+from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.errors import HeedError, InputError, MissingError
+from heedful.exchange.ctranslate2 import made_of
+from heedful.run.card import fingerprint
+from heedful.run.folder import task_name
+from heedful.store import files
+from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.long import search_in_parts
+from heedful.tasks.translate.use import Translator
+
+AT_ONCE = 2048  # texts that are translated before they are written down
+ENGINE = "ctranslate2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """What is to be written: by these models, searching as one, to the file `out`, which ends in .tsv. `writes` is the
+    side of the pairs that they make; `languages` are what the columns are called, the source first."""
+
+    texts: Sequence[str]
+    models: tuple[Path, ...]
+    out: Path
+    writes: Literal["source", "target"]
+    languages: tuple[str, str] = (SOURCE, TARGET)
+    direction: tuple[str, str] = ("", "")  # that models of several languages are asked for
+    settings: DecodingOptions = field(default_factory=DecodingOptions)
+
+    def __post_init__(self) -> None:
+        if self.out.suffix != ".tsv":
+            raise InputError("pairs are written into a .tsv file", where=str(self.out), fix="name one")
+
+    @property
+    def part(self) -> Path:
+        return self.out.with_suffix(".part")
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Who writes what, and how: what the file is bound to. Raises MissingError or InputError."""
+        about = task_name(self.models[0])[1]
+        decoding = Decoding(**{**about.get("decode", {}), **self.settings})
+        return {
+            "writes": self.writes,
+            "models": [{"run": str(run), "files": made_of(run)} for run in self.models],
+            "direction": list(self.direction),
+            "decode": asdict(decoding),
+            "texts": fingerprint(self.texts),
+            "pairs": len(self.texts),
+        }
+
+    def written(self) -> list[str] | None:
+        """The rows that an earlier call has left; None of what is whole. Raises InputError for those of other models or
+        texts."""
+        fix = f"remove it with {self.out.with_suffix('.*')}, or write to another file"
+        if self.out.is_file():
+            known = written_by(self.out)
+            if known is None:
+                raise InputError("is there already, and was written by nothing known", where=str(self.out), fix=fix)
+            if (changed := _changed(known, self.facts)) is not None:
+                raise InputError(f"was written with {changed}", where=str(self.out), fix=fix)
+            return None
+        lines = files.read_whole_lines(self.part) if self.part.is_file() else []
+        if not lines:
+            return []
+        if (changed := _changed(files.parse_json(lines[0].encode(), where=self.part), self.facts)) is not None:
+            raise InputError(f"was begun with {changed}", where=str(self.part), fix=fix)
+        return lines[1:]
+
+    def write(self, translator: Translator) -> Iterator[tuple[int, int]]:
+        """Translates what is not yet translated, and yields how many texts are, and of how many since the last time
+        there is a warning. Raises StorageError, and as a search does."""
+        rows = self.written()
+        if rows is None:
+            return
+        if not self.part.is_file():
+            files.make_folder(self.part.parent)
+            files.append_line(self.part, json.dumps(self.facts))
+        for begin in range(len(rows), len(self.texts), AT_ONCE):
+            own = self.texts[begin : begin + AT_ONCE]
+            found = search_in_parts(translator, own, first=begin, **self.settings)
+            for text, one in zip(own, found, strict=True):
+                made = CONTROL.sub(" ", one.text)
+                rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
+                files.append_line(self.part, rows[-1])
+            yield len(rows), sum(bool(one.warning) for one in found)
+        files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))
+        files.write_json(self.out.with_suffix(".json"), self.facts)
+        files.remove_tree(self.part)
+
+
+def _changed(known: Mapping[str, Any], facts: Mapping[str, Any]) -> str | None:
+    """What of it is another one now."""
+    if [one["files"] for one in known["models"]] != [one["files"] for one in facts["models"]]:
+        return "other models"
+    names = {"texts": "other texts", "pairs": "other texts", "decode": "another search"}
+    differing = [key for key in facts if key != "models" and known.get(key) != facts[key]]
+    return names.get(differing[0], "other settings") if differing else None
+
+
+def columns_called(source: str, target: str) -> tuple[str, str]:
+    """What the columns of such a file are called: by their languages, where both are some."""
+    return (source, target) if is_header([source, target]) else (SOURCE, TARGET)
+
+
+def texts_in(names: Sequence[str], language: str) -> list[str]:
+    """The different texts of files that have one a line, and the targets of those of pairs. Raises InputError or
+    MissingError."""
+    found: dict[str, None] = {}
+    for name in names:
+        if holds_pairs(Path(name)) or Path(name).is_dir():
+            asked = language if is_language(language) else None
+            found |= dict.fromkeys(read_whole(name, target=asked)[0].train.target)
+        else:
+            found |= dict.fromkeys(read_encoded_lines(Path(name))[0])
+    texts = [text for text in found if text.strip()]
+    if not texts:
+        raise InputError("no text", where=", ".join(names), fix="give files with a text a line")
+    return texts
+
+
+def written_by(path: Path) -> dict[str, Any] | None:
+    """What stands beside a file of such pairs; None beside another."""
+    beside = path.with_suffix(".json")
+    if path.suffix != ".tsv" or not beside.is_file():
+        return None
+    known = files.read_json(beside)
+    return known if isinstance(known, dict) and isinstance(known.get("models"), list) else None
+
+
+def fastest(runs: Sequence[Path], device: str, *, draws: bool = False) -> tuple[Translator, str]:
+    """The runs, searching as one or drawing at random, by the fastest engine that does it, and in words which. Raises
+    as `load_together`."""
+    why = "several models" if len(runs) > 1 else "drawn at random" if draws else f"on {device}"
+    if len(runs) == 1 and not draws and device == "cpu":
+        try:
+            return load_translator(runs[0], engine=ENGINE), "by CTranslate2"
+        except MissingError as error:
+            if not runs[0].is_dir():
+                raise
+            why = str(error)
+        except HeedError as error:
+            why = str(error)
+    return load_together(runs, device=device), f"by heedful itself ({why})"
+
+
+def teacher_of(paths: Sequence[Path], device: str) -> Translator | None:
+    """The model, or several as one, that wrote the targets of the first of these files whose models are still there as
+    they were."""
+    for path in paths:
+        known = written_by(path)
+        if known is None or known.get("writes") != TARGET:
+            continue
+        runs = [(Path(one["run"]), one["files"]) for one in known["models"]]
+        if all(run.is_dir() and made_of(run) == own for run, own in runs):
+            return load_together([run for run, _ in runs], device=device).directed(*known["direction"])
+    return None

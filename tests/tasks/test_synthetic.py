@@ -1,0 +1,180 @@
+"""Pairs that models write: a teacher's for its student, and back-translations."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heedful import cli
+from heedful.data.text.corpus import read_parallel, with_synthetic
+from heedful.errors import InputError
+from heedful.models import make_model
+from heedful.run.recipe import override
+from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.translate import synthetic
+from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
+from heedful.tasks.translate.train import TranslateJob
+from made import TRANSFORMER, backwards
+
+TEXTS = ["ba de", "gi ko lu", "ma", "ne pi ro su", "ba ba", "de"]
+TINY = [f"model.{key}={value}" for key, value in TRANSFORMER["model"].items()]
+
+
+def heed(*words: object) -> object:
+    sys.argv = ["heed", *map(str, words)]
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    made = backwards(80, 5)
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(made.source, made.target, strict=True)))
+    return path
+
+
+def rows(path: Path) -> list[tuple[str, ...]]:
+    return [tuple(line.split("\t")) for line in path.read_text().split("\n")[:-1]]
+
+
+def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], tmp_path: Path) -> None:
+    one, other = (
+        Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / f"{side}.tsv", writes=side)
+        for side in ("target", "source")
+    )
+    translator = load_translator(translators[0])
+    assert [*one.write(translator)] == [(6, 0)]
+    said = [made.text for made in translator.search(TEXTS)]
+    assert rows(one.out) == [("source", "target"), *zip(TEXTS, said, strict=True)]
+    assert [*other.write(translator)]
+    assert rows(other.out) == [("source", "target"), *zip(said, TEXTS, strict=True)]
+    assert not one.part.exists()
+    assert written_by(one.out) == one.facts
+
+
+def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
+    """What is interrupted, and even torn, is continued, and comes to the same; what is whole is left."""
+    monkeypatch.setattr(synthetic, "AT_ONCE", 2)
+    settings = {"samples": 1, "seed": 3}  # a draw depends on the number of its text
+    whole = Synthetic(
+        texts=TEXTS, models=translators[:1], out=tmp_path / "whole.tsv", writes="target", settings=settings
+    )
+    broken = replace(whole, out=tmp_path / "broken.tsv")
+    translator = load_translator(translators[0])
+    assert [done for done, _ in whole.write(translator)] == [2, 4, 6]
+    next(broken.write(translator))
+    with broken.part.open("a") as file:
+        file.write("ma\tMA")
+    broken = replace(broken)
+    assert broken.written() == ["\t".join(row) for row in rows(whole.out)[1:3]]
+    assert [done for done, _ in broken.write(translator)] == [4, 6]
+    assert broken.out.read_bytes() == whole.out.read_bytes()
+    assert broken.written() is None
+    assert [*broken.write(translator)] == []
+
+
+def test_it_is_bound_to_its_models_texts_and_search(translators: tuple[Path, Path], tmp_path: Path) -> None:
+    whole = Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target")
+    list(whole.write(load_translator(translators[0])))
+    others = {"models": translators[1:], "texts": TEXTS[1:], "settings": {"beam": 2}}
+    for (key, value), said in zip(others.items(), ("other models", "other texts", "another search"), strict=True):
+        with pytest.raises(InputError, match=f"was written with {said}"):
+            replace(whole, **{key: value}).written()
+    assert teacher_of([whole.out], "cpu") is not None
+    whole.out.with_suffix(".json").unlink()
+    assert teacher_of([whole.out], "cpu") is None
+    with pytest.raises(InputError, match="nothing known"):
+        replace(whole).written()
+
+
+def test_the_fastest_engine_says_the_same(translators: tuple[Path, Path]) -> None:
+    by_library, how = fastest(translators[:1], "cpu")
+    assert how == "by CTranslate2"
+    texts = backwards(20, 8).source
+    own = load_translator(translators[0]).translate(texts, beam=1)
+    assert by_library.translate(texts, beam=1) == own
+    both, how = fastest(translators, "cpu")
+    assert "several models" in how
+    assert both.translate(texts) == load_together(translators).translate(texts)
+
+
+def test_what_models_wrote_is_learnt_from_and_never_held_out(pairs: Path, tmp_path: Path) -> None:
+    corpus = read_parallel(pairs)
+    held = corpus.valid
+    written = [("la la", "LA"), (held.source[0], "X"), ("x", held.target[0].lower()), ("lu", "LU LU")]
+    path = tmp_path / "made.tsv"
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in written))
+    found = with_synthetic(corpus, [f"{path}:2"], 0.5)
+    assert found.train.source == [*corpus.train.source, "la la", "lu"]
+    assert (found.valid, found.tests) == (corpus.valid, corpus.tests)
+    assert f"{path}: 2 synthetic pairs left out, a side of theirs is held out" in found.notes
+    assert found.weights == {str(pairs): 0.5, str(path): 2.0}
+    assert with_synthetic(corpus, []) is corpus
+    path.write_text(f"{held.source[0]}\tX\n")
+    with pytest.raises(InputError, match="held out already"):
+        with_synthetic(corpus, [str(path)])
+
+
+def test_originals_may_be_left_out(pairs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "made.tsv"
+    path.write_text("la la\tLA LA\nla\tLA\n")
+    given = TRANSFORMER | {"data": {"vocab_size": 300, "path": str(pairs), "synthetic": [str(path)], "originals": 0}}
+    job = TranslateJob(TranslateRecipe.model_validate(given))
+    own = len(job.pairs) - 2
+    assert [sorted(job.task(make_model(job.config)).order(epoch)) for epoch in (0, 1)] == [[own, own + 1]] * 2
+    assert not any("copies" in note for note in job.notes)
+
+
+def test_a_student_is_a_run_that_tells_of_its_teacher(translators, pairs: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "student"
+    words = ["distil", translators[0], "--with", translators[1], "--data", pairs, "--preset", "transformer-tiny"]
+    words += ["--out", out, "--source", "1", "--target", "2", "--json", "--device", "cpu"]
+    words += [word for setting in [*TINY, "train.steps=2", "decode.longest=9"] for word in ("--set", setting)]
+    assert heed(*words) == 0
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])["scores"]["test"]
+    assert {"bleu", "bleu_teacher", "sentences_per_second", "sentences_per_second_teacher"} <= scores.keys()
+    taught = tmp_path / "student.taught.tsv"
+    assert len(rows(taught)) == 1 + len(set(read_parallel(pairs).train.source))
+    card = (out / "README.md").read_text()
+    runs = " and ".join(f"`{run}`" for run in translators)
+    assert f"synthetic pairs are from `{taught}`, whose targets {runs} wrote." in card
+    assert "| BLEU of its teacher |" in card
+    assert "sentences a second on this machine, and its teacher" in card
+    assert load_translator(out).translate("ba de")
+    before = taught.stat().st_mtime_ns
+    assert heed(*words) == 0  # which is over already
+    assert taught.stat().st_mtime_ns == before
+    assert "which were written before" in capsys.readouterr().err
+
+
+def test_it_says_what_is_wrong_before_anything_is_translated(translators, pairs: Path, tmp_path: Path, capsys) -> None:
+    for words, said in (
+        (["--data", pairs, "--preset", "huge"], "huge"),
+        ([], "no data was given"),
+        (["--data", pairs, "--taught", tmp_path / "x.txt"], "into a .tsv file"),
+        (["--data", pairs, "--set", "train.stepz=3"], "stepz"),
+    ):
+        assert heed("distil", translators[0], *words, "--out", tmp_path / "none") == 2
+        assert said in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"pairs.tsv"}
+
+
+def test_back_translations_are_pairs_the_other_way_round(translators, pairs: Path, tmp_path: Path, capsys) -> None:
+    mono = tmp_path / "mono.txt"
+    mono.write_text("ba de\n\ngi ko\nba de\n")
+    assert texts_in([str(mono), str(pairs)], "low") == ["ba de", "gi ko", *dict.fromkeys(backwards(80, 5).target)]
+    out = tmp_path / "back.tsv"
+    assert heed("back-translate", translators[0], mono, "--out", out, "--sample", "--seed", 4, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"out": str(out), "pairs": 2}
+    said = load_translator(translators[0]).search(["ba de", "gi ko"], samples=1, seed=4)
+    assert rows(out) == [("source", "target"), *((CONTROL.sub(" ", one.text), one.source) for one in said)]
+    mono.write_text("\n")
+    assert heed("back-translate", translators[0], mono, "--out", tmp_path / "none.tsv") == 2
+    recipe = override(TranslateRecipe.model_validate(TRANSFORMER), [f"data.path={pairs}", f'data.synthetic=["{out}"]'])
+    assert TranslateJob(recipe).synthetic == 2
