@@ -1,5 +1,6 @@
 """What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
 
+import gc
 import ipaddress
 import os
 import random
@@ -18,6 +19,7 @@ import shapes
 shapes.install()  # before the first import of heedful
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
+gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that is imported is a tenth of the work otherwise
 
 
 LONGEST = ("learn", "faults")  # these begin first, so that the processes that share the tests end together
@@ -33,6 +35,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("full")]
         items[:] = [item for item in items if item not in long]
         config.hook.pytest_deselected(items=long)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is imported by now stays
 
 
 @pytest.fixture
