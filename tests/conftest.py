@@ -22,7 +22,7 @@ torch.set_num_threads(1)  # tests are small: a second thread costs more than it 
 gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that is imported is a tenth of the work otherwise
 
 
-LONGEST = ("learn", "faults")  # these begin first, so that the processes that share the tests end together
+LONGEST = {"test_types.py", "learn", "faults"}  # these begin first, so that all processes end together
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+    items.sort(key=lambda item: not LONGEST & {item.path.name, item.path.parent.name})
     if not config.getoption("--full"):
         long = [item for item in items if item.get_closest_marker("full")]
         items[:] = [item for item in items if item not in long]
