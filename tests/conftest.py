@@ -1,5 +1,6 @@
 """What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
 
+import gc
 import ipaddress
 import os
 import random
@@ -18,9 +19,10 @@ import shapes
 shapes.install()  # before the first import of heedful
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
+gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that is imported is a tenth of the work otherwise
 
 
-LONGEST = ("learn", "faults")  # these begin first, so that the processes that share the tests end together
+LONGEST = {"test_types.py", "learn", "faults"}  # these begin first, so that all processes end together
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,11 +30,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+    items.sort(key=lambda item: not LONGEST & {item.path.name, item.path.parent.name})
     if not config.getoption("--full"):
         long = [item for item in items if item.get_closest_marker("full")]
         items[:] = [item for item in items if item not in long]
         config.hook.pytest_deselected(items=long)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is imported by now stays
 
 
 @pytest.fixture

@@ -71,6 +71,9 @@ def options(
     """What stands before a command."""
 
 
+heed = typer.main.get_command(app)
+
+
 def main() -> None:
     """Runs a command; what is wrong with the input is one line and an exit code, never a traceback."""
     keep_freed_memory()
@@ -80,7 +83,7 @@ def main() -> None:
         arguments = training.with_two_files(arguments)
     trains = arguments[:1] in (["train"], ["demo"], ["distil"])
     try:
-        app(args=arguments, prog_name="heed", standalone_mode=True)
+        heed(args=arguments, prog_name="heed", standalone_mode=True)
     except Interrupted as error:
         _leave(str(error), error.exit_code)
     except HeedError as error:

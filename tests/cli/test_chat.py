@@ -14,20 +14,13 @@ import pytest
 
 import heedful
 from cases import CASES, learnt
-from heedful import cli
+from commands import heed
 from heedful.data.text.conversations import read_conversations
 from heedful.tasks.chat.talk import GONE, HELP, Talk
 from heedful.tasks.chat.use import ChatOptions
 
 GREEDY = ["--temperature", "0", "--tokens", "4"]
 LISTED = '[{"role": "system", "content": "ko"}, {"role": "user", "content": "ba <EOQ>"}]'
-
-
-def heed(*words):
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
 
 
 @contextmanager

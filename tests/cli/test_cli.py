@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-import typer
 
+from commands import heed
 from heedful import cli
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
@@ -35,14 +35,6 @@ def run(data):
     code = heed("train", "translate", "--data", data / "pairs.tsv", "--out", data / "run", *SMALL)
     assert code == 0
     return data / "run"
-
-
-def heed(*words):
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def lines(capsys):
@@ -351,8 +343,7 @@ def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monke
 
 
 def test_a_device_can_be_chosen_wherever_something_is_computed():
-    command = typer.main.get_command(cli.app)
-    without = [name for name, each in command.commands.items() if "device" not in {own.name for own in each.params}]
+    without = [name for name, each in cli.heed.commands.items() if "device" not in {own.name for own in each.params}]
     assert without == ["vectors", "data", "restore", "draw", "info", "lecture", "import"]
 
 

@@ -5,19 +5,11 @@ import sys
 
 import pytest
 import torch
-import typer
 
+from commands import heed
 from heedful import cli
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.use import Translator
-
-
-def heed(*words):
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture
@@ -42,7 +34,7 @@ def asked(monkeypatch):
 
 
 def test_every_verb_that_uses_a_model_has_it():
-    commands = typer.main.get_command(cli.app).commands
+    commands = cli.heed.commands
     options = {name: {option.name for option in command.params} for name, command in commands.items()}
     without = {name for name, own in options.items() if "run" in own and "device" not in own}
     assert without == {"restore", "vectors"}  # which read and write files, and look words up

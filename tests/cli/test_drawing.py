@@ -1,24 +1,16 @@
 """`heed draw`: a preset or a run as figure 1, on the terminal and in files."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from heedful import cli
+from commands import heed
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model, preset
 from saved import save_run
 
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 2}
-
-
-def heed(*words: object) -> object:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def test_a_preset_and_a_run_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

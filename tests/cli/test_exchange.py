@@ -4,23 +4,14 @@ import json
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.tasks.recipes import saved_recipe
 from hub import LINES, gpt2_folder
-
-
-def heed(*words: object) -> object:
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture(scope="module")

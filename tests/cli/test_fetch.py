@@ -15,17 +15,10 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from heedful import cli
+from commands import heed
 from heedful.errors import MissingError
 from heedful.exchange.fetch import UNWANTED, WANTED, fetched, is_name
 from heedful.verbs.exchange import import_model
-
-
-def imported(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["heed", "import", *words])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
 
 
 def test_which_words_are_names() -> None:
@@ -84,7 +77,7 @@ def test_what_goes_wrong_is_one_line(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.chdir(tmp_path)
-    assert imported(["org/name"], monkeypatch) == (2 if kind is errors.GatedRepoError else 3)
+    assert heed("import", "org/name") == (2 if kind is errors.GatedRepoError else 3)
     told = capsys.readouterr().err
     assert told.startswith("error: ")
     assert "org/name" in told

@@ -2,11 +2,11 @@
 
 import json
 import re
-import sys
 
 import pytest
 
 import heedful
+from commands import heed
 from heedful import cli
 from heedful.models.counts import PARAMETERS
 from heedful.tasks import trained
@@ -14,10 +14,7 @@ from heedful.tasks import trained
 
 def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["heed", *words])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert left.value.code == 0
+    assert heed(*words) == 0
     return capsys.readouterr().out
 
 

@@ -1,22 +1,13 @@
 """A language model that is asked: choices of `heed score`, and examples of `heed eval`."""
 
 import json
-import sys
 
 import pytest
 
-from heedful import cli
+from commands import heed
 
 KINDS = {"colour": ["red", "green", "blue", "pink"], "animal": ["dog", "cat", "cow", "fox"]}
 ROWS = [{"input": word, "answer": kind} for kind, words in KINDS.items() for word in words]
-
-
-def heed(*words):
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def write(path, rows):

@@ -13,7 +13,7 @@ import pytest
 
 import heedful
 from cases import CASES, learnt
-from heedful import cli
+from commands import heed
 from heedful.errors import InputError, TextError
 from heedful.tasks.shared.cli import printable
 from heedful.tasks.shared.embed import TextEncoder
@@ -21,13 +21,6 @@ from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each
 
 LONG = "ba de gi ko " * 12  # more tokens than any text that the models have learnt from, or can read
-
-
-def heed(*words):
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
 
 
 @contextmanager

@@ -1,26 +1,17 @@
 """`heed detect` and `heed segment`: from pictures in files to boxes and masks, as a person and a program use them."""
 
 import json
-import sys
 
 import numpy
 import pytest
 from PIL import Image
 
-from heedful import cli
+from commands import heed
 from heedful.data.made import shapes
 
 SIZES = {"detect": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}}
 SIZES["segment"] = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2]}
 SIZES["segment"] |= {"shorten": [2, 1], "d_head": 16}
-
-
-def heed(*words):
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture(scope="module", params=["detect", "segment"])

@@ -1,14 +1,13 @@
 """`heed trace`: a record a step, of every kind of model, and errors in one line."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from cases import CASES, learnt
-from heedful import cli
+from commands import heed
 from heedful.errors import InputError
 from heedful.verbs.trace import trace
 
@@ -16,13 +15,6 @@ from heedful.verbs.trace import trace
 TRACED = {"transformer": None, "gpt": None, "fill": None, "label": None, "answer": "ba is de.", "parse": None}
 TRACED |= dict.fromkeys(("match", "classify-images", "detect", "segment", "paint"))
 PICTURES = ("classify-images", "detect", "segment", "paint")
-
-
-def heed(*words: object) -> object:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture(scope="module")

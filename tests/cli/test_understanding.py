@@ -1,22 +1,14 @@
 """`heed tag`, `answer` and `embed`: an object an input, and errors in one line."""
 
 import json
-import sys
 
 import pytest
 
-from heedful import cli
+from commands import heed
 
 SMALL = [f"--set=model.{key}={value}" for key, value in {"d_model": 16, "n_heads": 2, "n_layers": 1}.items()]
 SMALL += ["--set=model.context_length=48", "--set=train.steps=1", "--set=data.tokenizer=chars"]
 CONTEXTS = [f"ada{n} lives in rome{n}." for n in range(12)]
-
-
-def heed(*words):
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def objects(capsys):

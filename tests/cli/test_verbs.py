@@ -3,24 +3,21 @@ says why not."""
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from cases import CASES, PIXELS, learnt
+from commands import heed
 from heedful import cli
 from heedful.data.images.files import to_image
 from heedful.tasks import TASKS
 
 VERBS = [
-    name
-    for name, command in typer.main.get_command(cli.app).commands.items()
-    if "run" in {parameter.name for parameter in command.params}
+    name for name, command in cli.heed.commands.items() if "run" in {parameter.name for parameter in command.params}
 ]
 SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pictures
 TRANSLATING = ["translate", "summarise"]
@@ -58,14 +55,6 @@ READS_LINES = {
     "match",
     "embed",
 }
-
-
-def heed(*words: object) -> int:
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
 
 
 @contextmanager

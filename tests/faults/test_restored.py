@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.run.restore import restore_model
 from heedful.run.train import train
@@ -76,14 +75,12 @@ def test_whatever_became_of_the_file_the_same_weights_come_again(
     tally("R4 damaged models restored", count)
 
 
-def test_the_command_says_which_step_it_took(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_the_command_says_which_step_it_took(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flip(run / "model.safetensors", -5)
     flip(run / "checkpoints" / "step-6" / "average.safetensors", -5)
-    monkeypatch.setattr(sys, "argv", ["heed", "restore", str(run), "--json"])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
+    code = heed("restore", run, "--json")
     shown = capsys.readouterr()
-    assert left.value.code == 0, shown.err
+    assert code == 0, shown.err
     assert "step-6: damaged, left out (average.safetensors" in shown.err
     assert f"{run}: the weights of step 3; " in shown.err
     made = json.loads(shown.out)

@@ -1,23 +1,19 @@
 """The frame of the lab: verdicts, settings, the data file, the command."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from heedful import cli
+from commands import heed
 from heedful.errors import InputError
 from heedful.lab import EXHIBITS
 from heedful.lab.exhibit import Says, Value, Verdict, beside, judge
 from heedful.lab.lectern import by_topic, deck, errata, settings_of, show
 
 
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["heed", "lecture", *words])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert left.value.code == 0, capsys.readouterr().err
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert heed("lecture", *words) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
 
@@ -84,17 +80,17 @@ def test_settings_are_checked_by_their_annotations():
         show("N77")
 
 
-def test_the_command(monkeypatch, capsys, tmp_path: Path):
-    listed = [json.loads(line) for line in told(monkeypatch, capsys, "--json").splitlines()]
+def test_the_command(capsys, tmp_path: Path):
+    listed = [json.loads(line) for line in told(capsys, "--json").splitlines()]
     assert [one["id"] for one in listed] == [name for _, names in by_topic() for name in names]
-    record = json.loads(told(monkeypatch, capsys, "N1", "--json", "--out", str(tmp_path / "n1.svg")))
+    record = json.loads(told(capsys, "N1", "--json", "--out", str(tmp_path / "n1.svg")))
     assert record["id"] == "N1"
     assert record["verdict"] == "wrong"
     assert record["deck"]["output of q1"] == [0.38, 1.09, 1.01, 1.18]
     assert record["computed"]["output of q1"][2] == pytest.approx(0.0844, abs=1e-4)
     assert record["figure"] == str(tmp_path / "n1.svg")
     assert "<svg" in (tmp_path / "n1.svg").read_text()
-    exact = told(monkeypatch, capsys, "N1", "--set", "scale=0.5")
+    exact = told(capsys, "N1", "--set", "scale=0.5")
     assert "output of q1" in exact
-    assert "rounded" in told(monkeypatch, capsys, "N1")
-    assert len([json.loads(line) for line in told(monkeypatch, capsys, "errata", "--json").splitlines()]) == 27
+    assert "rounded" in told(capsys, "N1")
+    assert len([json.loads(line) for line in told(capsys, "errata", "--json").splitlines()]) == 27

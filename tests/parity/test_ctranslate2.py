@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import StackConfig
 from heedful.core.position import PositionConfig
@@ -341,13 +341,6 @@ def test_a_folder_that_says_something_else_is_never_there(run: Path, tmp_path: P
     with pytest.raises(StorageError, match="log-probabilities that differ"):
         export_model(run, tmp_path / "out", to="ctranslate2")
     assert not list(tmp_path.iterdir())
-
-
-def heed(*words: object) -> object:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def test_from_the_command_line(run: Path, tmp_path: Path, capsys) -> None:

@@ -6,7 +6,6 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 import json
 import shlex
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import packed
@@ -53,14 +52,6 @@ class Pair(NamedTuple):
     folder: Path
     run: Path
     ours: LanguageModel
-
-
-def heed(*words: object) -> int:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert isinstance(left.value.code, int)
-    return left.value.code
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS))

@@ -23,7 +23,7 @@ from transformers import (
 from transformers.image_transforms import get_size_with_aspect_ratio
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
 from heedful.data.images.files import Preparation, read_image
 from heedful.errors import InputError
@@ -170,24 +170,20 @@ def test_there_and_back(made: Made, tmp_path: Path) -> None:
     assert heedful.load(tmp_path / "again").about == heedful.load(made.folder / "run").about
 
 
-def test_commands_drive_it(
-    made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def heed(*words: object) -> str:
-        monkeypatch.setattr("sys.argv", ["heed", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        assert left.value.code == 0
+def test_commands_drive_it(made: Made, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def printed(*words: object) -> str:
+        assert heed(*words) == 0
         return capsys.readouterr().out
 
     run, picture = made.folder / "run", made.files[1]
-    found = json.loads(heed("detect", run, picture, "--threshold", 0, "--json", "--out", tmp_path / "x.png"))["boxes"]
+    words = [run, picture, "--threshold", 0, "--json", "--out", tmp_path / "x.png"]
+    found = json.loads(printed("detect", *words))["boxes"]
     assert [tuple(one["box"]) for one in found] == [
         tuple(round(edge, 2) for edge in one.box) for one in heedful.load(run).detect([picture], threshold=0.0)[0]
     ]
     assert (tmp_path / "x.png").is_file()
-    assert "edges of 40 to 64 pixels" in heed("info", run)
-    heed("check", run)
+    assert "edges of 40 to 64 pixels" in printed("info", run)
+    printed("check", run)
 
 
 def test_what_is_trained_from_it_is_exported(made: Made, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from commands import heed
 from heedful import cli
 from heedful.cli.serving import checked_key, named
 from heedful.errors import InputError, MissingError
@@ -39,13 +40,6 @@ def serving(*words: object, cwd: Path | None = None, **more: str) -> Iterator[tu
     finally:
         process.kill()
         process.communicate()
-
-
-def heed(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["heed", *map(str, words)])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
 
 
 def children(process: int) -> list[int]:
@@ -114,12 +108,12 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
 
 def test_what_would_be_open_to_whom(runs: dict[str, Path], monkeypatch, capsys) -> None:
     monkeypatch.delenv("HEED_API_KEY", raising=False)
-    assert heed(monkeypatch, "serve", runs["tag"], "--port", "0", "--check", "--json") == 0
+    assert heed("serve", runs["tag"], "--port", "0", "--check", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["reached_by"], facts["key"]) == ("this machine", False)
     assert {"POST /api/tag", "GET /health", "GET /metrics"} <= {*facts["routes"]}
     more = ("--host", "0.0.0.0", "--api-key", "k")
-    assert heed(monkeypatch, "serve", runs["tag"], "--port", "0", "--check", *more) == 0
+    assert heed("serve", runs["tag"], "--port", "0", "--check", *more) == 0
     told = capsys.readouterr().out
     assert "reached by other machines" in told
     assert "needed for all but GET /health" in told
@@ -138,16 +132,16 @@ def test_what_cannot_be_served_says_why(runs: dict[str, Path], tmp_path: Path, m
         ((runs["tag"], "--engine", "fast"), 2, "unknown key 'fast'"),
         ((runs["tag"], "--engine", "ctranslate2"), 2, "serves translators"),
     ):
-        assert heed(monkeypatch, "serve", *words, "--port", "0") == code, words
+        assert heed("serve", *words, "--port", "0") == code, words
         told = capsys.readouterr().err
         assert said in told
         assert told.startswith("error: ")
         assert "Traceback" not in told
 
 
-def test_a_port_that_is_taken(runs: dict[str, Path], monkeypatch, capsys) -> None:
+def test_a_port_that_is_taken(runs: dict[str, Path], capsys) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert heed(monkeypatch, "serve", runs["tag"], "--port", taken.getsockname()[1]) == 2
+        assert heed("serve", runs["tag"], "--port", taken.getsockname()[1]) == 2
     told = capsys.readouterr().err
     assert "cannot listen at 127.0.0.1" in told
     assert "--port 0" in told

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 import heedful
-from heedful.cli import main
+from commands import heed
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing, read_boxed_images
 from heedful.data.images.views import whole
 from heedful.data.made import shapes
@@ -195,7 +195,7 @@ def test_shapes_are_data(monkeypatch):
     assert [one.box for one in read.train.things[2]] == [one.box for one in scene.shapes]
 
 
-def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
+def test_what_a_query_looked_at(run, tmp_path):
     """The boxes are those of `detect`, in the pixels that the model sees; a map has all that its query looked at."""
     model = heedful.load(run[0])
     Image.fromarray(corpus().valid.images[0].permute(1, 2, 0).numpy()).save(tmp_path / "scene.png")
@@ -212,11 +212,7 @@ def test_what_a_query_looked_at(run, tmp_path, monkeypatch):
     assert len(look_detect.look_at_things(model, tmp_path / "scene.png", threshold=2.0).found) == 1
     assert look_detect.draw_things(looked, "png").startswith(b"\x89PNG")
     for name, more, code in (("look.html", [], 0), ("look.svg", [], 0), ("one.svg", ["--head", 1], 2)):
-        words = ["heed", "look", run[0], tmp_path / "scene.png", "--out", tmp_path / name, *more]
-        monkeypatch.setattr("sys.argv", [str(word) for word in words])
-        with pytest.raises(SystemExit) as left:
-            main()
-        assert left.value.code == code
+        assert heed("look", run[0], tmp_path / "scene.png", "--out", tmp_path / name, *more) == code
     assert "1: " in (tmp_path / "look.svg").read_text()
     pictures = re.findall(
         r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)"', (tmp_path / "look.html").read_text()

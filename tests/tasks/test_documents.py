@@ -3,15 +3,14 @@
 import html
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import heed
 from documents import BROKEN
-from heedful import cli
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
 from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
@@ -199,20 +198,12 @@ def test_a_server_asks_for_so_many_and_no_more(own: Translator) -> None:
         ask(own, "fragment", ["ba"], {"n": 129})
 
 
-def run(*words: object) -> int:
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return int(left.value.code or 0)
-
-
 def test_the_command_writes_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = translator(tmp_path / "run", "low", "high", seed=2)
     files = [tmp_path / name for name in ("a.txt", "b.md")]
     for path in files:
         path.write_text("ba de {x}\n")
-    assert run("translate", folder, "--file", files[0], "--file", files[1], "--out", tmp_path / "o", "--json") == 0
+    assert heed("translate", folder, "--file", files[0], "--file", files[1], "--out", tmp_path / "o", "--json") == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(record["out"], record["passages"]) for record in records] == [
         (str(tmp_path / "o" / name), 1) for name in ("a.txt", "b.md")
@@ -229,7 +220,7 @@ def test_the_command_refuses_what_is_broken(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / file).write_bytes(data)
     before = sorted(tmp_path.rglob("*"))
     words = ("--file", tmp_path / "whole.txt", "--file", tmp_path / file)
-    assert run("translate", folder, *words, "--out", tmp_path / "o") == 2
+    assert heed("translate", folder, *words, "--out", tmp_path / "o") == 2
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith(f"error: {tmp_path / file}")
     assert told[1].startswith("fix: ")

@@ -1,14 +1,13 @@
 """The most likely text: by beam search, the best of several that were drawn, and where several tokens end a text."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from heedful import cli
+from commands import heed
 from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.search import beam
 from heedful.errors import InputError
@@ -124,14 +123,6 @@ def test_any_of_several_tokens_ends_a_text(model: LanguageModel) -> None:
 def test_what_does_not_go_together_is_refused(model: LanguageModel, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         model.generate(["a"], tokens=2, **options)
-
-
-def heed(*words: object) -> int:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert isinstance(left.value.code, int)
-    return left.value.code
 
 
 def test_on_the_command_line(model: LanguageModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

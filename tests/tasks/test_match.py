@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import read_image, to_image
 from heedful.errors import InputError
@@ -93,7 +93,7 @@ def test_matching_and_searching_agree_with_the_vectors(run, files):
         assert [one.score for one in found] == pytest.approx(column[best].tolist(), abs=1e-6)
 
 
-def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys, monkeypatch, tmp_path):
+def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys, tmp_path):
     matcher = heedful.load(run[0])
     mixed = matcher.embed(["picture 1", str(files[0]), "B seen", str(files[3])])
     torch.testing.assert_close(mixed[[0, 2]], matcher.embed_texts(["picture 1", "B seen"]))
@@ -102,21 +102,13 @@ def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys,
         assert matcher.embed(["a text too long for a file's name " * 200]).shape == (1, 8)
     (tmp_path / "lines.txt").write_text("picture 1\nB seen\n")
     words = [str(files[0]), "--near", str(tmp_path / "lines.txt"), "--json"]
-    assert heed(monkeypatch, "embed", str(run[0]), *words) == 0
+    assert heed("embed", str(run[0]), *words) == 0
     (said,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert {one["text"]: one["score"] for one in said["near"]} == pytest.approx(
         dict(zip(["picture 1", "B seen"], (mixed[[0, 2]] @ mixed[1]).tolist(), strict=True)), abs=1e-5
     )
-    assert heed(monkeypatch, "embed", str(run[0]), "a", "--pool", "first") == 2
+    assert heed("embed", str(run[0]), "a", "--pool", "first") == 2
     assert "leave out --pool" in capsys.readouterr().err
-
-
-def heed(monkeypatch, *words):
-    """The exit code of a command."""
-    monkeypatch.setattr("sys.argv", ["heed", *words])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def test_a_vector_does_not_depend_on_its_neighbours(run, files):

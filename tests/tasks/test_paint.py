@@ -2,14 +2,13 @@
 
 import json
 import math
-import sys
 
 import pytest
 import torch
 from PIL import Image
 
 import heedful
-from heedful import cli
+from commands import heed
 from heedful.data.images.files import to_image
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.errors import InputError
@@ -146,14 +145,6 @@ def test_greys_by_themselves(corpus):
     grey = LabelledImages(train, valid, {}, "made", channels=1, size=(10, 9))
     about = PaintJob(build({"task": "paint"}, where="test"), grey).answers
     assert (len(about.palette), about.palette.colours[1], about.pixels) == (16, (17,), 784)
-
-
-def heed(*words):
-    """The exit code of a command."""
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 def test_the_command_line(run, files, capsys, tmp_path):

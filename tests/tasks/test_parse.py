@@ -1,12 +1,11 @@
 """A parser as a run: trained, kept, used and scored by the command line."""
 
 import json
-import sys
 
 import pytest
 import torch
 
-from heedful import cli
+from commands import heed
 from heedful.data.text.trees import parse_trees
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -22,13 +21,6 @@ TREES = [
 ]
 TEXTS = ["a cat runs .", "", "this ( x ) is , so it seems , a longer sentence than all .", "hen"]
 TINY = {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}
-
-
-def heed(*words):
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture(scope="module")

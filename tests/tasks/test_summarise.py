@@ -2,11 +2,10 @@
 
 import importlib
 import json
-import sys
 
 import pytest
 
-from heedful import cli
+from commands import heed
 from heedful.data.text.corpus import read_parallel
 from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError, MissingError
@@ -19,11 +18,8 @@ SETTINGS |= {"model.decoder_layers": 1, "data.vocab_size": 300}
 PLAN = {"train.steps": 2, "train.eval_every": 2, "decode.beam": 1, "decode.longest": 6}
 
 
-def heed(*words, settings):
-    sys.argv = ["heed", *map(str, words), *(f"--set={key}={value}" for key, value in settings.items())]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
+def settings(**sets):
+    return [f"--set={key}={value}" for key, value in sets.items()]
 
 
 @pytest.fixture(scope="module")
@@ -112,16 +108,16 @@ def test_a_run_from_a_denoiser(data, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("Number one is here. It ends. " * 60)
     start = ["train", "denoise", "--data", text, "--out", tmp_path / "start"]
-    assert heed(*start, settings=SETTINGS | PLAN | {"data.objective": "infill"}) == 0
+    assert heed(*start, *settings(**SETTINGS, **PLAN, **{"data.objective": "infill"})) == 0
     run = tmp_path / "run"
     columns = ["--source", "abstract", "--target", "short"]
     words = ["train", "summarise", "--data", data, *columns, "--from", tmp_path / "start", "--out", run]
-    assert heed(*words, settings=PLAN | {"data.longest": 30}) == 0
+    assert heed(*words, *settings(**PLAN, **{"data.longest": 30})) == 0
     assert "16 sources are cut after 30 tokens" in capsys.readouterr().err
     assert "Summarises texts" in (run / "README.md").read_text()
-    assert heed("eval", run, "--data", data, "--json", settings={}) == 0
+    assert heed("eval", run, "--data", data, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {"loss", "rouge1", "rouge2", "rougeL", "signature"}
     assert json.loads((run / "scores.json").read_text())["scores"]["test"]["rouge1"] == found["rouge1"]
-    assert heed("summarise", run, "Number 3 is here.", "--json", settings={}) == 0
+    assert heed("summarise", run, "Number 3 is here.", "--json") == 0
     assert json.loads(capsys.readouterr().out)["source"] == "Number 3 is here."

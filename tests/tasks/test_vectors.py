@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import numpy
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from cases import CASES, learnt, recipe_of
-from heedful import cli
+from commands import heed
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
@@ -237,14 +236,6 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     learnt(CASES["vectors"], tmp_path / "run")
     run = tmp_path / "run"
     (tmp_path / "pairs.txt").write_text("ba de 3\nba gi 4\nde ko 1\n")
-
-    def heed(*words: object) -> int:
-        sys.argv = ["heed", *map(str, words)]
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        code = left.value.code
-        assert isinstance(code, int)
-        return code
 
     def records() -> list[dict[str, object]]:
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
