@@ -92,10 +92,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def little_to_show() -> Iterator[None]:
-    """What a training shows of itself is most of the work of a small one: no plot is drawn, and samples are short."""
+    """What a training shows of itself is most of the work of a small one: no plot is drawn, and samples are short. Nor
+    does it wait for the disk, which no test cuts from its power."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("heedful.run.train.to_bytes", lambda figure, kind: b"not drawn")
         patch.setattr("heedful.tasks.generate.train.SHOWN", 30)
+        patch.setattr("heedful.store.files.Disk.fsync", lambda disk, descriptor: None)
         yield
 
 

@@ -1,11 +1,13 @@
 """A tiny language whose words are said backwards in another alphabet, and a recipe that learns it in seconds."""
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.run.recipe import Recipe, override
+from heedful.run.train import Finished
 from heedful.tasks.recipes import build
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
@@ -45,3 +47,10 @@ def made_corpus(train: int = 1200) -> Corpus:
 def made_recipe(base: dict[str, Any] = TRANSFORMER, **train: object) -> Recipe:
     """The recipe with some of its `train` keys changed."""
     return override(build(base, where="test"), [f"train.{key}={value}" for key, value in train.items()])
+
+
+def finished(events: Iterable[object]) -> Finished:
+    """How a training ended."""
+    *_, last = events
+    assert isinstance(last, Finished)
+    return last

@@ -1,8 +1,39 @@
-"""Records that are compared: numbers nearly, all else exactly."""
+"""Numbers that are nearly those of another implementation, and records that hold such."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor, nn
+
+
+def close(ours: Tensor, theirs: Tensor, name: str = "", *, loud: float = 1e-4, within: float | None = None) -> None:
+    """No element differs by more than 1e-5 of the tensor's largest (which is above `loud`), 1e-9 in double precision,
+    in which gradients are compared: those of the first layers are sums that nearly cancel."""
+    largest = float(theirs.detach().abs().max())
+    assert largest > loud, f"{name} says nothing"
+    within = within or {torch.float32: 1e-5, torch.float64: 1e-9}[theirs.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=within * largest, msg=lambda text: f"{name}: {text}")
+
+
+def close_gradients(
+    own: Mapping[str, nn.Parameter],
+    expected: Mapping[str, Tensor],
+    *,
+    idle: tuple[str, ...] = (),
+    zero: float = 1e-12,
+    within: float | None = None,
+    rotary: bool = False,
+) -> None:
+    """Of every parameter; those whose names begin as in `idle` have none, nor have the biases of keys, which add the
+    same to every score of a query unless keys are rotated."""
+    assert expected.keys() == own.keys()
+    for name, gradient in expected.items():
+        if name.startswith(idle) or (name.endswith(".key.bias") and not rotary):
+            assert max(float(gradient.abs().max()), float(own[name].grad.abs().max())) < zero
+        else:
+            close(own[name].grad, gradient, name, within=within)
 
 
 def like(found: Any) -> Any:

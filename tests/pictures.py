@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers.core_model_loading import revert_weight_conversion
 
@@ -23,11 +22,3 @@ def saved(model: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Tensors of one of their models under the names that their files have, which are the Hub's: theirs in memory are
     newer."""
     return revert_weight_conversion(model, dict(tensors))
-
-
-def close(ours: Tensor, theirs: Tensor, name: str = "") -> None:
-    """No element differs by more than 1e-5 of the tensor's largest, in double precision by 1e-9."""
-    largest = float(theirs.detach().abs().max())
-    assert largest > 1e-4, f"{name} says nothing"
-    within = {torch.float32: 1e-5, torch.float64: 1e-9}[theirs.dtype] * largest
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=within, msg=lambda text: f"{name}: {text}")

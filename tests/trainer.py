@@ -99,6 +99,7 @@ def serve() -> None:
     import torch
 
     import heedful.run.train
+    import heedful.store.files
     from heedful.training.precision import choose_precision
 
     torch.set_num_threads(1)
@@ -106,6 +107,7 @@ def serve() -> None:
         importlib.import_module(name)
     choose_precision(torch.device("cpu"))  # a measurement of a second
     heedful.run.train.to_bytes = lambda figure, kind: b"not drawn: it takes longer than a small training"
+    heedful.store.files.Disk.fsync = lambda disk, descriptor: None
     for line in sys.stdin:
         question = json.loads(line)
         if "wait" in question:

@@ -20,7 +20,6 @@ from compared import (
     check_logits,
     check_there_and_back,
     check_tied_once,
-    close,
     export,
     make_loud,
     pair_of,
@@ -30,6 +29,7 @@ from heedful.exchange.hf.bart import FIXED, IRRELEVANT, KEYS, RULES, config_from
 from heedful.exchange.hf.rules import to_ours
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
+from nearly import close
 
 BOS, PAD, EOS = 0, 1, 2
 SPECIAL = Special(pad=PAD, start=EOS, end=EOS)  # a target begins with the end of the source

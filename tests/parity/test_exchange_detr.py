@@ -37,7 +37,8 @@ from heedful.run.train import Finished
 from heedful.store.checkpoint import read_model
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from pictures import close, loud
+from nearly import close
+from pictures import loud
 
 RESNET: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [8, 12], "depths": [2, 1], "layer_type": "basic"}
 TINY: dict[str, Any] = {

@@ -31,7 +31,8 @@ from heedful.models.vision_presets import ViTSize, vit_config
 from heedful.run.folder import parameters, write_model
 from heedful.store.checkpoint import read_model
 from heedful.verbs.exchange import export_model, import_model
-from pictures import close, loud
+from nearly import close
+from pictures import loud
 
 SIZES = {
     "hidden_size": 16,

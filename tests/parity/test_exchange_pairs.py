@@ -28,7 +28,8 @@ from heedful.tasks.match.use import MatchSpec, lowered
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES
-from pictures import close, loud
+from nearly import close
+from pictures import loud
 from saved import save_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*of its .* tokens were read")  # which each of these texts is for

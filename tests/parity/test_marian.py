@@ -1,19 +1,27 @@
 """The Transformer against Hugging Face's Marian, with loud weights: N(0, 0.4) in every matrix and bias, N(1, 0.4) in
-every norm. At the usual small weights a wrong mask or a wrong scale changes too little to be seen.
+every norm. At the usual small weights a wrong mask or a wrong scale changes too little to be seen. See
+`compared` for what is asked."""
 
-"Close" means: no element differs by more than 1e-5 of the tensor's largest, in single precision. Gradients are compared
-in double precision, at 1e-9: those of the first layers are sums that nearly cancel, and single precision leaves three
-digits of them, which would hide a small error.
-"""
-
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
+from compared import (
+    Pair,
+    Special,
+    batch,
+    both_logits,
+    check_cached_steps,
+    check_gradients,
+    check_logits,
+    check_there_and_back,
+    check_tied_once,
+    make_loud,
+    pair_of,
+)
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
@@ -22,6 +30,7 @@ from heedful.exchange.hf.marian import FIXED, IRRELEVANT, KEYS, RULES, config_fr
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from nearly import close
 
 PAD, BOS, EOS, V = 0, 2, 3, 37
 TINY: dict[str, Any] = {
@@ -51,132 +60,35 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "scale_embedding": True,
     },
 }
-SOURCE_LENGTHS, TARGET_LENGTHS = (7, 4, 1), (3, 6, 5)
-
-
-class Pair(NamedTuple):
-    theirs: MarianMTModel
-    ours: Seq2Seq
-    rules: tuple[Rule, ...]
-
-
-def loud(model: nn.Module) -> None:
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:  # all but their sines
-            nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
+SPECIAL = Special(pad=PAD, start=BOS, end=EOS)
 
 
 @pytest.fixture(params=sorted(VARIANTS))
 def pair(request: pytest.FixtureRequest) -> Pair:
-    theirs = MarianMTModel(MarianConfig(**TINY | VARIANTS[request.param])).eval()
-    loud(theirs)
+    theirs = MarianMTModel(MarianConfig(**TINY | VARIANTS[request.param]))
+    make_loud(theirs)
     nn.init.normal_(theirs.final_logits_bias, std=0.4)
     config = config_from_hf(theirs.config.to_dict())
-    ours = Seq2Seq(config).eval()
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules(config), theirs.state_dict(), own).items():
-        own[name].data.copy_(value)
-    return Pair(theirs, ours, rules(config))
-
-
-class Batch(NamedTuple):
-    source: Tensor
-    target: Tensor
-    source_valid: Tensor
-    target_valid: Tensor
-
-
-def padded(lengths: tuple[int, ...], vocab: int) -> tuple[Tensor, Tensor]:
-    valid = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return torch.randint(4, vocab, valid.shape).masked_fill(~valid, PAD), valid
-
-
-def batch(config: Seq2SeqConfig) -> Batch:
-    source, source_valid = padded(SOURCE_LENGTHS, config.source.vocab_size)
-    target, target_valid = padded(TARGET_LENGTHS, config.target.vocab_size)
-    target[:, 0] = BOS
-    return Batch(source, target, source_valid, target_valid)
-
-
-def close(ours: Tensor, theirs: Tensor, name: str = "") -> None:
-    largest = float(theirs.detach().abs().max())
-    assert largest > 1e-4, f"{name} says nothing"
-    within = {torch.float32: 1e-5, torch.float64: 1e-9}[theirs.dtype] * largest
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=within, msg=lambda text: f"{name}: {text}")
+    return pair_of(theirs, config, rules(config), SPECIAL)
 
 
 def test_encoder(pair: Pair) -> None:
-    given = batch(pair.ours.config)
+    given = batch(pair)
     theirs = pair.theirs.model.encoder(given.source, attention_mask=given.source_valid.long()).last_hidden_state
     ours = pair.ours.encode(given.source, given.source_valid.long())
     close(ours[given.source_valid], theirs[given.source_valid])
 
 
-def both_logits(pair: Pair, given: Batch) -> tuple[Tensor, Tensor]:
-    """Of the target tokens that are no padding."""
-    theirs = pair.theirs(
-        input_ids=given.source,
-        attention_mask=given.source_valid.long(),
-        decoder_input_ids=given.target,
-        decoder_attention_mask=given.target_valid.long(),
-        use_cache=False,
-    ).logits
-    ours = pair.ours(given.source, given.target, given.source_valid.long(), given.target_valid.long())
-    return ours[given.target_valid], theirs[given.target_valid]
-
-
 def test_logits(pair: Pair) -> None:
-    ours, theirs = both_logits(pair, batch(pair.ours.config))
-    assert float(theirs.detach().abs().max()) > 3, "weights are loud"
-    close(ours, theirs)
-
-
-def test_logits_without_padding(pair: Pair) -> None:
-    given = batch(pair.ours.config)
-    theirs = pair.theirs(input_ids=given.source[:1], decoder_input_ids=given.target[1:2], use_cache=False).logits
-    close(pair.ours(given.source[:1], given.target[1:2]), theirs)
+    check_logits(pair)
 
 
 def test_gradients_of_every_parameter(pair: Pair) -> None:
-    """Of the summed cross-entropy; theirs, taken through the rules, are ours."""
-    given = batch(pair.ours.config)
-    for model in pair[:2]:
-        model.double()
-    pair.theirs.final_logits_bias.requires_grad_()
-    ours, theirs = both_logits(pair, given)
-    words = torch.randint(4, ours.shape[1], (len(ours),))
-    F.cross_entropy(ours, words, reduction="sum").backward()
-    F.cross_entropy(theirs, words, reduction="sum").backward()
-    own = dict(pair.ours.named_parameters())
-    names = [*pair.theirs.named_parameters(), ("final_logits_bias", pair.theirs.final_logits_bias)]
-    gradients = {name: weight.grad for name, weight in names if weight.requires_grad}
-    expected = to_ours(pair.rules, gradients, own)
-    assert expected.keys() == own.keys()
-    for name, gradient in expected.items():
-        if name.endswith(".key.bias"):  # adds the same to every score of a query, which no softmax sees
-            assert float(gradient.abs().max()) < 1e-12
-            assert float(own[name].grad.abs().max()) < 1e-12
-        else:
-            close(own[name].grad, gradient, name)
+    check_gradients(pair)
 
 
 def test_cached_steps(pair: Pair) -> None:
-    given = batch(pair.ours.config)
-    with torch.no_grad():
-        encoded = pair.theirs.model.encoder(given.source, attention_mask=given.source_valid.long())
-        state, past = pair.ours.start(given.source, given.source_valid.long()), None
-        tokens = torch.randint(4, pair.ours.config.target.vocab_size, (3, 9))
-        for t in range(9):
-            theirs = pair.theirs(
-                encoder_outputs=encoded,
-                attention_mask=given.source_valid.long(),
-                decoder_input_ids=tokens[:, t : t + 1],
-                past_key_values=past,
-                use_cache=True,
-            )
-            past = theirs.past_key_values
-            logits, state = pair.ours.step(tokens[:, t], state)
-            close(logits, theirs.logits[:, 0], f"step {t}")
+    check_cached_steps(pair)
 
 
 def greedy(model: Seq2Seq, source: Tensor, segments: Tensor, most: int) -> list[list[int]]:
@@ -191,7 +103,7 @@ def greedy(model: Seq2Seq, source: Tensor, segments: Tensor, most: int) -> list[
 
 
 def test_greedy_decoding(pair: Pair) -> None:
-    given = batch(pair.ours.config)
+    given = batch(pair)
     if pair.ours.head.bias is not None:  # so that some sentences end before others
         with torch.no_grad():
             pair.ours.head.bias[EOS] += 2
@@ -204,39 +116,23 @@ def test_greedy_decoding(pair: Pair) -> None:
 
 
 def test_there_and_back_is_identity(pair: Pair) -> None:
-    own = {name: weight.detach() for name, weight in pair.ours.named_parameters()}
-    exported = to_theirs(pair.rules, own)
-    state = pair.theirs.state_dict()
-    assert exported.keys() == {name for name in state if "embed_positions" not in name}
-    assert all(torch.equal(value, state[name]) for name, value in exported.items())
-    again = to_ours(pair.rules, exported, own)
-    assert again.keys() == own.keys()
-    assert all(torch.equal(value, own[name]) for name, value in again.items())
+    check_there_and_back(pair)
 
 
 def test_what_we_export_runs_there() -> None:
     config = config_from_hf({"model_type": "marian"} | TINY | {"scale_embedding": True})
     ours = Seq2Seq(config).eval()
-    loud(ours)
+    make_loud(ours)
     theirs = MarianMTModel(MarianConfig.from_dict(config_to_hf(config, pad=PAD, start=BOS, end=EOS))).eval()
-    own = {name: weight.detach() for name, weight in ours.named_parameters()}
-    lacking = theirs.load_state_dict(to_theirs(rules(config), own), strict=False)
+    pair = Pair(theirs, ours, rules(config), SPECIAL)
+    lacking = theirs.load_state_dict(to_theirs(pair.rules, pair.weights()), strict=False)
     assert not lacking.unexpected_keys
     assert all("embed_positions" in name for name in lacking.missing_keys)
-    close(*both_logits(Pair(theirs, ours, rules(config)), batch(config)))
+    close(*both_logits(pair, batch(pair)))
 
 
 def test_their_file_may_hold_tied_matrices_once(pair: Pair) -> None:
-    """As safetensors does: one name, whichever."""
-    own = {name: weight.detach() for name, weight in pair.ours.named_parameters()}
-    seen: set[int] = set()
-    once = {}
-    for name, value in pair.theirs.state_dict().items():
-        if value.data_ptr() not in seen and "embed_positions" not in name:
-            once[name] = value
-        seen.add(value.data_ptr())
-    found = to_ours(pair.rules, once, own)
-    assert all(torch.equal(value, own[name]) for name, value in found.items())
+    check_tied_once(pair)
 
 
 OPUS = {  # what the Hub's OPUS-MT models say

@@ -23,7 +23,6 @@ from compared import (
     check_logits,
     check_there_and_back,
     check_tied_once,
-    close,
     export,
     make_loud,
     pair_of,
@@ -33,6 +32,7 @@ from heedful.exchange.hf.rules import to_ours
 from heedful.exchange.hf.t5 import FIXED, IRRELEVANT, KEYS, config_from_hf, config_to_hf, rules
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
+from nearly import close
 
 PAD, EOS = 0, 1
 SPECIAL = Special(pad=PAD, start=PAD, end=EOS)

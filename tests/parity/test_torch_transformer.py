@@ -15,6 +15,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import Mask
 from heedful.exchange.hf.rules import Rule, to_ours
+from nearly import close
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # that it will not be used
 
@@ -121,13 +122,6 @@ def run_theirs(model: nn.Transformer, source: Tensor, target: Tensor, *, causal:
         memory_key_padding_mask=~SOURCE_VALID,
     )
     return memory, out
-
-
-def close(ours: Tensor, theirs: Tensor, name: str) -> None:
-    largest = float(theirs.detach().abs().max())
-    assert largest > 1e-4, f"{name} says nothing"
-    within = {torch.float32: 1e-5, torch.float64: 1e-9}[theirs.dtype] * largest
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=within, msg=lambda text: f"{name}: {text}")
 
 
 CASES = [(order, activation) for order in ("post", "pre") for activation in ("relu", "gelu")]

@@ -15,11 +15,11 @@ from transformers import (
     RobertaForTokenClassification,
 )
 
-from compared import close
 from heedful.exchange.hf import bert, roberta
 from heedful.exchange.hf.rules import to_ours
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
+from nearly import close
 
 V, PAD, L = 41, 1, 3
 SMALL = {"vocab_size": V, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}

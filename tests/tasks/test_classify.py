@@ -13,13 +13,14 @@ from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer,
 from heedful.errors import InputError
 from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
 from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import PackedTrain, SmoothedTrain
 from heedful.verbs.check import check
 from heedful.verbs.train import train
+from made import finished
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
@@ -45,12 +46,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 2, "tokens": 512, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 RUNS = [(answer, "gpt-nano") for answer in sorted(EXAMPLES)] + [("label", "encoder-tiny"), ("choice", "roberta-base")]

@@ -16,7 +16,7 @@ from heedful.look.record import record
 from heedful.models import make_model
 from heedful.models.patches import interpolated_positions
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.classify_images.look import draw_picture, look_at_picture
 from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask, MixedBatch
 from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
@@ -24,6 +24,7 @@ from heedful.tasks.recipes import build
 from heedful.training.loop import rows_of
 from heedful.verbs.check import check
 from heedful.verbs.train import train
+from made import finished
 
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 LABELS = [*"abcdefg"]
@@ -45,12 +46,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 2, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={json.dumps(value)}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 @pytest.fixture(scope="module")

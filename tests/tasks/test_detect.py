@@ -18,12 +18,13 @@ from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.detect import look as look_detect
 from heedful.tasks.detect.train import DetectJob
 from heedful.tasks.detect.use import target_of
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 SMALL = {
     "d_model": 16,
@@ -56,12 +57,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 4, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from heedful.data.images.files import read_image, to_image
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.match.look import draw_texts, look_at_texts
 from heedful.tasks.match.train import CaptionBatch, MatchJob
 from heedful.tasks.match.use import Matcher, MatchSpec
@@ -20,6 +20,7 @@ from heedful.tasks.recipes import build
 from heedful.training.loss import contrastive
 from heedful.verbs.check import check
 from heedful.verbs.train import train
+from made import finished
 
 N = 20
 PIXELS = torch.randint(0, 256, (N, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -45,12 +46,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 2, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 @pytest.fixture(scope="module")

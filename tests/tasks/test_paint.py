@@ -13,12 +13,13 @@ from heedful.data.images.files import to_image
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.errors import InputError
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.paint.train import PaintJob
 from heedful.tasks.paint.use import Painter
 from heedful.tasks.recipes import build
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
+from made import finished
 
 SIZE = 8
 
@@ -42,12 +43,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 4, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,12 @@ from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, Mas
 from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
+from heedful.run.train import Trained
 from heedful.tasks.recipes import build
 from heedful.tasks.segment.train import SegmentJob
 from heedful.tasks.segment.use import confusion, overlaps, pixel_loss, upsampled
 from heedful.verbs.train import train
+from made import finished
 
 SMALL = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
 SMALL |= {"d_head": 16}
@@ -46,12 +47,6 @@ def recipe(**changes):
         "train": {"steps": 4, "eval_every": 4, "precision": "fp32"},
     }
     return override(build(base, where="test"), [f"{key}={value}" for key, value in changes.items()])
-
-
-def finished(events):
-    last = list(events)[-1]
-    assert isinstance(last, Finished)
-    return last
 
 
 @pytest.fixture(scope="module")
