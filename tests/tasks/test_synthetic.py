@@ -1,13 +1,12 @@
 """Pairs that models write: a teacher's for its student, and back-translations."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from heedful import cli
+from commands import heed
 from heedful.data.text.corpus import read_parallel, with_synthetic
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -22,13 +21,6 @@ from made import TRANSFORMER, backwards
 
 TEXTS = ["ba de", "gi ko lu", "ma", "ne pi ro su", "ba ba", "de"]
 TINY = [f"model.{key}={value}" for key, value in TRANSFORMER["model"].items()]
-
-
-def heed(*words: object) -> object:
-    sys.argv = ["heed", *map(str, words)]
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    return left.value.code
 
 
 @pytest.fixture
