@@ -124,7 +124,7 @@ class CTranslate2:
             for one in found
         ]
         if strict:
-            listed = self._scored(sources, listed, decoding)
+            listed = self.scored(sources, listed, decoding)
         ranked = (sorted(own, key=lambda each: (not each.finished, -each.score)) for own in listed)
         return [own[:n_best] for own in ranked]
 
@@ -135,15 +135,22 @@ class CTranslate2:
         whole = score * max(1, len(tokens)) ** decoding.length_penalty
         return Hypothesis(tuple(tokens[:-1] if finished else tokens), score, whole, (), finished)
 
-    def _scored(
+    def scored(
         self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
     ) -> list[list[Hypothesis]]:
-        """The same with the model's own probabilities."""
-        pairs = [(source, each) for source, own in zip(sources, listed, strict=True) for each in own]
+        """The same with the model's own probabilities, by one pass with the tokens given; those that have them stay."""
+        pairs = [
+            (source, each)
+            for source, own in zip(sources, listed, strict=True)
+            for each in own
+            if not each.token_log_probabilities
+        ]
         scored = iter(self.log_probabilities([source for source, _ in pairs], [list(each.tokens) for _, each in pairs]))
 
         def anew(each: Hypothesis) -> Hypothesis:
             length = len(each.tokens) + each.finished
+            if each.token_log_probabilities or not length:
+                return each
             chances = tuple(next(scored)[:length])
             whole = sum(chances)
             score = whole / max(1, length) ** decoding.length_penalty

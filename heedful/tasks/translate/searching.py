@@ -25,6 +25,11 @@ class SearchEngine(Protocol):
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
 
+    def scored(
+        self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
+    ) -> list[list[Hypothesis]]:
+        """The same hypotheses with the log-probabilities of their tokens."""
+
 
 class Searched(NamedTuple):
     """Sources that are searched for at once: how, with which numbers, and what their translations begin with, must have
@@ -57,8 +62,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         if translator.begin or decoding.forced_eos:
             what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
             raise InputError(what, fix="leave out the engine")
-        before, after = translator.around
-        whole = [[*before, *ids, *after] for ids in sentences]
+        whole = [translator.framed(ids) for ids in sentences]
         return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
     device = next(translator.model.parameters()).device
     source, segments = (part.to(device) for part in translator.padded(sentences))
