@@ -82,6 +82,18 @@ def test_terms_of_a_glossary_hold_in_documents(own: Translator, tmp_path: Path) 
     assert len(re.findall("pipi", re.sub("<[^>]*>", "", out.read_text()), re.IGNORECASE)) == 1
 
 
+def test_what_is_to_be_read_first_is_told_with_its_line(own: Translator, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("ba de\n\nko {n} lu\n")
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions(), flag=1.0)
+    assert written.flagged == 2
+    assert [line.split(": ")[0] for line in written.warnings if "confidence 0." in line] == [f"{path}:1", f"{path}:3"]
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions(), flag=0.0)
+    assert written.flagged == 0
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions())
+    assert written.flagged is None
+
+
 def test_a_translator_that_says_the_same_changes_no_byte(
     own: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

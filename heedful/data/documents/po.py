@@ -1,7 +1,7 @@
 """PO, the catalogues of gettext: what has no translation, or a fuzzy one, is translated, and keeps its marks.
 
-What is to be reviewed is marked as fuzzy. A message with plural forms has its first form from the singular, and all others
-from the plural.
+What is to be reviewed is marked as fuzzy. A message with plural forms has its first form from the singular, and all
+others from the plural.
 """
 
 import re

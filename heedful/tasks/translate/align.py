@@ -80,14 +80,15 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
         raise InputError("there is no text to translate", fix="give one")
     translator.refuse_too_long([text], [ids])
     if options.target is None:
-        said = [*translator.hypotheses([ids], translator.decoding(**options.decoding))[0][0].tokens]
+        ((best, *_),) = translator.hypotheses([ids], translator.decoding(**options.decoding))
+        said, finished = [*best.tokens], best.finished
     else:
-        said = [*translator.begin, *translator.target.encode([options.target])[0]]
+        said, finished = [*translator.begin, *translator.target.encode([options.target])[0]], True
     source, logits, weights = watched(translator, ids, said)
     begins = len(translator.around[0])
     shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
     chances = logits.softmax(-1)
-    ended = [*said, translator.target.eos]
+    ended = [*said, *([translator.target.eos] if finished else [])]
     logprobs = logits[range(len(ended)), ended] - logits[: len(ended)].logsumexp(-1)
     told, calibration = likelihood_of(translator.target, said, logprobs.tolist()), translator.calibration
     heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)

@@ -5,7 +5,7 @@ tokens, the end token among them (Fomicheva et al. 2020, section 3.1). What such
 model. So it is mapped by a sigmoid of its log-odds, with Platt's targets (Platt 1999, section 2.2), which is fitted on
 validation data: a word is right where the reference has it, as often as it is said, and a translation where its chrF is
 50 or more. The error of the mapping is the expected calibration error (Guo et al. 2017, section 2): the mean distance
-of confidence and accuracy over fifteen bins, of one half of the data by what was fitted on the other.
+of confidence and accuracy over ten bins, of one half of the data by what was fitted on the other.
 
 N texts or words.
 """
@@ -27,17 +27,16 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from heedful.core.config import from_json, to_json
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
 from heedful.metrics.texts import chrf_of_each
 from heedful.store import files
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
 
-KEY = "confidence"  # in task.json
+FILE, KEY = "confidence.json", "confidence"  # of a run's folder, and of what is known of the model
 GOOD = 50.0  # chrF of a translation that counts as right
 FEWEST = 20  # translations that a mapping is fitted on
-BINS = 15
+BINS = 10
 SPACE = "▁"
 SURE, NEVER = -1e-6, -50.0  # log-probabilities beyond which nothing is told apart
 
@@ -84,7 +83,7 @@ class Sigmoid:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """task.json: `confidence`. `chrf` is that of a translation that counts as right."""
+    """`chrf` is that of a translation that counts as right."""
 
     sentence: Sigmoid
     word: Sigmoid
@@ -100,7 +99,7 @@ class Calibration:
 
 
 def calibration_of(about: dict[str, Any]) -> Calibration | None:
-    return from_json(Calibration, about[KEY], where=f"task.json: {KEY}", largest=None) if KEY in about else None
+    return from_json(Calibration, about[KEY], where=FILE, largest=None) if KEY in about else None
 
 
 def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> float:
@@ -126,10 +125,10 @@ def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) ->
 def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> Likelihood:
     """Of a translation's tokens; their log-probabilities may have one more, that of its end."""
     words = tuple(
-        (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop]))
+        (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop], 0.0))
         for place in words_of(tokenizer, tokens)
     )
-    return Likelihood(words, sum(logprobs), len(logprobs))
+    return Likelihood(words, sum(logprobs, 0.0), len(logprobs))
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
@@ -150,19 +149,23 @@ def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
     return found
 
 
-def write_calibration(run: Path, calibration: Calibration) -> Calibration:
-    """Into task.json of a run."""
-    files.write_json(run / "task.json", files.read_json(run / "task.json") | {KEY: to_json(calibration)})
-    return calibration
+def read_calibration(run: Path) -> dict[str, Any]:
+    """What a run's folder adds to its task.json: nothing, where it was never calibrated."""
+    return {KEY: files.read_json(run / FILE)} if (run / FILE).is_file() else {}
 
 
-def calibrated(translator: "Translator", pairs: Pairs) -> Calibration:
-    """Fitted on the translations of pairs, as the translator searches by itself. Raises InputError for too few."""
+def write_calibration(run: Path, calibration: Calibration) -> None:
+    files.write_json(run / FILE, to_json(calibration))
+
+
+def calibrated(translator: "Translator", pairs: Pairs) -> Calibration | None:
+    """Fitted on the translations of pairs, as the translator searches by itself; None where they are too few."""
+    if len(pairs) < FEWEST:
+        return None
     made = translator.search_pairs(pairs, confidence=True)
     rows = [row for row, one in enumerate(made) if one.said[0].words]
     if len(rows) < FEWEST:
-        what = f"{len(rows)} translations, and confidence is calibrated on {FEWEST} or more"
-        raise InputError(what, where=pairs.name, fix="give more pairs")
+        return None
     said = [made[row].said[0] for row in rows]
     references = [pairs.references[row] for row in rows]
     good = [chrf >= GOOD for chrf in chrf_of_each([made[row].text for row in rows], references)]
@@ -234,7 +237,7 @@ def _fitted(odds: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> Float[Tensor,
         optimizer.zero_grad()
         own = binary_cross_entropy_with_logits(weights[0] * odds + weights[1], target)
         own.backward()
-        return float(own)
+        return float(own.detach())
 
     optimizer.step(loss)
     return weights.detach()

@@ -29,6 +29,7 @@ from heedful.run.folder import filled_then_renamed, read_tokenizers
 from heedful.run.task import Engine, Law
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
@@ -202,7 +203,8 @@ def load_by_ctranslate2(run: Path) -> Translator:
 
 
 def _open(folder: Path, run: Path | None = None) -> Translator:
-    ours, tokenizers, about = files.read_json(folder / OURS), read_tokenizers(folder), files.read_json(folder / TASK)
+    ours, tokenizers = files.read_json(folder / OURS), read_tokenizers(folder)
+    about = files.read_json(folder / TASK) | read_calibration(run or folder)
     if tokenizers is None:
         raise MissingError("the model has no tokenizer", where=str(folder), fix="export it again")
     with torch.device("meta"):  # its configuration is asked for, and never its weights

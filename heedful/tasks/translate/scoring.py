@@ -20,7 +20,7 @@ from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
 from heedful.tasks.translate.cli import TranslationScoring
-from heedful.tasks.translate.confidence import calibrated, write_calibration
+from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.use import Translation, Translator
@@ -40,8 +40,6 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
         settings["beam"] = options.beam
     if options.length_penalty is not None:
         settings["length_penalty"] = options.length_penalty
-    if options.calibrate:
-        yield _calibrated(translator, valid)
     with ExitStack() as both:
         for one in (translator, other):
             if one is not None:
@@ -64,6 +62,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
             names = _name(translator, options), str(options.against)
             yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
+    if options.calibrate:
+        yield _calibrated(translator, valid)
 
 
 def known(scores: Scores | Rouge) -> dict[str, Any]:
@@ -72,10 +72,13 @@ def known(scores: Scores | Rouge) -> dict[str, Any]:
 
 
 def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
-    """What is found is written into the run's task.json. Raises InputError."""
+    """What is found is written into the run's folder. Raises InputError."""
     if translator.run is None or translator.others:
         raise InputError("confidence is calibrated of one run", where="--calibrate", fix="leave out --with")
-    found = write_calibration(translator.run, calibrated(translator, pairs))
+    if (found := calibrated(translator, pairs)) is None:
+        what = f"confidence is calibrated on {FEWEST} translations or more"
+        raise InputError(what, where=pairs.name, fix="give more pairs")
+    write_calibration(translator.run, found)
     return Scored(f"calibrated on {pairs.name}", to_json(found), found.told)
 
 

@@ -30,7 +30,7 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
-from heedful.tasks.translate.confidence import FEWEST, Calibration, calibrated, write_calibration
+from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
 from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
 from heedful.tasks.translate.losses import ends_of, framed_pairs
@@ -196,11 +196,16 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
         return teacher_of([Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(text)], device)
 
+    def write(self, folder: Path, model: TranslationModel) -> None:
+        files.remove_tree(folder / FILE)  # which was of another model
+        super().write(folder, model)
+
     def _calibrate(self, folder: Path, best: Translator) -> None:
         """Of what is scored as a translation, where there are pairs enough."""
         valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
-        if self.metric.rank == "bleu" and len(valid) >= FEWEST:
-            self.calibration = write_calibration(folder, calibrated(best, valid))
+        self.calibration = calibrated(best, valid) if self.metric.rank == "bleu" else None
+        if self.calibration is not None:
+            write_calibration(folder, self.calibration)
 
     def _as_begun(self, device: str) -> Translator | None:
         """The model that the training began with; None where it was no translator, or is no longer there."""

@@ -46,6 +46,7 @@ from heedful.tasks.translate.confidence import (
     calibration_of,
     doubtful,
     likelihood_of,
+    read_calibration,
     sentence_confidence,
     word_confidences,
 )
@@ -97,7 +98,7 @@ class Translator(Opened):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, "translate", "translation")
         model, source, target, about = read_run(Path(run))
-        return cls(for_inference(model.to(device)), source, target, about)
+        return cls(for_inference(model.to(device)), source, target, about | read_calibration(Path(run)))
 
     @one_or_many("prefix")
     def translate(
