@@ -82,6 +82,10 @@ def translate(
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
     beam: Beam = None,
     n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+    groups: Annotated[
+        int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
+    ] = 1,
+    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5,
     length_penalty: LengthPenalty = None,
     longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
     shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
@@ -159,7 +163,14 @@ def translate(
     translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to)
     settings = DecodingOptions(
-        n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        n_best=n_best,
+        groups=groups,
+        diversity=diversity,
+        samples=samples,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
     )
     if beam is not None:
         settings["beam"] = beam
