@@ -190,8 +190,13 @@ def translate(
         say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
     if file or out is not None:
         unused = {"texts": texts, "--prefix": prefix, "--rerank": rerank, "--n-best": n_best > 1}
-        unused |= {"--require": require, "--align": aligned}
-        write_documents(translator, file, out, settings, wanted, unused, processes, flag=flag, as_json=as_json)
+        if require:
+            what = "every sentence of the document would have to have the word"
+            fix = "--glossary FILE: a word for each term, where the source has it"
+            raise InputError(what, where="--require, --file", fix=fix)
+        write_documents(
+            translator, file, out, settings, wanted, unused, processes, flag=flag, align=aligned, as_json=as_json
+        )
         return
     judge = None
     if rerank is not None:
@@ -235,12 +240,14 @@ def write_documents(
     processes: int | None,
     *,
     flag: float | None,
+    align: bool,
     as_json: bool,
 ) -> None:
     """`heed translate` of documents. Raises InputError for options that it has no use for."""
     import torch
 
     from heedful.tasks.translate.documents import translate_documents
+    from heedful.tasks.translate.pharaoh import pharaoh
 
     if not names or out is None:
         fix = "--file a.html --out b.html, or a folder for several"
@@ -248,12 +255,17 @@ def write_documents(
     if given := [name for name, value in unused.items() if value]:
         raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
     with translator.in_processes(processes or torch.get_num_threads()):
-        for written in translate_documents(translator, names, out, settings, wishes, flag=flag):
+        for written in translate_documents(translator, names, out, settings, wishes, flag=flag, align=align):
             for line in written.warnings:
                 say(f"warning: {line}")
-            say(f"{written.out}: {written.passages:,} passages translated")
+            flagged = "" if written.flagged is None else f", {written.flagged:,} to be read first"
+            say(f"{written.out}: {written.passages:,} passages translated{flagged}")
             if as_json:
                 print(json.dumps(asdict(written), ensure_ascii=False), flush=True)
+                continue
+            for pair in written.alignments:
+                texts = (on_one_line(pair[side]) for side in ("source", "target"))
+                print(*texts, pharaoh(pair["alignment"]), sep="\t", flush=True)
 
 
 def demo(

@@ -18,6 +18,7 @@ from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.long import parts_of
+from heedful.tasks.translate.pharaoh import Links, links_of
 from heedful.tasks.translate.use import Translation, Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
@@ -35,11 +36,18 @@ class Sentence(NamedTuple):
 
 @dataclass
 class Moved:
-    """A passage in other words, what is to be told of it, and whether it is to be read first."""
+    """A passage in other words, what is to be told of it, whether it is to be read first, and which of its words became
+    which, where that was asked for."""
 
     placed: list[str | Mark]
     told: list[str] = field(default_factory=list)
     flagged: bool = False
+    links: Links | None = None
+
+    @property
+    def text(self) -> str:
+        """Without its marks."""
+        return "".join(part for part in self.placed if isinstance(part, str))
 
 
 def translate_passages(
@@ -51,9 +59,11 @@ def translate_passages(
     n: int = 1,
     wishes: Wishes = NO_WISHES,
     flag: float | None = None,
+    align: bool = False,
 ) -> Iterator[list[Moved]]:
     """The `n` best of each passage, the best first; the second is made of the second best of its sentences, and so on.
-    Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is."""
+    Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is. Sentences that are
+    less sure than `flag` are told, and with `align` which words belong together."""
     spans = [_spans(translator, passage.text, sentences) for passage in passages]
     texts = [
         [passage.text[begin:end].translate(BLANK) for begin, end in own]
@@ -66,12 +76,12 @@ def translate_passages(
         for passage, own, said in zip(passages, spans, texts, strict=True)
         for (begin, end), text in zip(own, said, strict=True)
         for translation in found[text].texts[:n]
-        if passage.marks and translation != text
+        if (align or passage.marks) and translation != text
     }
     links = dict(zip(pairs, aligned(translator, [*pairs]), strict=True)) if pairs else {}
     for passage, own, said in zip(passages, spans, texts, strict=True):
         each = [found[text] for text in said]
-        yield [_assembled(passage, own, each, rank, links) for rank in range(n)]
+        yield [_assembled(passage, own, each, rank, links, align=align) for rank in range(n)]
 
 
 def translate_sentences(
@@ -203,7 +213,13 @@ def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
 
 
 def _assembled(
-    passage: Passage, spans: Sequence[Span], each: Sequence[Sentence], rank: int, links: Mapping[Pair, Alignment]
+    passage: Passage,
+    spans: Sequence[Span],
+    each: Sequence[Sentence],
+    rank: int,
+    links: Mapping[Pair, Alignment],
+    *,
+    align: bool,
 ) -> Moved:
     """A passage out of its sentences, and the marks by the alignments of all of them."""
     text, told = "", list[str]()
@@ -216,7 +232,7 @@ def _assembled(
         told += [*sentence.told, *filter(None, [sentence.doubt])]
         gap = passage.text[last:begin]
         text += gap if not text or (before == text[-len(before) :] and said == own) else gap_between(text, gap, said)
-        if passage.marks:
+        if align or passage.marks:
             one = identical(own) if said == own else links[own, said]
             first = len(source)
             source += [(begin + low, begin + high) for low, high in one.source]
@@ -225,8 +241,10 @@ def _assembled(
         text += said
         last, before = end, own
     text += passage.text[last:]
-    placed = moved(passage.text, passage.marks, text, Alignment(source, target, shares))
-    return Moved(placed, told, any(sentence.doubt for sentence in each))
+    whole = Alignment(source, target, shares)
+    linked = links_of(passage.text, text, whole) if align else None
+    doubts = any(sentence.doubt for sentence in each)
+    return Moved(moved(passage.text, passage.marks, text, whole), told, doubts, linked)
 
 
 def identical(text: str) -> Alignment:
