@@ -303,12 +303,13 @@ def beam_by(
         before, total = total, score.masked_fill(end, NEVER).gather(1, live)
         closed = (score * scale[t + 1]).masked_fill_(~closing, NEVER)
         finished, count = torch.cat((finished, closed), dim=1).topk(n_best).values, count + closing.sum(1)
-        reach = total[:, 0] * (scale[rows.limit] if length_penalty > 0 else scale[t + 2])
+        first = total.amax(1)
+        reach = first * (scale[rows.limit] if length_penalty > 0 else scale[t + 2])
         enough = count >= patience * beam
         if made.counted is not None:
-            enough = torch.where(made.counted, enough, finished[:, -1] >= total[:, 0] * scale[t + 1])
+            enough = torch.where(made.counted, enough, finished[:, -1] >= first * scale[t + 1])
         over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
-        over |= ~(total[:, 0] > NEVER)
+        over |= ~(first > NEVER)
 
         if torch.cat((closing, over[:, None]), dim=1).any():  # waits for the device
             refuse_nan(score)

@@ -26,6 +26,8 @@ class Decoding(Sampling):
     beam: int = 5
     length_penalty: float = 1.0
     n_best: int = 1
+    groups: int = 1  # of the beam, which are to say different things (Vijayakumar et al. 2018)
+    diversity: float = 0.5  # nats that a token costs for each group before that chose it at this step
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
@@ -50,6 +52,8 @@ class DecodingOptions(SamplingOptions, total=False):
     beam: int
     length_penalty: float
     n_best: int
+    groups: int
+    diversity: float
     longest: int | None
     shortest: int
     no_repeat: int

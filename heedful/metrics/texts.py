@@ -112,6 +112,16 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
     return scores_of(found, translations, references)
 
 
+def chrf_of_each(translations: Sequence[str], references: References) -> list[float]:
+    """The chrF of each text by itself."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    measure = CHRF()
+    return [
+        float(measure.sentence_score(one, list(own)).score) for one, own in zip(translations, references, strict=True)
+    ]
+
+
 class Measured(NamedTuple):
     """A score, how it was found, and half of its 95 % interval."""
 

@@ -1,6 +1,6 @@
 """Search for hypotheses with certain phrases in them: all are there, and without any it is the beam search as it is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,42 +16,13 @@ from heedful.errors import InputError
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq
+from toys import BOS, EOS, Toy, V, sources
 
-V, BOS, EOS, SIZE = 12, 1, 2, 997
 PARTING = torch.arange(V) % 3 == 0  # tokens that begin something new
 WORDS = st.integers(3, V - 1)
 PHRASE = st.lists(WORDS, min_size=1, max_size=3).map(tuple)
 WISH = st.builds(Wish, st.lists(PHRASE, min_size=1, max_size=2).map(tuple), st.booleans(), st.integers(1, 2))
 WISHES = st.lists(WISH, max_size=3)
-
-
-@dataclass
-class Walk:
-    """Where each row of a toy stands in its table."""
-
-    row: Tensor
-
-    def pick(self, rows: Tensor) -> "Walk":
-        return Walk(self.row[rows])
-
-
-class Toy:
-    """A model whose logits depend on all tokens before."""
-
-    def __init__(self, end: float = 1.0) -> None:
-        self.table = 2 * torch.randn(SIZE, V, generator=torch.Generator().manual_seed(5))
-        self.table[:, EOS] += end
-
-    def start(self, source: Tensor, segments: Tensor | None) -> Walk:
-        return Walk(source.sum(1) * 31 % SIZE)
-
-    def step(self, tokens: Tensor, state: Walk) -> tuple[Tensor, Walk]:
-        row = (state.row * 37 + tokens * 101 + 7) % SIZE
-        return self.table[row], Walk(row)
-
-
-def sources(n: int) -> Tensor:
-    return torch.arange(3 * n).view(n, 3) * 5
 
 
 def found_by(model: Any, source: Tensor, wishes: list[list[Wish]], **more: Any) -> list[list[Hypothesis]]:

@@ -95,8 +95,8 @@ def test_tokens_are_text(page: Page, served: str, tally: Callable[[str, int], No
 
 
 def test_words_names_and_errors_are_text(page: Page, served: str, tally: Callable[[str, int], None]) -> None:
-    words = [{"text": text, "probability": 0.1, "source": [0.5] * 40} for text in HOSTILE]
-    found = {"source": HOSTILE, "text": " ".join(HOSTILE), "words": words}
+    words = [{"text": text, "probability": 0.1, "confidence": 0.2, "source": [0.5] * 40} for text in HOSTILE]
+    found = {"source": HOSTILE, "text": " ".join(HOSTILE), "words": words, "confidence": 0.2, "calibrated": True}
     others = [{"text": text, "probability": 0.1, "translation": text} for text in HOSTILE]
     answering(page, {"/api/align": {"model": "en-fr", "answers": [{**found, "others": others}]}})
     page.goto(f"{served}/translate#text=a")

@@ -179,7 +179,10 @@ def test_what_cannot_be_looked_at_is_said(client, path: str, body: dict, status:
 
 def test_words_and_what_they_looked_at(client, folder) -> None:
     (own,) = asked(client, "align", model="en-fr", text=TEXT)["answers"]
-    assert own["text"] == opened(folder / "en-fr").translate(TEXT)
+    (made,) = asked(client, "translate", model="en-fr", text=TEXT)["answers"]
+    assert own["text"] == made["text"] == opened(folder / "en-fr").translate(TEXT)
+    assert own["confidence"] == pytest.approx(made["confidence"], abs=1e-4), "the page and programs see one figure"
+    assert not made["calibrated"]
     options = {"target": "de fi ko", "word": 1, "top": 4}
     (found,) = asked(client, "align", model="en-fr", text=TEXT, options=options)["answers"]
     assert (found["text"], found["source"]) == ("de fi ko", TEXT.split())

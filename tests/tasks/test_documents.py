@@ -17,6 +17,7 @@ from heedful.data.documents.protected import lost, masked, protected_in, unmaske
 from heedful.data.documents.read import read_document
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
+from heedful.tasks.translate.cli import translate as heed_translate
 from heedful.tasks.translate.documents import translate_documents
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.passages import translate_passages, translate_sentences
@@ -79,6 +80,34 @@ def test_terms_of_a_glossary_hold_in_documents(own: Translator, tmp_path: Path) 
     wishes = wishes_of((), (), {"lu": "PIPI"}, own.languages)
     list(translate_documents(own, [path], out, DecodingOptions(), wishes))
     assert len(re.findall("pipi", re.sub("<[^>]*>", "", out.read_text()), re.IGNORECASE)) == 1
+
+
+def test_what_is_to_be_read_first_is_told_with_its_line(own: Translator, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("ba de\n\nko {n} lu\n")
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions(), flag=1.0)
+    assert written.flagged == 2
+    assert [line.split(": ")[0] for line in written.warnings if "confidence 0." in line] == [f"{path}:1", f"{path}:3"]
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions(), flag=0.0)
+    assert written.flagged == 0
+    (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions())
+    assert written.flagged is None
+
+
+def test_words_of_a_document_are_linked(own: Translator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("ba **de** gi. Ko\n\n- 12\n")
+    (written,) = translate_documents(own, [path], tmp_path / "b.md", DecodingOptions(), align=True)
+    first, second = written.alignments
+    assert first["source"] == "ba de gi. Ko"
+    assert [j for _, j in first["alignment"]] == [*range(len(first["target"].split()))]
+    assert {i for i, j in first["alignment"]} <= {0, 1, 2, 3}
+    assert second == {"source": "12", "target": "12", "alignment": [(0, 0)]}
+    run, out = Path(str(own.run)), tmp_path / "c.md"
+    heed_translate(run, file=[path], out=out, aligned=True)
+    assert capsys.readouterr().out.splitlines()[1] == "12\t12\t0-0"
+    with pytest.raises(InputError, match="every sentence of the document"):
+        heed_translate(run, file=[path], out=out, require=["x"])
 
 
 def test_a_translator_that_says_the_same_changes_no_byte(

@@ -44,11 +44,22 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class State:
+    """What stands before passages, and what stands there where one of those up to the next state is to be reviewed."""
+
+    done: str
+    review: str
+
+
+Part = str | Passage | State
+
+
+@dataclass(frozen=True)
 class Document:
     """The parts of a file in their order, and `finish`, which makes the file of them. `notes` are lines about what is
     not translated in it, and why."""
 
-    parts: Sequence[str | Passage]
+    parts: Sequence[Part]
     finish: Callable[[list[str]], bytes] = field(repr=False)
     notes: tuple[str, ...] = ()
 
@@ -56,11 +67,21 @@ class Document:
     def passages(self) -> list[Passage]:
         return [part for part in self.parts if isinstance(part, Passage)]
 
-    def written(self, said: Iterable[Placed | None]) -> bytes:
+    def written(self, said: Iterable[Placed | None], review: Iterable[bool] = ()) -> bytes:
         """The file with these in place of its passages; None, and what is the passage itself, leave one as it stands.
-        Raises InputError where its encoding lacks a character."""
-        each = iter(said)
-        whole = [part if isinstance(part, str) else _said(part, next(each)) for part in self.parts]
+        `review`: which of them are to be reviewed. Raises InputError where its encoding lacks a character."""
+        each, doubts = iter(said), iter(review)
+        whole, at, state = list[str](), 0, State("", "")
+        for part in self.parts:
+            if isinstance(part, State):
+                at, state = len(whole), part
+                whole.append(part.done)
+            elif isinstance(part, str):
+                whole.append(part)
+            else:
+                whole.append(_said(part, next(each)))
+                if next(doubts, False) and state.review:
+                    whole[at] = state.review
         return self.finish(whole)
 
 

@@ -1,6 +1,7 @@
 """PO, the catalogues of gettext: what has no translation, or a fuzzy one, is translated, and keeps its marks.
 
-A message with plural forms has its first form from the singular, and all others from the plural.
+What is to be reviewed is marked as fuzzy. A message with plural forms has its first form from the singular, and all
+others from the plural.
 """
 
 import re
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 
 from heedful.data.documents.encodings import PO, decoded
 from heedful.data.documents.inline import Inline, passages_from
-from heedful.data.documents.passages import Document, Passage, Placed
+from heedful.data.documents.passages import Document, Part, Passage, Placed, State
 from heedful.errors import InputError
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
@@ -20,6 +21,7 @@ LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
 @dataclass
 class Entry:
     line: int
+    begin: int  # characters of the file before it, but for its comments
     fuzzy: bool = False
     fields: dict[str, str] = field(default_factory=dict)  # as they stand between their quotes
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of msgstr and its forms, in characters
@@ -43,7 +45,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
     if not entries:
         raise InputError("no message", where=where, fix="give a PO file of gettext")
     line_end = "\r\n" if "\r\n" in text else "\n"
-    parts: list[str | Passage] = []
+    parts: list[Part] = []
     done = left = fuzzy = 0
     for entry in entries:
         empty = not any(entry.fields[name] for name in entry.spans)
@@ -51,6 +53,8 @@ def po_document(data: bytes, where: str, target: str) -> Document:
             left += 1
             continue
         fuzzy += not empty
+        parts += [text[done : entry.begin], State("", "" if entry.fuzzy else f"#, fuzzy{line_end}")]
+        done = entry.begin
         for name, (begin, end) in sorted(entry.spans.items(), key=lambda item: item[1]):
             plural = "msgid_plural" in entry.fields and (name != "msgstr[0]" or len(entry.spans) == 1)
             source = entry.fields["msgid_plural" if plural else "msgid"]
@@ -106,7 +110,7 @@ def _entries(text: str) -> Iterator[Entry]:
             if found[1] in ("msgctxt", "msgid") and entry is not None and entry.spans:
                 yield entry
                 entry, fuzzy = None, False
-            entry = entry or Entry(number, fuzzy)
+            entry = entry or Entry(number, position, fuzzy)
             name = found[1]
             entry.fields[name] = "".join(own[1] for own in QUOTED.finditer(bare, found.end()))
             if name.startswith("msgstr"):

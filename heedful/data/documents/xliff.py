@@ -1,19 +1,20 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
 What has a translation, is approved, or is marked `translate="no"` is left alone. A target of 1.2 has the state
-"translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated". Codes inside a source are in
-its target too.
+"translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated"; where it is to be reviewed,
+the state "needs-review-translation", and "translated" with the substate "heedful:needs-review". Codes inside a source
+are in its target too.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, escaped, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
-from heedful.data.documents.passages import Document, Passage
+from heedful.data.documents.passages import Document, Part, State
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError
@@ -21,6 +22,7 @@ from heedful.errors import InputError
 # With all that is in them: codes of other formats, and what has no words.
 CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
+REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 UNITS = ("trans-unit", "segment")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
@@ -44,8 +46,8 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     units = [*_units(tokens)]
     if not units:
         raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
-    changes: dict[int, list[str | Passage]] = {}  # what stands in place of a token
-    after: dict[int, list[str | Passage]] = {}  # and what comes after it
+    changes: dict[int, list[Part]] = {}  # what stands in place of a token
+    after: dict[int, list[Part]] = {}  # and what comes after it
     gone: set[int] = set()
     left = 0
     for unit in units:
@@ -60,14 +62,16 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             last = unit.found.get("seg-source", unit.found["source"])[1]
             after[last] = [_indent(tokens, unit.found["source"][0]), *made]
         if tokens[unit.opens].local == "segment":
-            changes[unit.opens] = [_with(tokens[unit.opens].raw, {"state": "translated", "subState": None})]
+            done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
+            opening = tokens[unit.opens].raw
+            changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
     if LANGUAGE.fullmatch(target):
         for number, token in enumerate(tokens):
             name = {"xliff": "trgLang", "file": "target-language"}.get(token.local)
             version2 = token.attribute("srcLang") if token.local == "xliff" else token.attribute("source-language")
             if token.kind == "opens" and name and version2 and token.attribute(name) is None:
                 changes[number] = [_with(token.raw, {name: target})]
-    parts: list[str | Passage] = []
+    parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
@@ -109,7 +113,7 @@ def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
     return said and not any(state in UNTRANSLATED for state in states)
 
 
-def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[str | Passage]:
+def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[Part]:
     """The whole target element."""
     first, last = unit.found.get("seg-source", unit.found["source"])
     source = tokens[unit.found["source"][0]]
@@ -117,11 +121,13 @@ def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[str | Passag
     opening = f"<{prefix}target>"
     if (old := unit.found.get("target")) is not None:
         opening = re.sub(r"\s*/>$", ">", tokens[old[0]].raw)
+    begins: Part = opening
     if tokens[unit.opens].local == "trans-unit":
-        opening = _with(opening, {"state": "translated", "state-qualifier": "mt-suggestion"})
+        done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
+        begins = State(_with(opening, done), _with(opening, review))
     run = [_inline(token) for token in tokens[first + 1 : last]]
     line = text.count("\n", 0, source.begin) + 1
-    return [opening, *passages_from(run, write=escaped, line=line), f"</{prefix}target>"]
+    return [begins, *passages_from(run, write=escaped, line=line), f"</{prefix}target>"]
 
 
 def _inline(token: Token) -> Inline:
@@ -139,7 +145,7 @@ def _indent(tokens: Sequence[Token], number: int) -> str:
     return before.raw if before is not None and before.kind == "text" and before.raw.isspace() else ""
 
 
-def _with(tag: str, values: dict[str, str | None]) -> str:
+def _with(tag: str, values: Mapping[str, str | None]) -> str:
     """A start tag with these attributes in place of those of their names; None: without it."""
     for name, value in values.items():
         tag = re.sub(rf"\s+{name}\s*=\s*(\"[^\"]*\"|'[^']*')", "", tag)

@@ -57,10 +57,11 @@ function translate() {
 }
 
 function words() {
+  byId("sure").textContent = shown.calibrated ? `sure; the whole ${percent(shown.confidence)}` : "likely (not calibrated)";
   const buttons = shown.words.map((word, place) => {
-    const doubt = word.probability < 0.4 ? " unsure" : word.probability < 0.8 ? " doubtful" : "";
+    const doubt = word.confidence < 0.4 ? " unsure" : word.confidence < 0.8 ? " doubtful" : "";
     const node = make("button", {
-      type: "button", className: `said${doubt}`, textContent: word.text, title: percent(word.probability), ariaPressed: "false",
+      type: "button", className: `said${doubt}`, textContent: word.text, title: `${percent(word.confidence)} sure`, ariaPressed: "false",
     });
     node.addEventListener("pointerenter", () => pointAt(place));
     node.addEventListener("pointerleave", () => pointAt(pinned));
@@ -89,14 +90,14 @@ function pointAt(place) {
   for (const [i, node] of target.querySelectorAll(".said").entries()) node.ariaPressed = String(i === pinned);
   byId("aside").textContent = "";
   if (heard.hidden) return;
-  const { text, probability, source: shares } = shown.words[place];
+  const { text, confidence, probability, source: shares } = shown.words[place];
   heard.replaceChildren(...shown.source.flatMap((word, i) => {
     const node = make("span", { className: "said", textContent: word, title: percent(shares[i]) });
     node.style.setProperty("--share", shares[i]);
     return [node, " "];
   }));
   const [best] = shares.map((share, i) => [share, shown.source[i]]).sort((a, b) => b[0] - a[0]);
-  byId("aside").textContent = best ? `“${text}”, ${percent(probability)} likely, looked at “${best[1]}” most (${percent(best[0])})` : "";
+  byId("aside").textContent = best ? `“${text}”, ${percent(confidence)} sure, ${percent(probability)} likely after the words before it, looked at “${best[1]}” most (${percent(best[0])})` : "";
 }
 
 const alternatives = latest(

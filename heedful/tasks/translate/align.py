@@ -6,7 +6,7 @@ the source and averaged over those of the target's (as Koehn and Knowles 2017, s
 texts are left out, so that the shares may sum up to less than 1.
 """
 
-import unicodedata
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict
@@ -14,23 +14,24 @@ from typing import NotRequired, TypedDict
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.alignment import crossing
+from heedful.tasks.translate.confidence import likelihood_of, sentence_confidence, word_confidences, words_of
 from heedful.tasks.translate.look import watched
 from heedful.tasks.translate.use import Ids, Translator
 
-SPACE = "▁"
 MOST = 16  # words in place of one
 
 
 class AlignedWord(TypedDict):
-    """A word that was said: its probability after the words before it, and the share of each source word."""
+    """A word that was said: its probability after the words before it, how sure it is, and the share of each source
+    word."""
 
     text: str
     probability: float
+    confidence: float
     source: list[float]
 
 
@@ -43,9 +44,13 @@ class OtherWord(TypedDict):
 
 
 class Aligned(TypedDict):
+    """`confidence` and `calibrated` as in the record of a translation."""
+
     source: list[str]
     text: str
     words: list[AlignedWord]
+    confidence: float
+    calibrated: bool
     others: NotRequired[list[OtherWord]]
 
 
@@ -75,25 +80,30 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
         raise InputError("there is no text to translate", fix="give one")
     translator.refuse_too_long([text], [ids])
     if options.target is None:
-        said = [*translator.hypotheses([ids], translator.decoding(**options.decoding))[0][0].tokens]
+        ((best, *_),) = translator.hypotheses([ids], translator.decoding(**options.decoding))
+        said, finished = [*best.tokens], best.finished
     else:
-        said = [*translator.begin, *translator.target.encode([options.target])[0]]
+        said, finished = [*translator.begin, *translator.target.encode([options.target])[0]], True
     source, logits, weights = watched(translator, ids, said)
     begins = len(translator.around[0])
     shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
     chances = logits.softmax(-1)
+    ended = [*said, *([translator.target.eos] if finished else [])]
+    logprobs = logits[range(len(ended)), ended] - logits[: len(ended)].logsumexp(-1)
+    told, calibration = likelihood_of(translator.target, said, logprobs.tolist()), translator.calibration
     heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
     words: list[AlignedWord] = []
-    for place in spoken:
-        told = chances[range(place.start, place.stop), said[place.start : place.stop]]
+    sure = word_confidences(told, calibration)
+    for place, (_, logprob), each_sure in zip(spoken, told.words, sure, strict=True):
         own = shares[place.start : place.stop].mean(0)
         looked = [float(own[each.start : each.stop].sum()) for each in heard]
-        shown = translator.target.decode(said[place.start : place.stop])
-        words.append({"text": shown, "probability": float(told.prod()), "source": looked})
+        words.append({**each_sure, "probability": math.exp(logprob), "source": looked})
     made: Aligned = {
         "source": [translator.source.decode(ids[each.start : each.stop]) for each in heard],
         "text": translator.target.decode(said),
         "words": words,
+        "confidence": sentence_confidence(told, calibration),
+        "calibrated": calibration is not None,
     }
     if options.word is not None:
         if not 0 <= options.word < len(spoken):
@@ -125,24 +135,6 @@ def others(
             text, whole = translator.target.decode(tokens[own.start : own.stop]), translator.target.decode(tokens)
             made.setdefault(text, {"text": text, "probability": probability, "translation": whole})
     return [*made.values()]
-
-
-def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
-    """Which tokens are each word's: one begins where there is a space before it, and with each character of a
-    script that has no spaces. Marks are in none."""
-    found: list[range] = []
-    apart = True
-    for place, (token, piece) in enumerate(zip(ids, tokenizer.pieces(ids), strict=True)):
-        if token in tokenizer.controls:
-            apart = True
-            continue
-        begins = apart or piece.startswith(SPACE) or (piece[:1] and unicodedata.east_asian_width(piece[0]) == "W")
-        if begins or not found:
-            found.append(range(place, place + 1))
-        else:
-            found[-1] = range(found[-1].start, place + 1)
-        apart = False
-    return found
 
 
 ASK = Ask(align_texts, AlignOptions, gathers=lambda options: options.word is None)

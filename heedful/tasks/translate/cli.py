@@ -64,6 +64,10 @@ class TranslationScoring:
         str | None, typer.Option(metavar="RUN", help="Compare with this run: is the difference more than chance?")
     ] = None
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the translations here, a line each.")] = None
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Fit confidence on these pairs, or the data's validation part, and keep it."),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,10 @@ def translate(
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
     beam: Beam = None,
     n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+    groups: Annotated[
+        int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
+    ] = 1,
+    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5,
     length_penalty: LengthPenalty = None,
     longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
     shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
@@ -95,6 +103,10 @@ def translate(
     glossary: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Terms and how they are translated: two columns, or TBX."),
+    ] = None,
+    flag: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
     ] = None,
     aligned: Annotated[
         bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")
@@ -139,7 +151,7 @@ def translate(
     from heedful.tasks.translate.load import load_together, load_translator
     from heedful.tasks.translate.pharaoh import pharaoh, with_alignments
     from heedful.tasks.translate.rerank import Judge, reranked
-    from heedful.tasks.translate.use import TranslateOptions, translate_texts
+    from heedful.tasks.translate.use import TranslateOptions, flagged, translate_texts
     from heedful.tasks.translate.wishes import wishes_of
 
     if engine == "auto" and (together or require or avoid or glossary or samples or rerank or processes):
@@ -151,7 +163,14 @@ def translate(
     translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to)
     settings = DecodingOptions(
-        n_best=n_best, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        n_best=n_best,
+        groups=groups,
+        diversity=diversity,
+        samples=samples,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
     )
     if beam is not None:
         settings["beam"] = beam
@@ -166,10 +185,18 @@ def translate(
     wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
     if glossary is not None and wanted.glossary is not None:
         say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
+    if flag is not None and translator.calibration is None:
+        fix = f"heed eval {run} --data DATA --calibrate"
+        say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
     if file or out is not None:
         unused = {"texts": texts, "--prefix": prefix, "--rerank": rerank, "--n-best": n_best > 1}
-        unused |= {"--require": require, "--align": aligned}
-        write_documents(translator, file, out, settings, wanted, unused, processes, as_json=as_json)
+        if require:
+            what = "every sentence of the document would have to have the word"
+            fix = "--glossary FILE: a word for each term, where the source has it"
+            raise InputError(what, where="--require, --file", fix=fix)
+        write_documents(
+            translator, file, out, settings, wanted, unused, processes, flag=flag, align=aligned, as_json=as_json
+        )
         return
     judge = None
     if rerank is not None:
@@ -179,13 +206,19 @@ def translate(
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
     terms = () if wanted.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wanted.glossary.terms)
     options = TranslateOptions(
-        decoding=settings, prefix=prefix, require=wanted.require, avoid=wanted.avoid, glossary=terms
+        decoding=settings,
+        prefix=prefix,
+        require=wanted.require,
+        avoid=wanted.avoid,
+        glossary=terms,
+        confidence=as_json or flag is not None,
     )
     count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
         made = translate_texts(translator, lines, replace(options, first=first))
         made = made if judge is None else reranked(made, judge, n_best=n_best)
+        made = made if flag is None else (flagged(one, flag) for one in made)
         return one_each(with_alignments(translator, [*made]) if aligned else made)
 
     def show(found: "Translated") -> list[str]:
@@ -206,12 +239,15 @@ def write_documents(
     unused: Mapping[str, object],
     processes: int | None,
     *,
+    flag: float | None,
+    align: bool,
     as_json: bool,
 ) -> None:
     """`heed translate` of documents. Raises InputError for options that it has no use for."""
     import torch
 
     from heedful.tasks.translate.documents import translate_documents
+    from heedful.tasks.translate.pharaoh import pharaoh
 
     if not names or out is None:
         fix = "--file a.html --out b.html, or a folder for several"
@@ -219,12 +255,17 @@ def write_documents(
     if given := [name for name, value in unused.items() if value]:
         raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
     with translator.in_processes(processes or torch.get_num_threads()):
-        for written in translate_documents(translator, names, out, settings, wishes):
+        for written in translate_documents(translator, names, out, settings, wishes, flag=flag, align=align):
             for line in written.warnings:
                 say(f"warning: {line}")
-            say(f"{written.out}: {written.passages:,} passages translated")
+            flagged = "" if written.flagged is None else f", {written.flagged:,} to be read first"
+            say(f"{written.out}: {written.passages:,} passages translated{flagged}")
             if as_json:
                 print(json.dumps(asdict(written), ensure_ascii=False), flush=True)
+                continue
+            for pair in written.alignments:
+                texts = (on_one_line(pair[side]) for side in ("source", "target"))
+                print(*texts, pharaoh(pair["alignment"]), sep="\t", flush=True)
 
 
 def demo(

@@ -131,8 +131,8 @@ def back_translate(
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.shared.progress import ProgressLine
+    from heedful.tasks.translate.languages import languages_of
     from heedful.tasks.translate.synthetic import Synthetic, columns_called, texts_in
-    from heedful.tasks.translate.use import languages_of
 
     read, made = languages_of(task_name(run)[1]) or ("", "")
     settings = _searching(beam, length_penalty)

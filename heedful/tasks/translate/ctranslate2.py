@@ -29,6 +29,7 @@ from heedful.run.folder import filled_then_renamed, read_tokenizers
 from heedful.run.task import Engine, Law
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
@@ -124,7 +125,7 @@ class CTranslate2:
             for one in found
         ]
         if strict:
-            listed = self._scored(sources, listed, decoding)
+            listed = self.scored(sources, listed, decoding)
         ranked = (sorted(own, key=lambda each: (not each.finished, -each.score)) for own in listed)
         return [own[:n_best] for own in ranked]
 
@@ -135,15 +136,22 @@ class CTranslate2:
         whole = score * max(1, len(tokens)) ** decoding.length_penalty
         return Hypothesis(tuple(tokens[:-1] if finished else tokens), score, whole, (), finished)
 
-    def _scored(
+    def scored(
         self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
     ) -> list[list[Hypothesis]]:
-        """The same with the model's own probabilities."""
-        pairs = [(source, each) for source, own in zip(sources, listed, strict=True) for each in own]
+        """The same with the model's own probabilities, by one pass with the tokens given; those that have them stay."""
+        pairs = [
+            (source, each)
+            for source, own in zip(sources, listed, strict=True)
+            for each in own
+            if not each.token_log_probabilities
+        ]
         scored = iter(self.log_probabilities([source for source, _ in pairs], [list(each.tokens) for _, each in pairs]))
 
         def anew(each: Hypothesis) -> Hypothesis:
             length = len(each.tokens) + each.finished
+            if each.token_log_probabilities or not length:
+                return each
             chances = tuple(next(scored)[:length])
             whole = sum(chances)
             score = whole / max(1, length) ** decoding.length_penalty
@@ -195,7 +203,8 @@ def load_by_ctranslate2(run: Path) -> Translator:
 
 
 def _open(folder: Path, run: Path | None = None) -> Translator:
-    ours, tokenizers, about = files.read_json(folder / OURS), read_tokenizers(folder), files.read_json(folder / TASK)
+    ours, tokenizers = files.read_json(folder / OURS), read_tokenizers(folder)
+    about = files.read_json(folder / TASK) | read_calibration(run or folder)
     if tokenizers is None:
         raise MissingError("the model has no tokenizer", where=str(folder), fix="export it again")
     with torch.device("meta"):  # its configuration is asked for, and never its weights

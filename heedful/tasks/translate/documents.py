@@ -9,19 +9,23 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.translate.passages import translate_passages
+from heedful.tasks.translate.pharaoh import AlignedPair
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
 @dataclass(frozen=True)
 class Written:
-    """A document that was translated. `warnings` are lines about what in it a person should look at."""
+    """A document that was translated. `warnings` are lines about what in it a person should look at, and `flagged` is
+    how many passages are to be read first, where that was asked for; so is which words of each became which."""
 
     file: str
     out: str
     passages: int
     marks: int
     warnings: tuple[str, ...] = ()
+    flagged: int | None = None
+    alignments: tuple[AlignedPair, ...] = ()
 
 
 def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
@@ -49,24 +53,34 @@ def translate_documents(
     out: Path,
     decoding: DecodingOptions,
     wishes: Wishes = NO_WISHES,
+    *,
+    flag: float | None = None,
+    align: bool = False,
 ) -> Iterator[Written]:
     """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
+    Passages with a sentence that is less sure than `flag` are told, and marked where the kind of document has a mark.
     Raises InputError, MissingError or StorageError."""
     outputs = outputs_for(names, out)
     target = str(translator.about.get("target", ""))
     documents = [read_document(name, target) for name in names]
     for name, place, document in zip(names, outputs, documents, strict=True):
         passages = document.passages
-        said = [best for (best,) in translate_passages(translator, passages, decoding, wishes=wishes)]
+        asked = translate_passages(translator, passages, decoding, wishes=wishes, flag=flag, align=align)
+        said = [best for (best,) in asked]
         told = [
             f"{name}:{passage.line}: {what}" if passage.line else f"{name}: {what}"
             for passage, own in zip(passages, said, strict=True)
             for what in own.told
         ]
-        data = document.written(own.placed for own in said)
+        data = document.written([own.placed for own in said], [own.flagged for own in said])
         files.make_folder(place.parent)
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
-        yield Written(
-            str(name), str(place), len(passages), marks, (*(f"{name}: {note}" for note in document.notes), *told)
+        warnings = (*(f"{name}: {note}" for note in document.notes), *told)
+        flagged = None if flag is None else sum(own.flagged for own in said)
+        alignments = tuple(
+            AlignedPair(source=passage.text, target=own.text, alignment=own.links)
+            for passage, own in zip(passages, said, strict=True)
+            if own.links is not None
         )
+        yield Written(str(name), str(place), len(passages), marks, warnings, flagged, alignments)

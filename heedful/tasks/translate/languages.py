@@ -177,3 +177,16 @@ def in_a_line(languages: Languages) -> str:
     if len(both) <= 8:
         return ", ".join(f"{source} to {target}" for source, target in both)
     return f"{count:,} languages: {', '.join(languages.names('target')[:6])}{' ...' if count > 6 else ''}"
+
+
+def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What it translates from and to, as task.json names them; None of what writes summaries."""
+    if about.get("scores") == "rouge":
+        return None
+    return str(about.get("source", "source")), str(about.get("target", "target"))
+
+
+def directions_of(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All that it translates from and to, where it has several languages; none of another."""
+    languages = languages_in(about)
+    return [] if languages is None else languages.pairs()

@@ -11,7 +11,9 @@ from heedful.data.documents.sentences import gap_between, halves, sentences_in
 from heedful.data.documents.words import Span
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
-from heedful.tasks.translate.use import Translation, Translator, languages_of
+from heedful.tasks.translate.confidence import Likelihood
+from heedful.tasks.translate.languages import languages_of
+from heedful.tasks.translate.use import Translation, Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
@@ -50,6 +52,7 @@ def search_in_parts(
     prefix: Sequence[str] | None = None,
     wishes: Wishes = NO_WISHES,
     first: int = 0,
+    confidence: bool = False,
     **settings: Unpack[DecodingOptions],
 ) -> list[Translation]:
     """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told. Its
@@ -62,24 +65,27 @@ def search_in_parts(
         or languages_of(translator.about) is None
     )
     if whole or translator.marked:
-        return translator.search(texts, prefix=prefix, wishes=wishes, first=first, **settings)
+        return translator.search(texts, prefix=prefix, wishes=wishes, first=first, confidence=confidence, **settings)
     spans = [parts_of(translator, text) for text in texts]
     parts = [text[slice(*span)] for text, own in zip(texts, spans, strict=True) for span in own]
-    found = iter(translator.search(parts, wishes=wishes, first=first, **settings))
+    found = iter(translator.search(parts, wishes=wishes, first=first, confidence=confidence, **settings))
     return [_joined(text, own, [next(found) for _ in own]) for text, own in zip(texts, spans, strict=True)]
 
 
 def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> Translation:
     if len(found) == 1:
         return found[0]
-    listed: list[tuple[str, float]] = []
+    listed, told = list[tuple[str, float]](), list[Likelihood]()
     for rank in range(max(len(one.hypotheses) for one in found)):
-        each = [one.hypotheses[min(rank, len(one.hypotheses) - 1)] for one in found]
+        ranks = [min(rank, len(one.hypotheses) - 1) for one in found]
+        each = [one.hypotheses[own] for own, one in zip(ranks, found, strict=True)]
         said, last = "", 0
         for (begin, end), (own, _) in zip(spans, each, strict=True):
             said, last = said + (gap_between(said, text[last:begin], own) if said else "") + own, end
         listed.append((said, sum(score for _, score in each) / len(each)))
+        if all(one.said for one in found):
+            told.append(sum((one.said[own] for own, one in zip(ranks, found, strict=True)), Likelihood()))
     warnings = [f"translated in {len(found)} parts, as it is longer than all that was learnt from"]
     warnings += [f"part {number}: {one.warning}" for number, one in enumerate(found, 1) if one.warning]
     terms = tuple(term for one in found for term in one.terms)
-    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings), terms)
+    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings), terms, tuple(told))

@@ -5,7 +5,7 @@ is translated with a number in its place, which models learn to copy; and at las
 words beside it went. What had to be done, and numbers that differ, are told.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,9 +15,11 @@ from heedful.data.documents.sentences import gap_between, sentences_in
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import Span, words_in
 from heedful.decode.settings import DecodingOptions
+from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.links import aligned
 from heedful.tasks.translate.long import parts_of
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.pharaoh import Links, links_of
+from heedful.tasks.translate.use import Translation, Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see
@@ -25,18 +27,27 @@ Pair = tuple[str, str]  # a sentence and its translation
 
 
 class Sentence(NamedTuple):
-    """The translations of a sentence, the best first, and what is to be told of it."""
+    """The translations of a sentence, the best first, what is to be told of it, and why it is to be read first."""
 
     texts: tuple[str, ...]
     told: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 @dataclass
 class Moved:
-    """A passage in other words, and what is to be told of it."""
+    """A passage in other words, what is to be told of it, whether it is to be read first, and which of its words became
+    which, where that was asked for."""
 
     placed: list[str | Mark]
     told: list[str] = field(default_factory=list)
+    flagged: bool = False
+    links: Links | None = None
+
+    @property
+    def text(self) -> str:
+        """Without its marks."""
+        return "".join(part for part in self.placed if isinstance(part, str))
 
 
 def translate_passages(
@@ -47,26 +58,30 @@ def translate_passages(
     sentences: bool = True,
     n: int = 1,
     wishes: Wishes = NO_WISHES,
+    flag: float | None = None,
+    align: bool = False,
 ) -> Iterator[list[Moved]]:
     """The `n` best of each passage, the best first; the second is made of the second best of its sentences, and so on.
-    Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is."""
+    Where it is not to be cut into `sentences`, only what is longer than all that was learnt from is. Sentences that are
+    less sure than `flag` are told, and with `align` which words belong together."""
     spans = [_spans(translator, passage.text, sentences) for passage in passages]
     texts = [
         [passage.text[begin:end].translate(BLANK) for begin, end in own]
         for passage, own in zip(passages, spans, strict=True)
     ]
-    found = translate_sentences(translator, [text for own in texts for text in own], decoding, n=n, wishes=wishes)
+    asked = (text for own in texts for text in own)
+    found = translate_sentences(translator, asked, decoding, n=n, wishes=wishes, flag=flag)
     pairs = {
         (passage.text[begin:end], translation): None
         for passage, own, said in zip(passages, spans, texts, strict=True)
         for (begin, end), text in zip(own, said, strict=True)
         for translation in found[text].texts[:n]
-        if passage.marks and translation != text
+        if (align or passage.marks) and translation != text
     }
     links = dict(zip(pairs, aligned(translator, [*pairs]), strict=True)) if pairs else {}
     for passage, own, said in zip(passages, spans, texts, strict=True):
         each = [found[text] for text in said]
-        yield [_assembled(passage, own, each, rank, links) for rank in range(n)]
+        yield [_assembled(passage, own, each, rank, links, align=align) for rank in range(n)]
 
 
 def translate_sentences(
@@ -76,8 +91,20 @@ def translate_sentences(
     *,
     n: int = 1,
     wishes: Wishes = NO_WISHES,
+    flag: float | None = None,
 ) -> dict[str, Sentence]:
     """The translations of each. What has no letter and no digit outside of its placeholders stays."""
+
+    def search(some: Sequence[str], settings: DecodingOptions) -> list[Translation]:
+        return translator.search(some, wishes=wishes, confidence=flag is not None, **settings)
+
+    def doubt(found: Translation, rank: int, text: str) -> str:
+        if flag is None:
+            return ""
+        said, calibration = found.said[rank], translator.calibration
+        told = doubtful(sentence_confidence(said, calibration), word_confidences(said, calibration), flag)
+        return told and f"{told}: {text!r}"
+
     made: dict[str, Sentence] = {}
     asked = list[str]()
     for text in dict.fromkeys(texts):
@@ -91,12 +118,8 @@ def translate_sentences(
         few, several = (DecodingOptions(**{**decoding, "beam": width, "n_best": best}) for best in (n, width))
     careful = [text for text in asked if any(protected_in(text))]
     easy = [text for text in asked if not any(protected_in(text))]
-    harmed = list[tuple[str, list[str], str]]()
-    found = [
-        found
-        for some, settings in ((careful, several), (easy, few))
-        for found in translator.search(some, wishes=wishes, **settings)
-    ]
+    harmed = list[tuple[str, str]]()
+    found = [found for some, settings in ((careful, several), (easy, few)) for found in search(some, settings)]
     for text, best in zip([*careful, *easy], found, strict=True):
         hypotheses = [said for said, _ in best.hypotheses]
         whole = [said for said in hypotheses if not lost_placeholders(text, said)]
@@ -104,44 +127,49 @@ def translate_sentences(
         if whole:
             exact = [said for said in whole if not lost(text, said)]
             first = (exact or whole)[0] if protected_in(text).numbers else whole[0]
-            made[text] = Sentence(tuple(dict.fromkeys([first, *whole]))[:n], told + _differing(text, first))
+            texts = tuple(dict.fromkeys([first, *whole]))[:n]
+            made[text] = Sentence(texts, told + _differing(text, first), doubt(best, hypotheses.index(first), first))
         else:
-            harmed.append((text, hypotheses, best.warning))
-    made.update(_mended(translator, harmed, several, n, wishes))
+            harmed.append((text, best.warning))
+    made.update(_mended(translator, harmed, several, n, search, doubt))
     return made
 
 
 def _mended(
     translator: Translator,
-    harmed: Sequence[tuple[str, list[str], str]],
+    harmed: Sequence[tuple[str, str]],
     settings: DecodingOptions,
     n: int,
-    wishes: Wishes,
+    search: Callable[[Sequence[str], DecodingOptions], list[Translation]],
+    doubt: Callable[[Translation, int, str], str],
 ) -> Iterator[tuple[str, Sentence]]:
     """Of sentences whose translations lack a placeholder."""
-    numbered = [masked(text) for text, _, _ in harmed]
-    again = [None if one is None else one[0] for one in numbered]
-    found = iter(translator.search([text for text in again if text is not None], wishes=wishes, **settings))
+    numbered = [masked(text) for text, _ in harmed]
+    found = iter(search([one[0] for one in numbered if one is not None], settings))
     lost_still = list[str]()
     warnings = dict[str, tuple[str, ...]]()
-    for (text, _, warning), one in zip(harmed, numbered, strict=True):
-        whole = []
+    for (text, warning), one in zip(harmed, numbered, strict=True):
+        whole = dict[str, int]()  # and their ranks
         if one is not None:
-            read = (unmasked(said, one[1]) for said, _ in next(found).hypotheses)
-            whole = [said for said in read if said is not None and not lost_placeholders(text, said)]
+            best = next(found)
+            for rank, (own, _) in enumerate(best.hypotheses):
+                said = unmasked(own, one[1])
+                if said is not None and not lost_placeholders(text, said):
+                    whole.setdefault(said, rank)
         told = (warning,) if warning else tuple[str, ...]()
         if whole:
-            yield text, Sentence(tuple(dict.fromkeys(whole))[:n], told + _differing(text, whole[0]))
+            first, rank = next(iter(whole.items()))
+            yield text, Sentence((*whole,)[:n], told + _differing(text, first), doubt(best, rank, first))
         else:
             lost_still.append(text)
             warnings[text] = told
     bare = [without(text) for text in lost_still]
-    again_bare = translator.search([left for left, _ in bare], wishes=wishes, **settings)
+    again_bare = search([left for left, _ in bare], settings)
     for text, (left, out), best in zip(lost_still, bare, again_bare, strict=True):
         said = _put_back(translator, left, out, best.text)
         names = ", ".join(name for _, name in out)
         what = f"{names}: the model does not copy it; it stands where the words beside it went"
-        yield text, Sentence((said,), (*warnings[text], what))
+        yield text, Sentence((said,), (*warnings[text], what), doubt(best, 0, said))
 
 
 def _put_back(translator: Translator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
@@ -185,7 +213,13 @@ def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
 
 
 def _assembled(
-    passage: Passage, spans: Sequence[Span], each: Sequence[Sentence], rank: int, links: Mapping[Pair, Alignment]
+    passage: Passage,
+    spans: Sequence[Span],
+    each: Sequence[Sentence],
+    rank: int,
+    links: Mapping[Pair, Alignment],
+    *,
+    align: bool,
 ) -> Moved:
     """A passage out of its sentences, and the marks by the alignments of all of them."""
     text, told = "", list[str]()
@@ -195,10 +229,10 @@ def _assembled(
         own = passage.text[begin:end]
         said = sentence.texts[min(rank, len(sentence.texts) - 1)]
         said = own if said == own.translate(BLANK) else said
-        told += sentence.told
+        told += [*sentence.told, *filter(None, [sentence.doubt])]
         gap = passage.text[last:begin]
         text += gap if not text or (before == text[-len(before) :] and said == own) else gap_between(text, gap, said)
-        if passage.marks:
+        if align or passage.marks:
             one = identical(own) if said == own else links[own, said]
             first = len(source)
             source += [(begin + low, begin + high) for low, high in one.source]
@@ -207,7 +241,10 @@ def _assembled(
         text += said
         last, before = end, own
     text += passage.text[last:]
-    return Moved(moved(passage.text, passage.marks, text, Alignment(source, target, shares)), told)
+    whole = Alignment(source, target, shares)
+    linked = links_of(passage.text, text, whole) if align else None
+    doubts = any(sentence.doubt for sentence in each)
+    return Moved(moved(passage.text, passage.marks, text, whole), told, doubts, linked)
 
 
 def identical(text: str) -> Alignment:

@@ -4,7 +4,8 @@ the other way, which is asked how well a translation tells its source (Li and Ju
 from collections.abc import Iterable, Iterator
 
 from heedful.errors import InputError
-from heedful.tasks.translate.use import Translated, Translator, languages_of
+from heedful.tasks.translate.languages import languages_of
+from heedful.tasks.translate.use import Hypothetical, Translated, Translator
 from heedful.tasks.translate.weigh import weigh
 
 
@@ -34,6 +35,8 @@ def reranked(records: Iterable[Translated], judge: Judge, *, n_best: int) -> Ite
         listed = record["hypotheses"]
         if len(listed) > 1:
             theirs = judge.scores(record["source"], [one["text"] for one in listed])
-            both = [one | {"score": (one["score"] + score) / 2} for one, score in zip(listed, theirs, strict=True)]
+            both: list[Hypothetical] = [
+                {**one, "score": (one["score"] + score) / 2} for one, score in zip(listed, theirs, strict=True)
+            ]
             listed = sorted(both, key=lambda one: -one["score"])[:n_best]
-        yield {**record, "text": listed[0]["text"], "score": listed[0]["score"], "hypotheses": listed}
+        yield {**record, **listed[0], "hypotheses": listed}

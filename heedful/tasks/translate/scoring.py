@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import DecodingOptions
@@ -19,6 +20,7 @@ from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
 from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.use import Translation, Translator
@@ -28,7 +30,7 @@ SURE = 0.05  # what is less probable by chance counts as a difference
 
 def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
     """On a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
-    tests = _tests(translator, options)
+    tests, valid = _parts(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
     for run in options.together or ():
@@ -60,6 +62,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
             names = _name(translator, options), str(options.against)
             yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
+    if options.calibrate:
+        yield _calibrated(translator, valid)
 
 
 def known(scores: Scores | Rouge) -> dict[str, Any]:
@@ -67,20 +71,38 @@ def known(scores: Scores | Rouge) -> dict[str, Any]:
     return {key: value for key, value in asdict(scores).items() if value is not None}
 
 
-def _tests(translator: Translator, options: TranslationScoring) -> Mapping[str, Pairs]:
+def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
+    """What is found is written into the run's folder. Raises InputError."""
+    if translator.run is None or translator.others:
+        raise InputError("confidence is calibrated of one run", where="--calibrate", fix="leave out --with")
+    if (found := calibrated(translator, pairs)) is None:
+        what = f"confidence is calibrated on {FEWEST} translations or more"
+        raise InputError(what, where=pairs.name, fix="give more pairs")
+    write_calibration(translator.run, found)
+    return Scored(f"calibrated on {pairs.name}", to_json(found), found.told)
+
+
+def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping[str, Pairs], Pairs]:
+    """The test sets, and what confidence is calibrated on."""
     source, target = options.source, options.target
     if options.data is not None:
         about = translator.about
         if KEY not in about:
-            return read_parallel(options.data, source=source or about["source"], target=target or about["target"]).tests
+            corpus = read_parallel(options.data, source=source or about["source"], target=target or about["target"])
+            return corpus.tests, corpus.valid
         corpus = read_parallel(options.data, source=source, target=target)
         if corpus.directions:
-            return dict(by_direction(corpus.tests))
+            return dict(by_direction(corpus.tests)), corpus.valid
         way = translator.directed(corpus.source, corpus.target).about
         known = ((way["source"], way["target"]),)
-        return {name: replace(part, ways=[0] * len(part), directions=known) for name, part in corpus.tests.items()}
+        tests, valid = (
+            {name: replace(part, ways=[0] * len(part), directions=known) for name, part in parts.items()}
+            for parts in (corpus.tests, {"valid": corpus.valid})
+        )
+        return tests, valid["valid"]
     if source is not None and target is not None:
-        return {Path(source).name: read_pairs(source, target)}
+        pairs = read_pairs(source, target)
+        return {Path(source).name: pairs}, pairs
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from heedful.core.seeds import counter_seed
 from heedful.decode.constrained import Wish, constrained_beam
+from heedful.decode.diverse import diverse_beam
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.decode.settings import Decoding
@@ -24,6 +25,11 @@ class SearchEngine(Protocol):
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
+
+    def scored(
+        self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
+    ) -> list[list[Hypothesis]]:
+        """The same hypotheses with the log-probabilities of their tokens."""
 
 
 class Searched(NamedTuple):
@@ -53,12 +59,14 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     if (batch.wishes or batch.avoid) and (translator.engine is not None or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
         raise InputError(what, fix="leave out the engine, or the samples")
+    if decoding.groups > 1 and (batch.wishes or translator.engine is not None):
+        what = "a beam is searched in groups by heedful alone, and not held to words"
+        raise InputError(what, fix="leave out the groups")
     if translator.engine is not None:
         if translator.begin or decoding.forced_eos:
             what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
             raise InputError(what, fix="leave out the engine")
-        before, after = translator.around
-        whole = [[*before, *ids, *after] for ids in sentences]
+        whole = [translator.framed(ids) for ids in sentences]
         return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
     device = next(translator.model.parameters()).device
     source, segments = (part.to(device) for part in translator.padded(sentences))
@@ -93,6 +101,9 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     if batch.wishes is not None:
         held: dict[str, Any] = {"wishes": batch.wishes, "parting": translator.phrases.parting}
         return constrained_beam(model, source, segments, beam=decoding.beam, n_best=n_best, **held, **common)
+    if decoding.groups > 1:
+        apart: dict[str, Any] = {"groups": decoding.groups, "diversity": decoding.diversity}
+        return diverse_beam(model, source, segments, beam=decoding.beam, n_best=n_best, **apart, **common)
     if decoding.beam == 1:
         return [[best] for best in greedy(model, source, segments, **common)]
     return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)

@@ -30,6 +30,7 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
 from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
 from heedful.tasks.translate.losses import ends_of, framed_pairs
@@ -41,6 +42,7 @@ from heedful.tasks.translate.variants import Variants, varies
 Ids = list[int]
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
+CALIBRATED = 1000  # pairs of the validation data, at most
 
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
@@ -48,6 +50,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
     start: Start | None
+    calibration: Calibration | None = None
 
     def __init__(self, recipe: TranslateRecipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -169,7 +172,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def finish(self, folder: Path, device: str) -> Scores:
         """With those of the models that it has learnt from, where they are there: of the one with which the training
         began, and of a teacher, then also how fast both are."""
-        models = {"": self.served.load(folder, device=device), BEFORE: self._as_begun(device)}
+        best = self.served.load(folder, device=device)
+        self._calibrate(folder, best)
+        models = {"": best, BEFORE: self._as_begun(device)}
         models[TEACHER] = self._teacher(device)
         scores: dict[str, dict[str, Any]] = {}
         for name, part in self.tests():
@@ -190,6 +195,17 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def _teacher(self, device: str) -> Translator | None:
         """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
         return teacher_of([Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(text)], device)
+
+    def write(self, folder: Path, model: TranslationModel) -> None:
+        files.remove_tree(folder / FILE)  # which was of another model
+        super().write(folder, model)
+
+    def _calibrate(self, folder: Path, best: Translator) -> None:
+        """Of what is scored as a translation, where there are pairs enough."""
+        valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
+        self.calibration = calibrated(best, valid) if self.metric.rank == "bleu" else None
+        if self.calibration is not None:
+            write_calibration(folder, self.calibration)
 
     def _as_begun(self, device: str) -> Translator | None:
         """The model that the training began with; None where it was no translator, or is no longer there."""
@@ -293,13 +309,15 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             cells += [f"{each[f'{own}{end}']:.1f}" for own, end in besides]
             rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
         signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
+        sure = "" if self.calibration is None else f" {self.calibration.told}"
         return CardText(
             what=what,
             learnt_on=f"{len(corpus.train) - self.synthetic:,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
             after=self._written(),
             table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
-            + _speeds(first),
+            + _speeds(first)
+            + sure,
             kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
             use=[
                 f'heed {verb} {folder} "{example}"{self._asked()}',

@@ -1,7 +1,7 @@
 """Translating, with a model that has learnt to."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -39,6 +39,17 @@ from heedful.tasks.shared.lengths import (
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
+from heedful.tasks.translate.confidence import (
+    Calibration,
+    Likelihood,
+    WordConfidence,
+    calibration_of,
+    doubtful,
+    likelihood_of,
+    read_calibration,
+    sentence_confidence,
+    word_confidences,
+)
 from heedful.tasks.translate.languages import in_a_line, languages_in, only_direction
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
@@ -53,7 +64,7 @@ class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
     divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
     says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
-    the source has."""
+    the source has, and `said` the words and probabilities of each hypothesis, where they were asked for."""
 
     source: str
     text: str
@@ -62,6 +73,7 @@ class Translation(NamedTuple):
     cut: int = 0
     warning: str = ""
     terms: tuple[UsedTerm, ...] = ()
+    said: tuple[Likelihood, ...] = ()
 
 
 class Translator(Opened):
@@ -86,7 +98,7 @@ class Translator(Opened):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, "translate", "translation")
         model, source, target, about = read_run(Path(run))
-        return cls(for_inference(model.to(device)), source, target, about)
+        return cls(for_inference(model.to(device)), source, target, about | read_calibration(Path(run)))
 
     @one_or_many("prefix")
     def translate(
@@ -116,12 +128,13 @@ class Translator(Opened):
         prefix: Sequence[str] | None = None,
         wishes: Wishes = NO_WISHES,
         first: int = 0,
+        confidence: bool = False,
         **settings: Unpack[DecodingOptions],
     ) -> list[Translation]:
         """The translations of each text, with scores. `prefix`: how each one must begin. `wishes`: what each must have
-        in it, and must not. `first`: the number of the
-        first text among all that are asked for, which counts where translations are drawn. Raises TextError for a text
-        of more tokens than the model can read."""
+        in it, and must not. `first`: the number of the first text among all that are asked for, which counts where
+        translations are drawn. `confidence`: tell the words and their probabilities. Raises TextError for a text of
+        more tokens than the model can read."""
         decoding = self.decoding(**settings)
         ids, beyond = self.encode(texts)
         self.refuse_too_long(texts, ids)
@@ -146,13 +159,17 @@ class Translator(Opened):
             )
             for n, best in zip(lacking, again, strict=True):
                 found[n], read[n] = best, self.texts_of(best)
+        if confidence and self.engine is not None:
+            found = self.engine.scored([self.framed(own) for own in ids], found, decoding)
         made = []
         for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
             warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)]
             warnings += [one.warning for one in asked if not one.met(said[0])]
             listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
             terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
-            made.append(Translation(text, *listed[0], listed, cut, "; ".join(filter(None, warnings)), terms))
+            told = [likelihood_of(self.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
+            warning = "; ".join(filter(None, warnings))
+            made.append(Translation(text, *listed[0], listed, cut, warning, terms, tuple(told)))
         return made
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
@@ -233,6 +250,11 @@ class Translator(Opened):
         """What stands before a source, and after it."""
         return self.about.get("before", []), self.about.get("after", [self.source.eos])
 
+    def framed(self, source: Ids) -> Ids:
+        """A source as the model reads it."""
+        before, after = self.around
+        return [*before, *source, *after]
+
     def padded(self, sentences: Sequence[Ids]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
         """(ids, segments) of sources, as the model reads them."""
         before, after = self.around
@@ -247,6 +269,11 @@ class Translator(Opened):
     def forbidden(self) -> tuple[int, ...]:
         """What is never said."""
         return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What its probabilities mean, where that was measured; several models as one were not."""
+        return None if self.others else calibration_of(self.about)
 
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
         """How it searches: as these settings say, and otherwise as task.json does."""
@@ -325,13 +352,16 @@ class Translator(Opened):
         texts = [translation.text for translation in made]
         return self.metric.score(texts, pairs.references, bootstrap=bootstrap), made
 
-    def search_pairs(self, pairs: Pairs, **settings: Unpack[DecodingOptions]) -> list[Translation]:
+    def search_pairs(
+        self, pairs: Pairs, *, confidence: bool = False, **settings: Unpack[DecodingOptions]
+    ) -> list[Translation]:
         """The translations of the sources, each in the direction of its pair where there are several."""
         if not pairs.directions:
-            return self.search(pairs.source, **settings)
+            return self.search(pairs.source, confidence=confidence, **settings)
         made: dict[int, Translation] = {}
         for direction, rows in pairs.by_direction().items():
-            found = self.directed(*direction).search([pairs.source[i] for i in rows], **settings)
+            own = self.directed(*direction)
+            found = own.search([pairs.source[i] for i in rows], confidence=confidence, **settings)
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
 
@@ -351,13 +381,27 @@ class Translator(Opened):
         return target_nats(self.model, whole, ends_of(self.target, self.about))
 
 
+class Hypothetical(TypedDict):
+    """One of the best translations, as part of a record."""
+
+    text: str
+    score: float
+    confidence: NotRequired[float]
+    words: NotRequired[list[WordConfidence]]
+
+
 class Translated(TypedDict):
-    """An answer as a record."""
+    """An answer as a record. `confidence` and `words` are those of the first hypothesis; not `calibrated`, they are
+    probabilities of the model as they are."""
 
     source: str
     text: str
     score: float
-    hypotheses: list[dict[str, Any]]
+    hypotheses: list[Hypothetical]
+    confidence: NotRequired[float]
+    words: NotRequired[list[WordConfidence]]
+    calibrated: NotRequired[bool]
+    flagged: NotRequired[bool]
     warning: NotRequired[str]
     terms: NotRequired[list[UsedTerm]]
     alignment: NotRequired[list[tuple[int, int]]]
@@ -366,7 +410,8 @@ class Translated(TypedDict):
 @dataclass(frozen=True, kw_only=True)
 class TranslateOptions:
     """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
-    first text, which counts where translations are drawn. `glossary` has a term and its translation in each entry;
+    first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
+    its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
     words that are required or to be avoided, and terms, are those of `tasks.translate.wishes`."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
@@ -377,6 +422,8 @@ class TranslateOptions:
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: tuple[tuple[str, ...], ...] = ()
+    confidence: bool = True
+    flag: float | None = None
 
     def wishes(self, languages: tuple[str, str]) -> Wishes:
         """Raises InputError."""
@@ -387,27 +434,30 @@ class TranslateOptions:
 
 
 def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
-    for found in searched(translator, texts, options):
-        yield as_record(found)
-
-
-def searched(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> list[Translation]:
-    """Of n best, the beam is at least as wide."""
+    """Of n best, the beam is at least as wide. Raises InputError."""
     from heedful.tasks.translate.long import search_in_parts
 
-    settings = options.decoding
+    settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(options.source, options.target)
     if settings.get("n_best", 1) > 1 or "beam" in settings:
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
-    return search_in_parts(translator, texts, prefix=forced, wishes=wishes, first=options.first, **settings)
+    for found in search_in_parts(
+        translator, texts, prefix=forced, wishes=wishes, first=options.first, confidence=told, **settings
+    ):
+        made = as_record(found, translator.calibration)
+        yield made if options.flag is None else flagged(made, options.flag)
 
 
-def as_record(found: Translation) -> Translated:
-    listed = [{"text": text, "score": score} for text, score in found.hypotheses]
-    made: Translated = {"source": found.source, "text": found.text, "score": found.score, "hypotheses": listed}
+def as_record(found: Translation, calibration: Calibration | None) -> Translated:
+    listed: list[Hypothetical] = [{"text": text, "score": score} for text, score in found.hypotheses]
+    for one, said in zip(listed, found.said, strict=False):
+        one["confidence"], one["words"] = sentence_confidence(said, calibration), word_confidences(said, calibration)
+    made: Translated = {"source": found.source, **listed[0], "hypotheses": listed}
+    if found.said:
+        made["calibrated"] = calibration is not None
     if found.terms:
         made["terms"] = [*found.terms]
     if found.warning:
@@ -415,20 +465,16 @@ def as_record(found: Translation) -> Translated:
     return made
 
 
+def flagged(record: Translated, flag: float) -> Translated:
+    """The record with whether a person should read it first, which its warning says as well."""
+    doubt = doubtful(record["confidence"], record["words"], flag)
+    made: Translated = {**record, "flagged": bool(doubt)}
+    if doubt:
+        made["warning"] = "; ".join(filter(None, [record.get("warning", ""), doubt]))
+    return made
+
+
 ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options.decoding.get("samples"))
-
-
-def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What it translates from and to, as task.json names them; None of what writes summaries."""
-    if about.get("scores") == "rouge":
-        return None
-    return str(about.get("source", "source")), str(about.get("target", "target"))
-
-
-def directions_of(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All that it translates from and to, where it has several languages; none of another."""
-    languages = languages_in(about)
-    return [] if languages is None else languages.pairs()
 
 
 def translator_facts(saved: Saved) -> dict[str, Any]:

@@ -74,6 +74,21 @@ def test_xliff_1_has_targets_as_the_standard_wants(read: Read, tmp_path: Path) -
     assert next(rows)[1] == ("ba de gi ko. Lu!", "BA DE GI KO. LU!")
 
 
+def test_what_is_to_be_reviewed_is_marked(read: Read) -> None:
+    for name, text, mark in (
+        ("a.xlf", XLIFF, 'state="needs-review-translation"'),
+        ("b.xliff", XLIFF2, 'state="translated" subState="heedful:needs-review"'),
+        ("a.po", PO, "#, fuzzy"),
+    ):
+        document = read(name, text)
+        said = [[each.text.upper()] for each in document.passages]
+        plain, last = document.written(said).decode(), document.written(said, [False] * (len(said) - 1) + [True])
+        assert last.decode().count(mark) == plain.count(mark) + 1
+        every = document.written(said, [True] * len(said)).decode()
+        assert every.count(mark) > last.decode().count(mark)
+        assert len(read(name, every).passages) >= len(read(name, plain).passages)
+
+
 def test_xliff_2_has_targets_as_the_standard_wants(read: Read) -> None:
     made = shouted(read("b.xliff", XLIFF2)).decode()
     assert 'srcLang="en" trgLang="de">' in made

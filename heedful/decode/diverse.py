@@ -1,0 +1,139 @@
+"""Diverse beam search (Vijayakumar et al. 2018): a beam in groups, each led away from what the others are saying.
+
+Each group is a beam search of its own. At each step the groups take turns, and a token costs a group `diversity` nats
+for each time that a group before it has just chosen it (their Hamming diversity). That decides what lives on, and
+nothing else: scores are the model's own.
+
+Sizes: B sentences, G groups, n groups of sentences still running, w rows of each, R rows in all, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.decode.candidates import Candidates, candidates, ends_of
+from heedful.decode.rules import NEVER, Rule, top
+from heedful.decode.search import Generator, Hypothesis, State, StateType, beam_by  # noqa: F401 - StateType's bound
+from heedful.errors import InputError
+
+
+@torch.inference_mode()
+def diverse_beam(
+    model: Generator[StateType],
+    source: Int[Tensor, "B S"],
+    segments: Int[Tensor, "B S"] | None = None,
+    *,
+    bos: int,
+    eos: int | Sequence[int],
+    longest: Sequence[int],
+    beam: int,
+    groups: int,
+    diversity: float = 0.5,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    shortest: int = 0,
+    forbidden: tuple[int, ...] = (),
+    rules: Sequence[Rule] = (),
+    prefix: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `n_best` different hypotheses of all groups of each sentence, the best first. Of one group it is `beam`. The
+    other arguments and the errors are those of `decode.search.beam`; raises InputError too for a beam that is not cut
+    into groups of one size."""
+    if groups < 1 or beam % groups:
+        raise InputError(f"a beam of {beam} in {groups} groups", fix="take groups of one size: beam 6, groups 3")
+    width, each = beam // groups, torch.arange(len(source), device=source.device).repeat_interleave(groups)
+    grouped = _Grouped(model, groups, width, diversity, ends_of(eos))
+    found = beam_by(
+        grouped.choose,
+        grouped,
+        source[each],
+        None if segments is None else segments[each],
+        bos=bos,
+        eos=eos,
+        longest=[longest[i] for i in each.tolist()],
+        beam=width,
+        length_penalty=length_penalty,
+        n_best=min(n_best, width),
+        patience=1.0,
+        shortest=shortest,
+        forbidden=forbidden,
+        rules=rules,
+        prefix=None if prefix is None else [prefix[i] for i in each.tolist()],
+    )
+    made = []
+    for first in range(0, len(found), groups):
+        own = [one for group in found[first : first + groups] for one in group]
+        different = {one.tokens: one for one in reversed(own)}.values()
+        made.append(sorted(different, key=lambda one: (not one.finished, -one.score))[:n_best])
+    return made
+
+
+@dataclass(frozen=True)
+class _State(Generic[StateType]):
+    inner: StateType
+    owner: Int[Tensor, "R"]  # of each row: the sentence times G, and its group
+
+    def pick(self, rows: Int[Tensor, "K"]) -> "_State[StateType]":
+        return _State(self.inner.pick(rows), self.owner[rows])
+
+
+@dataclass(frozen=True)
+class _Grouped(Generic[StateType]):
+    """A model whose sources come once for each group, and are read once."""
+
+    model: Generator[StateType]
+    groups: int
+    width: int  # of a group
+    diversity: float
+    ends: tuple[int, ...]
+
+    def start(self, source: Int[Tensor, "N S"], segments: Int[Tensor, "N S"] | None) -> _State[StateType]:
+        owner, once = torch.arange(len(source), device=source.device), slice(None, None, self.groups)
+        inner = self.model.start(source[once], None if segments is None else segments[once])
+        return _State(inner.pick(owner // self.groups), owner)
+
+    def step(
+        self, tokens: Int[Tensor, "R"], state: _State[StateType]
+    ) -> tuple[Float[Tensor, "R V"], _State[StateType]]:
+        logits, inner = self.model.step(tokens, state.inner)
+        return logits, _State(inner, state.owner)
+
+    def choose(
+        self,
+        scores: Float[Tensor, "R V"],
+        normaliser: Float[Tensor, "R"],
+        total: Float[Tensor, "n w"],
+        state: _State[StateType],
+    ) -> Candidates:
+        n, w = total.shape
+        rows, owner = torch.arange(len(scores), device=scores.device).view(n, w), state.owner.view(n, w)[:, 0]
+        sentence, wide = owner // self.groups, (1 + len(self.ends)) * self.width
+        penalty = scores.new_zeros(int(sentence.max()) + 1, scores.shape[1])
+        parts, order = list[Candidates](), list[Tensor]()
+        for group in range(self.groups):
+            own = (owner % self.groups == group).nonzero()[:, 0]
+            if not len(own):
+                continue
+            lines, cost = rows[own].flatten(), penalty[sentence[own]]
+            value, token = top(scores[lines] - cost.repeat_interleave(w, dim=0), wide)
+            made = candidates(value - normaliser[lines, None], token, total[own], ends=self.ends, size=wide)
+            live = made.end.sort(dim=1, stable=True).indices[:, : self.width]
+            closing = made.end & (made.score > NEVER)
+            closing[:, self.width :] = False
+            said = made.token.gather(1, live)
+            penalty.index_put_(
+                (sentence[own, None].expand_as(said), said),
+                torch.full_like(said, self.diversity, dtype=penalty.dtype),
+                True,
+            )
+            paid = cost.gather(1, made.token)
+            parts.append(
+                Candidates(made.score + paid, lines[made.parent], made.value + paid, *made[3:5], closing, live)
+            )
+            order.append(own)
+        back = torch.cat(order).argsort()
+        return Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))

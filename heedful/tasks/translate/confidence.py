@@ -1,0 +1,250 @@
+"""How sure a translation is, as a whole and word by word: the model's probabilities, and how often such come true.
+
+A word is as probable as its tokens together, each after all before it, and a translation as the geometric mean of its
+tokens, the end token among them (Fomicheva et al. 2020, section 3.1). What such a figure is worth differs from model to
+model. So it is mapped by a sigmoid of its log-odds, with Platt's targets (Platt 1999, section 2.2), which is fitted on
+validation data: a word is right where the reference has it, as often as it is said, and a translation where its chrF is
+50 or more. The error of the mapping is the expected calibration error (Guo et al. 2017, section 2): the mean distance
+of confidence and accuracy over ten bins, of one half of the data by what was fitted on the other.
+
+N texts or words.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from heedful.core.config import from_json, to_json
+from heedful.data.text.pairs import Pairs
+from heedful.data.tokenizer import Tokenizer
+from heedful.metrics.texts import chrf_of_each
+from heedful.store import files
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
+
+FILE, KEY = "confidence.json", "confidence"  # of a run's folder, and of what is known of the model
+GOOD = 50.0  # chrF of a translation that counts as right
+FEWEST = 20  # translations that a mapping is fitted on
+BINS = 10
+SPACE = "▁"
+SURE, NEVER = -1e-6, -50.0  # log-probabilities beyond which nothing is told apart
+
+Ids = Sequence[int]
+
+
+class WordConfidence(TypedDict):
+    text: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """A translation's words with their log-probabilities (nats); the sum of all its tokens', and how many there are,
+    its end among them."""
+
+    words: tuple[tuple[str, float], ...] = ()
+    total: float = 0.0
+    tokens: int = 0
+
+    @property
+    def mean(self) -> float:
+        return self.total / max(1, self.tokens)
+
+    def __add__(self, other: "Likelihood") -> "Likelihood":
+        """Of two texts, one after the other."""
+        return Likelihood(self.words + other.words, self.total + other.total, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sigmoid:
+    """What becomes of log-odds, how far off that is, how far the probabilities themselves are, and of how many the two
+    errors are."""
+
+    slope: float
+    intercept: float
+    error: float
+    uncalibrated_error: float
+    count: int
+
+    def __call__(self, logprob: float) -> float:
+        return 1 / (1 + math.exp(-self.slope * log_odds(logprob) - self.intercept))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """`chrf` is that of a translation that counts as right."""
+
+    sentence: Sigmoid
+    word: Sigmoid
+    chrf: float = GOOD
+
+    @property
+    def told(self) -> str:
+        """In a sentence."""
+        each = ((own.error, own.uncalibrated_error, own.count) for own in (self.sentence, self.word))
+        sentence, word = (f"{error:.3f} of {count:,} {{}} (as it was: {old:.3f})" for error, old, count in each)
+        what = f"Confidence (a sentence: that its chrF is {self.chrf:g} or more; a word: that the reference has it)"
+        return f"{what} has an expected calibration error of {sentence.format('sentences')} and {word.format('words')}."
+
+
+def calibration_of(about: dict[str, Any]) -> Calibration | None:
+    return from_json(Calibration, about[KEY], where=FILE, largest=None) if KEY in about else None
+
+
+def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> float:
+    """Without a calibration the probability itself. Of no words it is 1."""
+    if not said.words:
+        return 1.0
+    return math.exp(said.mean) if calibration is None else calibration.sentence(said.mean)
+
+
+def word_confidences(said: Likelihood, calibration: Calibration | None) -> list[WordConfidence]:
+    mapped = math.exp if calibration is None else calibration.word
+    return [{"text": text, "confidence": mapped(logprob)} for text, logprob in said.words]
+
+
+def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) -> str:
+    """What is told of a translation that a person should read first: one less sure than `flag`; "" of another."""
+    if confidence >= flag or not words:
+        return ""
+    least = min(words, key=lambda word: word["confidence"])["text"]
+    return f"confidence {confidence:.2f}, below {flag:g}; least sure of {least!r}"
+
+
+def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> Likelihood:
+    """Of a translation's tokens; their log-probabilities may have one more, that of its end."""
+    words = tuple(
+        (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop], 0.0))
+        for place in words_of(tokenizer, tokens)
+    )
+    return Likelihood(words, sum(logprobs, 0.0), len(logprobs))
+
+
+def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
+    """Which tokens are each word's: one begins where there is a space before it, and with each character of a
+    script that has no spaces. Marks are in none."""
+    found: list[range] = []
+    apart = True
+    for place, (token, piece) in enumerate(zip(ids, tokenizer.pieces(list(ids)), strict=True)):
+        if token in tokenizer.controls:
+            apart = True
+            continue
+        begins = apart or piece.startswith(SPACE) or (piece[:1] and unicodedata.east_asian_width(piece[0]) == "W")
+        if begins or not found:
+            found.append(range(place, place + 1))
+        else:
+            found[-1] = range(found[-1].start, place + 1)
+        apart = False
+    return found
+
+
+def read_calibration(run: Path) -> dict[str, Any]:
+    """What a run's folder adds to its task.json: nothing, where it was never calibrated."""
+    return {KEY: files.read_json(run / FILE)} if (run / FILE).is_file() else {}
+
+
+def write_calibration(run: Path, calibration: Calibration) -> None:
+    files.write_json(run / FILE, to_json(calibration))
+
+
+def calibrated(translator: "Translator", pairs: Pairs) -> Calibration | None:
+    """Fitted on the translations of pairs, as the translator searches by itself; None where they are too few."""
+    if len(pairs) < FEWEST:
+        return None
+    made = translator.search_pairs(pairs, confidence=True)
+    rows = [row for row, one in enumerate(made) if one.said[0].words]
+    if len(rows) < FEWEST:
+        return None
+    said = [made[row].said[0] for row in rows]
+    references = [pairs.references[row] for row in rows]
+    good = [chrf >= GOOD for chrf in chrf_of_each([made[row].text for row in rows], references)]
+    words = [found_in([text for text, _ in one.words], own) for one, own in zip(said, references, strict=True)]
+    by_text = [[(one.mean, right)] for one, right in zip(said, good, strict=True)]
+    by_word = [
+        [(logprob, right) for (_, logprob), right in zip(one.words, own, strict=True)]
+        for one, own in zip(said, words, strict=True)
+    ]
+    return Calibration(sentence=_mapped(by_text), word=_mapped(by_word))
+
+
+def found_in(words: Sequence[str], references: Sequence[str]) -> list[bool]:
+    """Which words are in the reference that has most of them, each as often as it is there. Signs around a word do not
+    count."""
+    told = []
+    for reference in references:
+        left, own = Counter(map(_bare, _words(reference))), []
+        for word in map(_bare, words):
+            own.append(left[word] > 0)
+            left[word] -= 1
+        told.append(own)
+    return max(told, key=sum)
+
+
+def _words(text: str) -> list[str]:
+    """As `words_of` parts them."""
+    apart = "".join(f" {letter}" if unicodedata.east_asian_width(letter) == "W" else letter for letter in text)
+    return apart.split()
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"^\W+|\W+$", "", word) or word
+
+
+def log_odds(logprob: float) -> float:
+    bounded = min(max(logprob, NEVER), SURE)
+    return bounded - math.log(-math.expm1(bounded))
+
+
+def _mapped(found: Sequence[Sequence[tuple[float, bool]]]) -> Sigmoid:
+    """Fitted on the log-probabilities of each text, and whether they came true."""
+    halves = [_columns(found[half::2]) for half in (0, 1)]
+    chances = [_apply(_fitted(*other), own[0]) for own, other in zip(halves, halves[::-1], strict=True)]
+    right = torch.cat([own[1] for own in halves])
+    odds, came = _columns(found)
+    slope, intercept = _fitted(odds, came).tolist()
+    error, before = calibration_error(torch.cat(chances), right), calibration_error(odds.sigmoid(), came)
+    return Sigmoid(slope=slope, intercept=intercept, error=error, uncalibrated_error=before, count=len(odds))
+
+
+def _columns(found: Sequence[Sequence[tuple[float, bool]]]) -> tuple[Float[Tensor, "N"], Bool[Tensor, "N"]]:
+    odds = [log_odds(logprob) for own in found for logprob, _ in own]
+    return torch.tensor(odds, dtype=torch.float64), torch.tensor([right for own in found for _, right in own])
+
+
+def _apply(weights: Float[Tensor, "2"], odds: Float[Tensor, "N"]) -> Float[Tensor, "N"]:
+    return (weights[0] * odds + weights[1]).sigmoid()
+
+
+def _fitted(odds: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> Float[Tensor, "2"]:
+    """The slope and the intercept of the greatest likelihood."""
+    yes, no = int(right.sum()), int((~right).sum())
+    target = torch.where(right, (yes + 1) / (yes + 2), 1 / (no + 2)).double()
+    weights = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> float:
+        optimizer.zero_grad()
+        own = binary_cross_entropy_with_logits(weights[0] * odds + weights[1], target)
+        own.backward()
+        return float(own.detach())
+
+    optimizer.step(loss)
+    return weights.detach()
+
+
+def calibration_error(confidence: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> float:
+    """Guo et al. 2017, equation 3."""
+    place = (confidence * BINS).long().clamp(max=BINS - 1)
+    gap = torch.zeros(BINS, dtype=torch.float64).index_add_(0, place, confidence.double() - right.double())
+    return float(gap.abs().sum() / len(confidence))

@@ -1,0 +1,155 @@
+"""Confidence: the model's own probabilities, mapped so that what is said with 0.7 comes true seven times of ten."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.data.text.pairs import Pairs
+from heedful.errors import InputError
+from heedful.tasks.translate.align import AlignOptions, align
+from heedful.tasks.translate.cli import TranslationScoring, translate
+from heedful.tasks.translate.confidence import (
+    FILE,
+    Calibration,
+    Sigmoid,
+    _fitted,
+    calibrated,
+    calibration_error,
+    found_in,
+    log_odds,
+    write_calibration,
+)
+from heedful.tasks.translate.long import search_in_parts
+from heedful.tasks.translate.scoring import score_translator
+from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.verbs.use import ask
+from made import backwards
+from serving import opened, translator
+
+TEXTS = ["ba de gi", "ko", "", "lu ma ne pi"]
+HALF = Sigmoid(slope=0.5, intercept=0.1, error=0.02, uncalibrated_error=0.2, count=9)
+CALIBRATION = Calibration(sentence=replace(HALF, slope=2.0), word=HALF)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return translator(tmp_path / "made", "low", "high", seed=2)
+
+
+def test_words_are_those_of_the_text_and_their_tokens_make_the_score(run: Path) -> None:
+    model = Translator.load(run)
+    for one in model.search(TEXTS, confidence=True, n_best=2, length_penalty=0.0):
+        for (text, score), said in zip(one.hypotheses, one.said, strict=True):
+            assert [word for word, _ in said.words] == text.split()
+            assert said.total == pytest.approx(score, abs=1e-4)
+    assert model.search(TEXTS)[0].said == (), "only who asks waits for it"
+
+
+def test_without_a_calibration_it_is_the_probability_itself(run: Path) -> None:
+    model = Translator.load(run)
+    made = model.search(TEXTS, confidence=True)
+    for record, one in zip(translate_texts(model, TEXTS, TranslateOptions()), made, strict=True):
+        (said,) = one.said
+        assert record["calibrated"] is False
+        assert record["confidence"] == (math.exp(said.mean) if one.text else 1.0)
+        assert [word["confidence"] for word in record["words"]] == [math.exp(own) for _, own in said.words]
+        assert record["hypotheses"][0] == {key: record[key] for key in ("text", "score", "confidence", "words")}
+
+
+def test_every_way_to_ask_tells_the_same(run: Path) -> None:
+    write_calibration(run, CALIBRATION)
+    model = Translator.load(run)
+    (record,) = ask(model, "translate", ["ba de gi"])
+    looked = align(model, "ba de gi", AlignOptions())
+    assert record["calibrated"] is looked["calibrated"] is True
+    assert record["confidence"] == pytest.approx(looked["confidence"], abs=1e-4)
+    for own, other in zip(record["words"], looked["words"], strict=True):
+        assert own["text"] == other["text"]
+        assert own["confidence"] == pytest.approx(other["confidence"], abs=1e-4)
+        assert other["confidence"] == pytest.approx(HALF(math.log(other["probability"])), abs=1e-6)
+
+
+def test_a_text_in_parts_has_the_words_of_all(run: Path) -> None:
+    model = Translator.load(run)
+    model.about = model.about | {"source_tokens": {"longest": 3, "centile_99": 3}}
+    (whole,) = search_in_parts(model, ["Ba de. Gi ko."], confidence=True)
+    parts = model.search(["Ba de.", "Gi ko."], confidence=True)
+    assert "2 parts" in whole.warning
+    assert whole.said[0].words == (*parts[0].said[0].words, *parts[1].said[0].words)
+    assert whole.said[0].tokens == sum(one.said[0].tokens for one in parts)
+
+
+def test_several_models_are_not_calibrated(run: Path) -> None:
+    write_calibration(run, CALIBRATION)
+    model = Translator.load(run)
+    model.join(Translator.load(run))
+    assert [one["calibrated"] for one in translate_texts(model, ["ba"], TranslateOptions())] == [False]
+
+
+def test_a_sigmoid_is_found_again() -> None:
+    draw = torch.Generator().manual_seed(1)
+    odds = 3 * torch.randn(20_000, generator=draw, dtype=torch.float64)
+    right = torch.rand(len(odds), generator=draw) < (0.5 * odds - 1).sigmoid()
+    slope, intercept = _fitted(odds, right).tolist()
+    assert (slope, intercept) == pytest.approx((0.5, -1), abs=0.05)
+    assert calibration_error((0.5 * odds - 1).sigmoid(), right) < 0.02
+    assert calibration_error(odds.sigmoid(), right) > 0.1
+    assert [math.isfinite(own) for own in _fitted(odds, torch.ones_like(right)).tolist()] == [True, True]
+
+
+def test_log_odds_are_finite() -> None:
+    assert log_odds(math.log(0.25)) == pytest.approx(math.log(1 / 3))
+    assert log_odds(0.0) < 20
+    assert log_odds(-1e9) == log_odds(-50.0)
+
+
+def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
+    assert found_in(["Ein", "Hund", "Hund,", "ein"], ["Ein Hund."]) == [True, True, False, False]
+    assert found_in(["Hund", "!"], ["Katze", "Ein Hund !"]) == [True, True], "of several references the best"
+    assert found_in(["日", "犬"], ["日本"]) == [True, False]
+
+
+def test_what_comes_true_is_what_it_says(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the references are the translations of half of the sources, half of the sentences come true."""
+    model = opened(run)
+    model.run = run
+    pairs = backwards(40, seed=5)
+    made = model.translate(pairs.source)
+    wanted = [text if row % 2 else "x y z" for row, text in enumerate(made)]
+    found = calibrated(model, Pairs(pairs.source, wanted, "half"))
+    assert found is not None
+    assert found.sentence.count == 40
+    mean = [one.said[0].mean for one in model.search(pairs.source, confidence=True)]
+    assert sum(map(found.sentence, mean)) / 40 == pytest.approx(0.5, abs=0.02)
+    assert calibrated(model, backwards(19, seed=5)) is None
+
+
+def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = backwards(40, seed=5)
+    for name, lines in (("a", pairs.source), ("b", pairs.target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    translate(run, ["ba de"], flag=1.0, as_json=True)
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert record["flagged"]
+    assert record["warning"] in err
+    assert "never calibrated" in err
+    (tmp_path / "c").write_text("ba\n" * 19)
+    model = Translator.load(run)
+    model.run = run
+    options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "b"), calibrate=True)
+    with pytest.raises(InputError, match="calibrated on 20 translations or more"):
+        list(score_translator(model, replace(options, source=str(tmp_path / "c"), target=str(tmp_path / "c"))))
+    *_, last = score_translator(model, options)
+    assert "expected calibration error" in str(last.told)
+    assert last.scores == json.loads((run / FILE).read_text())
+    translate(run, ["ba de", "ko"], flag=0.0)
+    assert capsys.readouterr().err == ""
+    translate(run, ["ba de", "ko"], flag=1.0)
+    assert "text 2: confidence 0." in capsys.readouterr().err
