@@ -47,6 +47,7 @@ class Job(ABC, Generic[R, E, M]):
     fingerprint: str  # of the training data
     tokenizer_hash: str = ""
     config: Any  # of the model
+    fewest_steps: int = 0  # that are made where no budget is given
     saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
     panels: Mapping[str, Sequence[str]] = MappingProxyType({})

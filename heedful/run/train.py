@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
+EPOCHS = 10.0  # where no budget is given
 SEEN = 5  # steps before the time that is left is told by them
 PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
 AGAIN = "the same command continues from there"
@@ -283,8 +284,10 @@ class _Run:
 
     def _budget(self) -> Budget:
         plan = self.plan
-        budget = Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
-        return budget if (plan.steps, plan.epochs, plan.minutes) != (None, None, None) else replace(budget, epochs=10.0)
+        if (plan.steps, plan.epochs, plan.minutes) != (None, None, None):
+            return Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
+        batches = len(self.task.batches(self.state.epoch, self.state.model))
+        return Budget(epochs=max(EPOCHS, self.job.fewest_steps / -(-batches // plan.accumulate)))
 
     def _too_short(self, loss: float) -> Iterator[Note]:
         """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""

@@ -23,7 +23,7 @@ from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import DECODER, RECURRENT, TRANSFORMER, made_recipe
+from made import DECODER, RECURRENT, TRANSFORMER, made_corpus, made_recipe
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,17 @@ def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_bud
     assert 0 <= by_steps[-1] < 60
     by_minutes = left(minutes=100.0)
     assert all(0 <= seconds <= 6000 for seconds in by_minutes)
+
+
+@pytest.mark.parametrize(("pairs", "least", "most"), [(20, 30, 30), (120, 30, 30), (600, 70, 110)])
+def test_few_pairs_are_gone_through_more_often_without_a_budget(tmp_path, monkeypatch, pairs, least, most):
+    """Ten times, or for so many steps as it takes to learn anything."""
+    monkeypatch.setattr("heedful.tasks.translate.train.STEPS", 30)
+    recipe = made_recipe(steps="null", eval_every=1000, eval_sentences=1)
+    *_, last = (
+        event for event in train(recipe, tmp_path / "run", corpus=made_corpus(pairs)) if isinstance(event, Trained)
+    )
+    assert least <= last.step.step <= most
 
 
 def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):

@@ -70,6 +70,15 @@ def test_each_switch_does_what_it_says_to_sources(small: Corpus, switch: str) ->
     assert 8 < len({*half} - plain) < 32
 
 
+@pytest.mark.parametrize("joint", ["true", "false"])
+def test_the_vocabulary_has_pieces_of_words_in_capitals_where_sources_have_them(small: Corpus, joint: str) -> None:
+    """Otherwise each letter of such a word is a token."""
+    own = f"data.joint={joint}", "data.vocab_size=400"
+    text = [line.upper() for line in small.train.source]
+    plain, loud = (made_job(small, *own, *more).source.encode(text) for more in ((), ("noise.capitals=0.2",)))
+    assert sum(map(len, loud)) < 0.8 * sum(map(len, plain))
+
+
 @pytest.mark.parametrize(("side", "sides"), [("both", {0, 1}), ("source", {0}), ("target", {1})])
 def test_merges_are_left_out_on_the_sides_that_are_named(small: Corpus, side: str, sides: set[int]) -> None:
     job = made_job(small, "data.bpe_dropout=0.3", f"data.bpe_dropout_side={side}")

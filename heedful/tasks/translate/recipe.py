@@ -55,7 +55,7 @@ class PairsData(TokenizedData):
 class NoiseSection(Section):
     """Sources as people type them: how many of 1, in training, other ones in each epoch."""
 
-    capitals: float = Field(0.0, ge=0, le=1, description="are in CAPITALS")
+    capitals: float = Field(0.0, ge=0, le=1, description="are in CAPITALS, of which the vocabulary then has pieces")
     lower: float = Field(0.0, ge=0, le=1, description="have no capitals")
     typos: float = Field(0.0, ge=0, le=1, description="have a typing error in a tenth of their words, at least in one")
     punctuation: float = Field(0.0, ge=0, le=1, description="have no punctuation")

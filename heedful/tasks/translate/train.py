@@ -43,6 +43,7 @@ Ids = list[int]
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 1000  # pairs of the validation data, at most
+STEPS = 2_000  # that a translator which begins with nothing makes at least, where no budget is given
 
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
@@ -121,6 +122,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             self.notes.append(
                 f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             )
+        self.fewest_steps = 0 if self.start else STEPS
         self.lengths = length_facts([*compress(sources, fits)], begun)
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
@@ -383,13 +385,15 @@ def _speeds(scores: Mapping[str, Any]) -> str:
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers trained on both sides together, or on each alone; with a token for each language that may be asked
-    for, where there are several."""
+    for, where there are several, and with pieces of words in capitals, as often as sources have them."""
     kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
     asked = list(dict.fromkeys(token_of(target) for _, target in corpus.directions))
+    loud = spread(len(pairs), recipe.noise.capitals, fewest=0) if recipe.noise.capitals else []
+    sources = [*pairs.source, *(pairs.source[i].upper() for i in loud)]
     if recipe.data.joint:
-        tokenizer = train_tokenizer([*pairs.source, *pairs.target], kind=kind, size=size, extra=asked)
+        tokenizer = train_tokenizer([*sources, *pairs.target], kind=kind, size=size, extra=asked)
         return tokenizer, tokenizer
     return (
-        train_tokenizer(pairs.source, kind=kind, size=size, extra=asked),
+        train_tokenizer(sources, kind=kind, size=size, extra=asked),
         train_tokenizer(pairs.target, kind=kind, size=size),
     )
