@@ -144,11 +144,13 @@ class Hub:
     """How what stands beside the weights moves from and to a folder of the Hub.
 
     `read` gets their folder, their config.json completed by what it leaves out, and our configuration, and gives a
-    run's small files, task.json among them; `write` gets a run's folder and its model.
+    run's small files, task.json among them; `write` gets a run's folder and its model. `recast`: an equal model, as a
+    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there.
     """
 
     read: Callable[[Path, dict[str, Any], Any], dict[str, Any]]
     write: Callable[[Path, Any], HubFiles]
+    recast: Callable[[Any], Any] | None = None
 
 
 class Engine(NamedTuple):

@@ -184,12 +184,12 @@ def _family_of(
     """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
     stands beside it."""
     refused: list[InputError] = []
-    config = served.model.config
+    own = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
     for family in families:
-        if not isinstance(config, family.config) or not family.suits(config):
+        if not isinstance(own.config, family.config) or not family.suits(own.config):
             continue
         written = hub.write(run, served)
-        recast = family.recast(config)
+        recast = own.then(family.recast)
         try:
             theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
             return family, recast, theirs, written.files

@@ -40,6 +40,11 @@ class Recast(Generic[Config]):
     config: Config
     tensors: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # its own, by name, of ours
 
+    def then(self, further: "Callable[[Config], Recast[Config]]") -> "Recast[Config]":
+        """The same, recast once more."""
+        other = further(self.config)
+        return Recast(other.config, lambda tensors: other.tensors(self.tensors(tensors)))
+
 
 def inside(theirs: str, ours: str, names: Mapping[str, str]) -> dict[str, str]:
     """Their names and ours of what is inside a module of theirs and ours."""

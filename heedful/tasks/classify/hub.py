@@ -1,8 +1,11 @@
 """What stands beside the weights of a classifier of texts on the Hub: its tokenizer, and what it calls its answers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from heedful.core.config import to_json
 from heedful.data.frame import Frame
@@ -10,6 +13,7 @@ from heedful.data.text.labelled import Answer
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG
+from heedful.exchange.hf.rules import Recast
 from heedful.exchange.hub import (
     Files,
     HubTokens,
@@ -56,18 +60,20 @@ def read_classifier(folder: Path, said: Mapping[str, Any], config: ClassifierCon
 
 
 def write_classifier(run: Path, served: TextClassifier) -> HubFiles:
-    """Raises InputError for answers that they cannot hold."""
+    """A choice is told there as a score of each text with one choice. Raises InputError for answers that they cannot
+    hold."""
     spec = served.spec
-    if spec.answer not in PROBLEMS or spec.symmetric or (spec.mean, spec.deviation) != (0.0, 1.0):
-        what = f"answers ({spec.answer}) that are choices, of pairs in both orders, or standard scores"
-        raise InputError(f"BERT, RoBERTa and GPT-2 cannot hold {what}", where=str(run))
+    if spec.symmetric:
+        what = f"BERT, RoBERTa and GPT-2 cannot hold answers ({spec.answer}) of pairs in both orders"
+        raise InputError(what, where=str(run))
     embed = served.model.config.body.embed
     if served.model.config.lm is None:
         made = write_framed(served.tokenizer, embed, "spaced")
     else:
         made = _write_causal(served.tokenizer, served.layout.frame, longest=embed.context_length)
     labels = spec.labels or ("LABEL_0",)
-    return HubFiles(made.files, made.ids | {"labels": labels, "problem": PROBLEMS[spec.answer]})
+    problem = PROBLEMS.get(spec.answer, PROBLEMS["score"])
+    return HubFiles(made.files, made.ids | {"labels": labels, "problem": problem})
 
 
 def _read_causal(folder: Path, said: Mapping[str, Any], *, size: int) -> tuple[Tokenizer, tuple[tuple[int, ...], ...]]:
@@ -93,4 +99,21 @@ def _write_causal(tokenizer: Tokenizer, frame: Frame, *, longest: int) -> HubFil
     return HubFiles(made, {"start": tokenizer.bos, "end": tokenizer.eos, "pad": tokenizer.pad})
 
 
-HUB = Hub(read_classifier, write_classifier)
+def in_own_scale(served: TextClassifier) -> Recast[ClassifierConfig]:
+    """An equal model that says one score of each text, or text with a choice; and, of one that was trained on standard
+    scores, as they were given."""
+    spec = served.spec
+    config = replace(served.model.config, answers=served.model.config.answers or 1)
+    if (spec.mean, spec.deviation) == (0.0, 1.0):
+        return Recast(config, dict)
+
+    def tensors(ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        weight = ours["out.weight"]
+        bias = ours.get("out.bias", weight.new_zeros(len(weight)))
+        scaled = {"out.weight": weight * spec.deviation, "out.bias": bias * spec.deviation + spec.mean}
+        return {**ours, **scaled}
+
+    return Recast(replace(config, bias=True), tensors)
+
+
+HUB = Hub(read_classifier, write_classifier, in_own_scale)

@@ -17,6 +17,7 @@ PARSE = Task(
     evaluate=Lazy("heedful.tasks.parse.use:score_parser"),
     eval_options=Lazy("heedful.tasks.parse.cli:TreeScoring"),
     feed=Lazy("heedful.tasks.parse.feed:feed_parser"),
+    hub=Lazy("heedful.tasks.parse.hub:HUB"),
     commands=Lazy("heedful.tasks.parse.cli:COMMANDS"),
     uses=("translate",),
 )

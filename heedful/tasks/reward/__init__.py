@@ -22,7 +22,7 @@ REWARD = Task(
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     feed=Lazy("heedful.tasks.shared.feed:feed_text"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
-    hub_lacks="no library that we know of reads a reward together with how its prompts are written",
+    hub=Lazy("heedful.tasks.reward.hub:HUB"),
     commands=Lazy("heedful.tasks.reward.cli:COMMANDS"),
-    uses=("generate", "chat"),
+    uses=("generate", "chat", "classify"),
 )

@@ -1,0 +1,33 @@
+"""A reward as a classifier on the Hub that says one number, which is what trainers of policies take for a reward."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from heedful.exchange.hf.rules import Recast
+from heedful.exchange.hub import framed, hub_tokenizer, set_around
+from heedful.models.classifier import ClassifierConfig
+from heedful.run.task import Hub, HubFiles
+from heedful.tasks.classify.hub import read_classifier
+from heedful.tasks.reward.prompting import ChatPrompting
+from heedful.tasks.reward.use import RewardModel
+
+
+def write_reward(run: Path, reward: RewardModel) -> HubFiles:
+    """A prompt and its answer are one text there; of a conversation, as its template writes it."""
+    tokenizer = reward.tokenizer
+    written = isinstance(reward.prompting, ChatPrompting)
+    before, after = ([], []) if written else (reward.prompting.before, [reward.prompting.end])
+    inner = framed(tokenizer, before, after)
+    set_around(inner, before, after)
+    roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.pad, "unk": tokenizer.unk}
+    made = hub_tokenizer(tokenizer, inner, roles, longest=reward.context)
+    ids = {"start": tokenizer.bos, "end": tokenizer.eos, "pad": tokenizer.pad}
+    return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"})
+
+
+def of_one_text(reward: RewardModel) -> Recast[ClassifierConfig]:
+    """The same, where each text is not the choice of several."""
+    return Recast(replace(reward.model.config, answers=1), dict)
+
+
+HUB = Hub(read_classifier, write_reward, of_one_text)
