@@ -124,6 +124,7 @@ class Int8Linear(nn.Module):
         self.weight: Tensor
         if self.fbgemm:
             self.packed = _for_fbgemm(level, self.scale)
+            self.register_buffer("weight", level[:0])  # says where the map is, as every other's does
         else:
             self.register_buffer("weight", level.t())
             self.scale /= 127

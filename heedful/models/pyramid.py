@@ -145,7 +145,7 @@ class MLPHead(nn.Module):
         D = config.d_head
         self.stages = nn.ModuleList(nn.Linear(stage.d_model, D) for stage in config.stages)
         self.fuse = nn.Conv2d(len(config.stages) * D, D, 1, bias=False)
-        self.norm = make_map_norm(config.head_norm, D, learned=True)
+        self.norm = make_map_norm("affine" if config.head_norm == "batch" else "group", D)
         self.dropout = Dropout(config.head_dropout)
         self.out = nn.Conv2d(D, config.n_classes, 1)
 

@@ -15,6 +15,10 @@ from heedful.core.init import he
 from heedful.errors import InputError
 from heedful.models.patches import group_norm
 
+# By fixed statistics, with a scale and a shift of each channel that stand still or ("affine") are learned; or in groups
+# of channels.
+Norm = Literal["batch", "affine", "group"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResNetConfig:
@@ -23,7 +27,7 @@ class ResNetConfig:
     kind: Literal["basic", "bottleneck"] = "bottleneck"  # two maps of 3 x 3 in a block, or 1 x 1, 3 x 3, 1 x 1
     stem: int = 64
     channels: int = 3
-    norm: Literal["batch", "group"] = "batch"
+    norm: Norm = "batch"
 
     def __post_init__(self) -> None:
         if not self.depths or len(self.depths) != len(self.widths):
@@ -34,8 +38,8 @@ class BatchNorm(nn.Module):
     """Batch normalization (Ioffe and Szegedy 2015, algorithm 2) by fixed statistics: those of the training that the
     weights come from. So no picture's output depends on those beside it, and many small batches equal a large one.
 
-    Where nothing was learned before, it does nothing: models that begin here take "group". `learned` says whether scale
-    and shift keep learning; DETR's do not (Carion et al. 2020, appendix A).
+    Where nothing was learned before, the statistics do nothing. `learned` says whether scale and shift keep learning;
+    DETR's do not (Carion et al. 2020, appendix A).
     """
 
     def __init__(self, channels: int, *, learned: bool, eps: float = 1e-5) -> None:
@@ -50,16 +54,16 @@ class BatchNorm(nn.Module):
         return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, training=False, eps=self.eps)
 
 
-def make_map_norm(kind: Literal["batch", "group"], channels: int, *, learned: bool) -> nn.Module:
-    """Of a map (B, C, h, w): by fixed statistics, or in groups of channels."""
-    return BatchNorm(channels, learned=learned) if kind == "batch" else group_norm(channels)
+def make_map_norm(kind: Norm, channels: int) -> nn.Module:
+    """Of a map (B, C, h, w)."""
+    return group_norm(channels) if kind == "group" else BatchNorm(channels, learned=kind == "affine")
 
 
 class ConvNorm(nn.Module):
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, norm: Literal["batch", "group"]) -> None:
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, norm: Norm) -> None:
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
-        self.norm = make_map_norm(norm, outputs, learned=False)
+        self.norm = make_map_norm(norm, outputs)
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B D h w"]:
         return self.norm(self.conv(x))

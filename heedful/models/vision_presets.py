@@ -233,7 +233,6 @@ SEGMENTERS: dict[str, SegformerSize] = {
         shorten=(8, 4, 2),
         d_head=128,
         n_classes=21,
-        head_norm="group",
         head_dropout=0.0,
         drop_path=0.0,
     ),

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+
+from heedful.core.attention import soft_capped
 
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
 FEWEST = 256  # rows of logits at a time: every chunk reads and writes the whole gradient of the weight
@@ -76,6 +78,26 @@ def linear_cross_entropy(
     of their KL divergences, from either side, is added (Liang et al. 2021, R-Drop, equation 4).
     """
     return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing, softcap, agreement)
+
+
+def head_cross_entropy(
+    head: nn.Module,
+    hidden: Float[Tensor, "N C"],
+    target: Int[Tensor, "N"],
+    *,
+    smoothing: float = 0.0,
+    softcap: float | None = None,
+) -> Float[Tensor, ""]:
+    """`linear_cross_entropy` of a map that may have its weights in fewer bits (`heedful.apply.inference`), and then is
+    for reading alone."""
+    if isinstance(head, nn.Linear):
+        return linear_cross_entropy(hidden, head.weight, head.bias, target, smoothing=smoothing, softcap=softcap)
+    total = torch.zeros((), device=hidden.device)
+    for x, y in zip(hidden.split(FEWEST), target.split(FEWEST), strict=True):
+        logits = head(x).float()
+        logits = logits if softcap is None else soft_capped(logits, softcap)
+        total += F.cross_entropy(logits, y, reduction="sum", label_smoothing=smoothing)
+    return total
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

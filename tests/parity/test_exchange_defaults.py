@@ -1,140 +1,155 @@
-"""What the default presets make becomes folders that transformers loads: their logits are ours, and their ids.
+"""The model that each task makes by default, as the Hub's nearest family; and of tasks whose models are no family of
+their own there, the same answers by `transformers`, with loud weights, to 1e-5 of the largest logit."""
 
-Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else exactly.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
-import safetensors.torch
 import torch
+from PIL import Image
 from torch import Tensor
-from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
+from transformers.models.imagegpt.image_processing_pil_imagegpt import ImageGPTImageProcessorPil
 
 import heedful
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
-from heedful.errors import InputError
+from cases import CASES, recipe_of
+from heedful.core.config import to_json
+from heedful.data.batches import pad
+from heedful.data.images.files import Preparation
+from heedful.data.images.palette import Palette, grey_palette
+from heedful.data.text.trees import LEAF, Brackets, Leaf
+from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.models import make_model
-from heedful.models.presets import ENCODERS, TRANSLATORS, TransformerSize, encoder_config, translator_config
-from heedful.tasks.fill.use import Filler
-from heedful.tasks.translate.use import Translator
+from heedful.models.classifier import ClassifierConfig
+from heedful.models.presets import LANGUAGE_MODELS, PAINTERS, TRANSLATORS, lm_config, translator_config
+from heedful.run.folder import parameters, write_model
+from heedful.tasks import TASKS, trained
+from heedful.tasks.paint.use import Painter, PaintSpec
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, loud
 from saved import save_run
 
-CONTROLS = ["a </s> b <s><pad>", "<unk>"]
+NO_FAMILY = {"vectors", "detect"}  # the first are no network; the other begins with norms of groups
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
-    largest = float(theirs.abs().max())
+    largest = float(theirs[theirs.isfinite()].abs().max())
     assert largest > 1, "weights are loud"
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * largest)
 
 
-def vocabulary(kind: Any = "bpe") -> Tokenizer:
-    return train_tokenizer(LINES * 3, kind=kind, size=400)
+@pytest.mark.parametrize("task", sorted(trained().keys() - {"summarise", "prefer", *NO_FAMILY}))
+def test_every_default_has_a_family(task: str, tmp_path: Path) -> None:
+    """A model of the default preset, before its first step."""
+    case = next(case for case in CASES.values() if case.task == task)
+    row = TASKS[task]
+    assert row.job
+    preset = row.recipe().model_fields["preset"].default
+    job = row.job()(recipe_of(replace(case, preset=preset), {}, {}), case.corpus)
+    model = make_model(job.config)
+    write_model(tmp_path / "run", model, parameters(model), job.tokenizers() | {"task.json": job.spec()})
+    assert export_model(tmp_path / "run", tmp_path / "hub").family
 
 
-def translator(folder: Path, row: TransformerSize, tokenizer: Tokenizer, **changed: Any) -> Translator:
-    sizes = {"source_vocab": tokenizer.size, "target_vocab": tokenizer.size}
-    small = replace(row, d_model=16, n_heads=2, d_ff=24, encoder_layers=2, decoder_layers=2)
-    config = translator_config(small, **sizes, joint=True)
-    model = make_model(replace(config, **changed)).eval()
-    torch.manual_seed(3)  # no text ends just at the longest, where theirs may prefer one that goes on
+def test_a_parser_is_a_translator_into_brackets(tmp_path: Path) -> None:
+    labels = ("NP", "S", "VP")
+    tokenizer, brackets = train_tokenizer(LINES * 3, kind="bpe", size=330), Brackets(labels)
+    row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=2, d_ff=24)
+    config = translator_config(row, source_vocab=tokenizer.size, target_vocab=brackets.size, joint=False)
+    model = make_model(config).eval()
+    torch.manual_seed(3)
     loud(model)
-    search = {"beam": 2, "longest": 24, "shortest": 6, "no_repeat": 1}
-    about = {"task": "translate", "source": "en", "target": "de", "decode": search}
-    return heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, about))
-
-
-def read_back(kind: Any, folder: Path) -> tuple[Any, Any]:
-    """Their model and their tokenizer, of a folder that lacks nothing and has nothing too much."""
-    theirs, told = kind.from_pretrained(folder, output_loading_info=True)
-    assert not any(told.values()), told
-    return theirs.eval(), AutoTokenizer.from_pretrained(folder)
-
-
-def says(tokenizer: Any, theirs: Any, texts: Sequence[str], **options: Any) -> list[str]:
-    made = []
-    for text in texts:
-        given = tokenizer(text, return_tensors="pt")
-        with torch.no_grad():
-            made.append(tokenizer.decode(theirs.generate(**given, **options)[0], skip_special_tokens=True))
-    return made
-
-
-@pytest.mark.parametrize(
-    ("name", "family"), [("transformer-small", "Pegasus"), ("transformer-base", "Marian")], ids=["pre", "post"]
-)
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_translator(tmp_path: Path, name: str, family: str, kind: str) -> None:
-    row = TRANSLATORS[name]
-    assert isinstance(row, TransformerSize)
-    tokenizer = vocabulary(kind)
-    ours = translator(tmp_path, row, tokenizer)
-    made = export_model(tmp_path / "run", tmp_path / "hub")
-    assert (made.family, made.loads.split(".")[1]) == (family, "AutoModelForSeq2SeqLM")
-    theirs, reads = read_back(AutoModelForSeq2SeqLM, tmp_path / "hub")
-    texts = [*TEXTS[:7], *CONTROLS]
-    expected = [[*ids, tokenizer.eos] for ids in tokenizer.encode(texts)]
-    assert [reads(text).input_ids for text in texts] == expected
-    again = import_model(tmp_path / "hub", tmp_path / "again")
-    assert (again.family, again.task) == (family, "translate")
-    back = heedful.load(tmp_path / "again")
-    target = torch.tensor([[tokenizer.bos, *expected[1]]])
-    with torch.no_grad():
-        for ids in expected:
-            source = torch.tensor([ids])
-            right = theirs(input_ids=source, decoder_input_ids=target, use_cache=False).logits
-            close(ours.model(source, target), right)
-            close(back.model(source, target), right)
-    for beam in (1, 2):
-        said = ours.translate(texts, beam=beam)
-        assert len(set(said)) > 2
-        assert says(reads, theirs, texts, num_beams=beam) == said == back.translate(texts, beam=beam)
-
-
-def filler(folder: Path) -> Filler:
-    tokenizer = train_tokenizer(LINES * 3, kind="bpe", size=400, mask=True)
-    row = replace(ENCODERS["modern-tiny"], d_model=16, n_heads=2, d_ff=24, n_layers=2)
-    model = make_model(encoder_config(row, vocab_size=tokenizer.size, context_length=48)).eval()
-    torch.manual_seed(2)
-    loud(model)
-    return heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, {"task": "fill"}))
-
-
-def test_what_fills_blanks(tmp_path: Path) -> None:
-    ours = filler(tmp_path)
-    tokenizer = ours.tokenizer
-    made = export_model(tmp_path / "run", tmp_path / "hub")
-    assert (made.family, made.loads.split(".")[1]) == ("ModernBERT", "AutoModelForMaskedLM")
-    theirs, reads = read_back(AutoModelForMaskedLM, tmp_path / "hub")
-    assert import_model(tmp_path / "hub", tmp_path / "again").task == "fill"
-    back = heedful.load(tmp_path / "again")
-    assert len(back.model.stack.blocks) == 2, "the layer that adds nothing is left out"
-    texts = [*TEXTS[:7], "The <mask> cat", "a <mask> <mask>"]
-    expected = [[tokenizer.bos, *ids, tokenizer.eos] for ids in tokenizer.encode_masked(texts)]
-    given = [reads(text, return_tensors="pt") for text in texts]
-    assert [one.input_ids[0].tolist() for one in given] == expected
-    with torch.no_grad():
-        for one in given:
-            right = theirs(**one).logits
-            close(ours.model(one.input_ids), right)
-            close(back.model(one.input_ids), right)
-    ((one,),), ((other,),) = (model.fill(["The <mask> cat"], top=3) for model in (ours, back))
-    assert [own.token for own in one.candidates] == [own.token for own in other.candidates]
-
-
-def test_a_file_of_modernbert_itself_is_refused(tmp_path: Path) -> None:
-    """Its first layer does something, and has no norm before it."""
-    filler(tmp_path)
+    about = {"task": "parse", "labels": labels, "run": 2, "beam": 1}
+    ours = heedful.load(save_run(tmp_path / "run", model, tokenizer, tokenizer, about))
     export_model(tmp_path / "run", tmp_path / "hub")
-    weights = tmp_path / "hub" / "model.safetensors"
-    tensors = safetensors.torch.load_file(weights)
-    tensors["model.layers.0.mlp.Wo.weight"][0, 0] = 1.0
-    safetensors.torch.save_file(tensors, weights)
-    with pytest.raises(InputError, match="its first layer has no norm before its attention"):
-        import_model(tmp_path / "hub", tmp_path / "never")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hub").eval()
+    reads = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    first = tokenizer.size
+    texts = ["The small cat", "he sings ( NP XX", "</tree> <tree> (S"]
+    for text in texts:
+        source, segments = pad(ours.encode([[Leaf(LEAF, word) for word in text.split()]]))
+        given = reads(text, return_tensors="pt").input_ids
+        assert given.tolist() == source.tolist()
+        said = torch.tensor([[BOS, *(brackets.ids[name] for name in ("(S", "(NP", LEAF, ")NP", ")S")), EOS]])
+        with torch.no_grad():
+            found = theirs(input_ids=given, decoder_input_ids=said + first).logits
+            hidden = ours.model.hidden(source, said, segments, torch.ones_like(said))
+            close(ours.model.head(hidden), found[:, :, first:])
+        assert found[:, :, :first].isneginf().all()
+        assert reads.decode((said + first)[0]) == "<tree> (S (NP XX )NP )S </tree>"
+    assert theirs.generation_config.decoder_start_token_id == first + BOS
+    assert import_model(tmp_path / "hub", tmp_path / "again").task == "translate"
+
+
+def classifier_run(folder: Path, answers: int | None, **about: Any) -> Any:
+    tokenizer = train_tokenizer(LINES * 3, kind="bpe", size=400)
+    more = 2 if about["task"] == "classify" else 0
+    row = replace(LANGUAGE_MODELS["gpt-mini"], d_model=16, n_heads=2, n_layers=2, context_length=64)
+    config = ClassifierConfig(lm=lm_config(row, vocab_size=tokenizer.size + more), answers=answers)
+    model = make_model(config).eval()
+    torch.manual_seed(4)
+    loud(model)
+    ours = heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, about))
+    export_model(folder / "run", folder / "hub")
+    theirs = AutoModelForSequenceClassification.from_pretrained(folder / "hub").eval()
+    return ours, theirs, AutoTokenizer.from_pretrained(folder / "hub")
+
+
+def scores(theirs: Any, reads: Any, *texts: Any) -> Tensor:
+    with torch.no_grad():
+        return torch.cat([theirs(**reads(*text, return_tensors="pt")).logits[:, 0] for text in texts])
+
+
+def test_a_score_is_told_in_its_own_scale(tmp_path: Path) -> None:
+    ours, theirs, reads = classifier_run(tmp_path, 1, task="classify", answer="score", mean=3.5, deviation=1.7)
+    texts = TEXTS[:6]
+    right = torch.tensor([score for ((_, score),) in ours.classify(texts)])
+    close(scores(theirs, reads, *((text,) for text in texts)), right)
+    assert import_model(tmp_path / "hub", tmp_path / "again").task == "classify"
+
+
+def test_a_choice_is_a_score_of_each(tmp_path: Path) -> None:
+    ours, theirs, reads = classifier_run(tmp_path, None, task="classify", answer="choice")
+    choices = ["sleeps", "reads a book", "123"]
+    found = scores(theirs, reads, *((LINES[0], choice) for choice in choices)).softmax(0)
+    (told,) = ours.classify(LINES[:1], choices=[choices])
+    assert dict(zip(choices, found.tolist(), strict=True)) == pytest.approx(dict(told), abs=1e-5)
+
+
+def test_a_reward_is_one_number(tmp_path: Path) -> None:
+    about = {"prompting": {"end": 2}}
+    ours, theirs, reads = classifier_run(tmp_path, None, task="reward", **about)
+    found = scores(theirs, reads, *((f"{prompt}{answer}",) for prompt, answer in zip(LINES, TEXTS[4:8], strict=True)))
+    close(found, torch.tensor(ours.reward(TEXTS[4:8], LINES)))
+    assert import_model(tmp_path / "hub", tmp_path / "again").task == "classify"
+
+
+@pytest.mark.parametrize("palette", [grey_palette(5), Palette(((0, 0, 0), (255, 10, 30), (40, 200, 90)))])
+def test_a_painter_reads_pictures_as_colours(tmp_path: Path, palette: Palette) -> None:
+    channels = len(palette.colours[0])
+    spec = PaintSpec(palette=palette, preparation=Preparation(channels=channels, resize=(4,), crop=(4, 4)))
+    row = replace(PAINTERS["image-gpt-nano"], d_model=16, n_heads=2, n_layers=2)
+    model = make_model(lm_config(row, vocab_size=len(palette) + 1, context_length=16)).eval()
+    torch.manual_seed(5)
+    loud(model)
+    about = {"task": "paint", **to_json(spec)}
+    write_model(tmp_path / "run", model, parameters(model), {"task.json": about})
+    ours = Painter.load(tmp_path / "run")
+    export_model(tmp_path / "run", tmp_path / "hub")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hub").eval()
+    reads = ImageGPTImageProcessorPil.from_pretrained(tmp_path / "hub")  # AutoImageProcessor, where torchvision is
+    made = numpy.random.default_rng(6).integers(0, 256, (4, 4, 3)[: channels // 2 + 2], dtype=numpy.uint8)
+    Image.fromarray(made).save(tmp_path / "x.png")
+    numbers = torch.as_tensor(numpy.array(reads(Image.open(tmp_path / "x.png"), return_tensors="np").input_ids))
+    begun = ours.begin([tmp_path / "x.png"], keep=0.75)
+    assert numbers[:, : begun.shape[1]].tolist() == begun.tolist()
+    tokens = torch.cat([torch.tensor([[len(palette)]]), numbers[:, :-1]], 1)
+    with torch.no_grad():
+        close(ours.model(tokens), theirs(tokens).logits)

@@ -7,6 +7,7 @@ import torch
 
 import heedful
 from heedful.apply.inference import Int8Linear
+from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -37,6 +38,16 @@ def test_fewer_bits_say_nearly_the_same(run: Path, weights: str) -> None:
     assert 0 < distance < (0.1 if weights == "int8" else 0.6)
     assert any(isinstance(module, Int8Linear) for module in few.model.modules()) == (weights == "int8")
     assert len(few.translate(LINES)) == len(LINES)
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize("vnni", [True, False])
+def test_they_are_scored(run: Path, weights: str, vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss too, which a model that learns has of its output matrix, also where a processor has no VNNI."""
+    monkeypatch.setattr("heedful.apply.inference.VNNI", vnni and torch.cpu._is_vnni_supported())
+    pairs = Pairs(LINES, LINES[::-1], "made")
+    whole, few = (heedful.load(run, Translator, weights=each).loss(pairs) for each in ("float32", weights))
+    assert 0 < abs(few - whole) < (0.05 if weights == "int8" else 0.5) * whole
 
 
 def test_what_cannot_be_had_is_said(run: Path) -> None:

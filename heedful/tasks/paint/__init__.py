@@ -17,7 +17,7 @@ PAINT = Task(
     evaluate=Lazy("heedful.tasks.paint.use:score_painter"),
     eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
     feed=Lazy("heedful.tasks.paint.feed:feed_painter"),
-    hub_lacks="the Hub's ImageGPT has other norms, and its GPT-2 reads no pictures",
+    hub=Lazy("heedful.tasks.paint.hub:HUB"),
     commands=Lazy("heedful.tasks.paint.cli:COMMANDS"),
     uses=("generate",),
 )

@@ -1,6 +1,8 @@
 """`heed translate` and `heed demo`."""
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -270,6 +272,9 @@ def write_documents(
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="At most how long to train.", show_default="4")
+    ] = None,
     settings: Settings = [],  # noqa: B006  # typer copies it
     device: Device = "auto",
     as_json: Json = False,
@@ -282,8 +287,9 @@ def demo(
     from heedful.tasks.translate import demo as own
 
     shown = ProgressLine()
+    budget = [] if minutes is None else [f"train.minutes={minutes}"]
     shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
-    finished = shown.follow(own.train_demo(out, own.demo_recipe(settings), device))
+    finished = shown.follow(own.train_demo(out, own.demo_recipe([*budget, *settings]), device))
     if finished is None:
         return
     test = finished.scores["test"]
@@ -295,12 +301,11 @@ def demo(
         shown.say(f"  {source}\n    -> {text}")
     picture, page = own.pictures(out)
     shown.say(f"\nwho looked at whom: {picture} and, to explore in a browser, {page}")
-    shown.say(f'\nnext:\n  ./heed translate {out} "My sister is reading a book."')
-    shown.say(f'  ./heed look {out} "My sister is reading a book." --out look.html')
-    shown.say(
-        "  ./heed train translate --data PAIRS.tsv --out runs/mine     # your own: source TAB target, a pair a line"
-    )
-    shown.say(f"  ./heed serve {out} --open     # what was just trained, in a browser and for other programs")
+    heed, run = os.environ.get("HEED", "heed"), shlex.quote(str(out))
+    shown.say(f'\nnext:\n  {heed} translate {run} "My sister is reading a book."')
+    shown.say(f'  {heed} look {run} "My sister is reading a book." --out look.html')
+    shown.say(f"  {heed} train translate --data PAIRS.tsv --out runs/mine    # yours: source TAB target, a pair a line")
+    shown.say(f"  {heed} serve {run} --open    # what was just trained, in a browser and for other programs")
     if as_json:
         scores = {key: test[key] for key in ("exact", "bleu", "chrf")}
         print(json.dumps(scores | {"minutes": finished.minutes}))

@@ -10,7 +10,7 @@ from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.models import DecoderOnlyTranslator, TranslationModel
-from heedful.training.loss import Loss, linear_cross_entropy
+from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy
 
 Ids = list[int]
 
@@ -73,8 +73,10 @@ def _summed(
     model: TranslationModel, hidden: Tensor, following: Tensor, counted: Tensor, smoothing: float, rdrop: float
 ) -> Tensor:
     """Over the positions that are `counted`."""
-    if rdrop:  # both passes of a token side by side
-        hidden, following, counted = (part.unflatten(0, (-1, 2)).movedim(1, 2) for part in (hidden, following, counted))
+    if not rdrop:
+        return head_cross_entropy(model.head, hidden[counted], following[counted], smoothing=smoothing)
+    # both passes of a token side by side
+    hidden, following, counted = (part.unflatten(0, (-1, 2)).movedim(1, 2) for part in (hidden, following, counted))
     return linear_cross_entropy(
         hidden[counted],
         model.head.weight,
