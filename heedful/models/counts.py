@@ -74,6 +74,7 @@ PARAMETERS: dict[str, int] = {
     "deit-small-distilled": 22_436_432,
     "deit-base-distilled": 87_338_192,
     "detr-nano": 1_734_959,
+    "detr-nano-affine": 1_734_959,
     "detr-r50": 41_631_008,
     "detr-r101": 60_675_360,
     "segformer-nano": 781_269,

@@ -170,6 +170,7 @@ def test_every_field_of_a_mix_row_changes_the_model() -> None:
 
 DETR = {
     "detr-nano": 1_734_959,
+    "detr-nano-affine": 1_734_959,
     "detr-r50": 41_524_768,  # the paper: 41 million
     "detr-r101": 60_464_672,  # 60
 }

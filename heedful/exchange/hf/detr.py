@@ -192,7 +192,7 @@ def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]
     resnet = config.backbone
     if resnet.norm != "batch":
         what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"
-        raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still")
+        raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still; detr-nano-affine has those")
     last = {"out_features": [f"stage{len(resnet.depths)}"]}
     theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
     theirs |= {

@@ -1,11 +1,13 @@
 """What stands beside the weights of a detector on the Hub."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from heedful.core.config import to_json
 from heedful.errors import InputError
+from heedful.exchange.hf.rules import Recast
 from heedful.exchange.hub import Files
 from heedful.exchange.preprocessor import PREPROCESSOR, hub_labels, read_preparation, uncropped, unnumbered
 from heedful.models.detr import DETRConfig
@@ -29,4 +31,11 @@ def write_detector(run: Path, detector: Detector) -> HubFiles:
     return HubFiles({PREPROCESSOR: uncropped(spec.preparation, "Detr")}, {"labels": unnumbered(spec.labels)})
 
 
-HUB = Hub(read_detector, write_detector)
+def with_batch_norms(detector: Detector) -> Recast[DETRConfig]:
+    """The same, where scales and shifts that have learned are those of norms that stand still."""
+    config = detector.model.config
+    norm = "batch" if config.backbone.norm == "affine" else config.backbone.norm
+    return Recast(replace(config, backbone=replace(config.backbone, norm=norm)), dict)
+
+
+HUB = Hub(read_detector, write_detector, with_batch_norms)
