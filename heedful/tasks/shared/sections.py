@@ -40,7 +40,7 @@ class PackedTrain(SmoothedTrain):
         0.0,
         ge=0,
         description="pass each batch twice under other dropout, and add so many times the divergence of what is said "
-        "(R-Drop), which costs twice the time; 5 is usual; 0: once",
+        "(R-Drop), which costs twice the time; 1, or up to 5 for very long trainings; 0: once",
     )
 
 
