@@ -74,6 +74,9 @@ def test_what_is_to_be_known_is_written_down(method: str, straight: dict[str, Pa
     assert all({"valid_reward", "valid_kl", "valid_entropy", "valid_length"} <= row.keys() for row in measured)
     assert all(row["valid_kl"] >= 0 for row in measured)
     assert (straight[method] / "samples" / "step-9.txt").read_text().startswith("ka\n")
+    card = (straight[method] / "README.md").read_text()
+    assert "| before training | " in card
+    assert "| asked | before | reward | after | reward |" in card
 
 
 def test_the_training_tells_reward_kl_entropy_and_clip_fraction(start: Path, tmp_path: Path) -> None:
@@ -341,6 +344,7 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     assert model.written.template == heedful.load(tmp_path / "chat", heedful.ChatModel).written.template
     assert model.chat("say b", tokens=4).role == "assistant"
     assert (tmp_path / "run" / "samples" / "step-4.txt").read_text().startswith("say b\n")
+    assert "Answers in a conversation, as it was rewarded for." in (tmp_path / "run" / "README.md").read_text()
     learn(tmp_path / "chat", tmp_path / "judged", "dpo", reward="", steps=2, eval_every=2, tokens=6, corpus=judged)
     events = train(
         preferring(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6),
