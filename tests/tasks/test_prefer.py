@@ -13,6 +13,7 @@ import torch
 import heedful
 from accelerator import accelerator
 from cases import BEGUN, METHODS, PREFER, PROMPTED, PROMPTS, preferring, save_start
+from heedful.apply.inference import for_inference
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
@@ -162,6 +163,22 @@ def test_an_answer_is_as_likely_as_the_model_that_drew_it_held_it() -> None:
         torch.testing.assert_close(found.log_probs[i, first : first + len(answer)].tolist(), alone, rtol=0, atol=1e-5)
         assert not found.log_probs[i, :first].any()
         assert not found.log_probs[i, first + len(answer) :].any()
+
+
+def test_a_model_whose_weights_are_laid_out_already_answers_too(tmp_path: Path) -> None:
+    """As the finished one does, when it is scored: from some width on, its matrices cannot be copied."""
+    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
+    wide = BEGUN | {"d_model": 256}
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": wide}, where="test"))
+    model = LM(lm_config(row, vocab_size=tokenizer.size)).eval()
+    options: dict[str, Any] = {"tokens": 6, "temperature": 1.0, "end": 2, "forbidden": (0, 1)}
+    prompts = Prompting(tokenizer, {}).prompts(PROMPTS)
+    learning = make_answers(model, prompts, range(len(prompts)), **options)
+    rows = rows_of(prompts, learning, pad=0)
+    before = judge_all(model, rows, temperature=1.0)
+    packed = for_inference(model)
+    assert make_answers(packed, prompts, range(len(prompts)), **options) == learning
+    torch.testing.assert_close(judge_all(packed, rows, temperature=1.0), before, rtol=0, atol=1e-5)
 
 
 def test_answers_do_not_depend_on_those_beside_them() -> None:
