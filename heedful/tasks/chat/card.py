@@ -40,7 +40,8 @@ def taught(conversations: Sequence[Conversation]) -> str:
 def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[str]:
     """Lines of Markdown: questions that were held out, with what is answered and what would be right, and questions
     about nothing."""
-    asked = [own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"]]
+    ends = (own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"])
+    asked = [*{own[-2]["content"]: own for own in ends}.values()]  # each question once
     few = [asked[i * len(asked) // min(SHOWN, len(asked))] for i in range(min(SHOWN, len(asked)))]
     made = model.greedy_each([own[:-1] for own in few], tokens=TOKENS)
     nothing = [[{"role": "user", "content": text}] for text in ABOUT_NOTHING]
