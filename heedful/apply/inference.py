@@ -221,6 +221,14 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
     return model
 
 
+def inference_copy(model: Model) -> Model:
+    """A copy that is `for_inference`, of a model that goes on learning; one whose weights are replaced already is its
+    own."""
+    if any(isinstance(module, PackedLinear | Int8Linear | Int4Linear) for module in model.modules()):
+        return model
+    return for_inference(copy.deepcopy(model).eval())
+
+
 class _Joint:
     """Query, key and value of the same input by one product: that spares a short step two of three.
 

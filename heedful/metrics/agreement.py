@@ -6,7 +6,7 @@ from statistics import fmean
 
 from scipy.stats import kendalltau
 
-Ranks = Sequence[int]  # of the same things, in their order; alike ones share a rank
+Ranks = Sequence[int]  # of the same things, in their order; alike ones share a rank, and -1 is not ranked
 
 
 def kendall(one: Ranks, other: Ranks) -> float | None:
@@ -20,15 +20,17 @@ def kendall(one: Ranks, other: Ranks) -> float | None:
 def agreement(judged: Mapping[str, Mapping[str, Ranks]]) -> dict[str, float | int]:
     """Of the rankings by item and by who made them: how many items two or more have ranked, the mean of Kendall's tau
     over every two who ranked the same item, and the share of pairs of things on whose order two agree, of those that
-    both tell apart. The means are left out where there is nothing to compare."""
+    both tell apart. What one of the two did not rank is not compared. The means are left out where there is nothing to
+    compare."""
     taus, same, both, shared = [], 0, 0, 0
     for rankings in judged.values():
         shared += len(rankings) > 1
         for one, other in combinations(rankings.values(), 2):
-            tau = kendall(one, other)
+            ranked = [pair for pair in zip(one, other, strict=True) if min(pair) >= 0]
+            tau = kendall([a for a, _ in ranked], [b for _, b in ranked])
             taus += [] if tau is None else [tau]
-            for i, j in combinations(range(len(one)), 2):
-                signs = (one[i] - one[j]) * (other[i] - other[j])
+            for (a, b), (c, d) in combinations(ranked, 2):
+                signs = (a - c) * (b - d)
                 same, both = same + (signs > 0), both + (signs != 0)
     found: dict[str, float | int] = {"items": shared, "comparisons": both}
     if taus:

@@ -1,6 +1,7 @@
 """What a run says of itself: the machine that it ran on, and a model card made from facts alone."""
 
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from heedful.data.parts import Parts
 from heedful.store import files
 
 Scores = Mapping[str, Mapping[str, float | str]]  # of each test set, by name
+LONGEST = 160  # characters of a text in a table
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
 
@@ -67,6 +69,18 @@ def score_table(unit: str, scores: Scores) -> list[str]:
     header = f"| {unit} | {' | '.join(name.replace('_', ' ') for name in names)} |"
     rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
     return [header, "|---|" + "---|" * len(names), *rows]
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Texts as they are, in rows of Markdown: each on one line, cut where it is long, and nothing in it Markdown."""
+    lines = [[_cell(text) for text in row] for row in (header, *rows)]
+    return [f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(header), *lines[1:])]
+
+
+def _cell(text: str) -> str:
+    plain = " ".join(text.split())
+    cut = plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} ..."
+    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", cut)
 
 
 def model_card(folder: Path, told: CardText, *, start: str, minutes: float, notes: Sequence[str]) -> str:

@@ -88,7 +88,8 @@ def test_lines_of_standard_input_are_judgements(run: Path, tmp_path: Path) -> No
     told, shown = rank(run, out, "1234\n", "--who", "bo")
     assert told["done"] == 1
     assert judgements_in(out)[3].candidates == kept[0].candidates  # the same answers for all
-    assert told["agreement"]["items"] == 0  # ada has not put all of them in order
+    agreed = told["agreement"]
+    assert (agreed["items"], agreed["comparisons"]) == (1, 1)  # of what ada has put in order too
 
 
 def test_agreement_is_told(run: Path, tmp_path: Path) -> None:

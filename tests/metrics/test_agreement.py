@@ -27,3 +27,10 @@ def test_agreement_of_several() -> None:
     assert found["kendall_tau"] == pytest.approx((1 - 1 - 1) / 3)
     assert found["same_order"] == pytest.approx(3 / 9)
     assert agreement({"a": {"ada": [0, 1]}}) == {"items": 0, "comparisons": 0}
+
+
+def test_what_one_did_not_rank_is_not_compared() -> None:
+    whole = agreement({"a": {"ada": [0, 1, 2], "bea": [0, 1, 2]}})
+    part = agreement({"a": {"ada": [0, 1, 2], "bea": [-1, 0, 1]}, "b": {"ada": [0, 1, 2], "bea": [-1, -1, 0]}})
+    assert whole["comparisons"] == 3
+    assert (part["items"], part["comparisons"], part["same_order"], part["kendall_tau"]) == (2, 1, 1.0, 1.0)

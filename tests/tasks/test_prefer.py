@@ -13,6 +13,7 @@ import torch
 import heedful
 from accelerator import accelerator
 from cases import BEGUN, METHODS, PREFER, PROMPTED, PROMPTS, preferring, save_start
+from heedful.apply.inference import for_inference
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
@@ -74,6 +75,9 @@ def test_what_is_to_be_known_is_written_down(method: str, straight: dict[str, Pa
     assert all({"valid_reward", "valid_kl", "valid_entropy", "valid_length"} <= row.keys() for row in measured)
     assert all(row["valid_kl"] >= 0 for row in measured)
     assert (straight[method] / "samples" / "step-9.txt").read_text().startswith("ka\n")
+    card = (straight[method] / "README.md").read_text()
+    assert "| before training | " in card
+    assert "| asked | before | reward | after | reward |" in card
 
 
 def test_the_training_tells_reward_kl_entropy_and_clip_fraction(start: Path, tmp_path: Path) -> None:
@@ -159,6 +163,22 @@ def test_an_answer_is_as_likely_as_the_model_that_drew_it_held_it() -> None:
         torch.testing.assert_close(found.log_probs[i, first : first + len(answer)].tolist(), alone, rtol=0, atol=1e-5)
         assert not found.log_probs[i, :first].any()
         assert not found.log_probs[i, first + len(answer) :].any()
+
+
+def test_a_model_whose_weights_are_laid_out_already_answers_too(tmp_path: Path) -> None:
+    """As the finished one does, when it is scored: from some width on, its matrices cannot be copied."""
+    tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
+    wide = BEGUN | {"d_model": 256}
+    row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": wide}, where="test"))
+    model = LM(lm_config(row, vocab_size=tokenizer.size)).eval()
+    options: dict[str, Any] = {"tokens": 6, "temperature": 1.0, "end": 2, "forbidden": (0, 1)}
+    prompts = Prompting(tokenizer, {}).prompts(PROMPTS)
+    learning = make_answers(model, prompts, range(len(prompts)), **options)
+    rows = rows_of(prompts, learning, pad=0)
+    before = judge_all(model, rows, temperature=1.0)
+    packed = for_inference(model)
+    assert make_answers(packed, prompts, range(len(prompts)), **options) == learning
+    torch.testing.assert_close(judge_all(packed, rows, temperature=1.0), before, rtol=0, atol=1e-5)
 
 
 def test_answers_do_not_depend_on_those_beside_them() -> None:
@@ -341,6 +361,7 @@ def test_a_chat_model_is_preferred_as_one(start: Path, tmp_path: Path) -> None:
     assert model.written.template == heedful.load(tmp_path / "chat", heedful.ChatModel).written.template
     assert model.chat("say b", tokens=4).role == "assistant"
     assert (tmp_path / "run" / "samples" / "step-4.txt").read_text().startswith("say b\n")
+    assert "Answers in a conversation, as it was rewarded for." in (tmp_path / "run" / "README.md").read_text()
     learn(tmp_path / "chat", tmp_path / "judged", "dpo", reward="", steps=2, eval_every=2, tokens=6, corpus=judged)
     events = train(
         preferring(tmp_path / "chat", reward=str(tmp_path / "reward"), steps=4, tokens=6),

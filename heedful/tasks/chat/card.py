@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 
 from heedful.data.text.conversations import Conversation
+from heedful.run.card import text_table
 from heedful.tasks.chat.use import ChatModel, Reply
 
-SHOWN, TOKENS, LONGEST = 5, 60, 160  # conversations, tokens of an answer, characters of a cell
+SHOWN, TOKENS = 5, 60  # conversations, tokens of an answer
 REFUSES = re.compile(
     r"\b(I(?:'m| am) (?:sorry|unable|not able)|as an AI|"
     r"I (?:can(?:no|')t|will not|won't|do not|don't) (?:help|do|answer|provide|have))\b",
@@ -39,7 +40,8 @@ def taught(conversations: Sequence[Conversation]) -> str:
 def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[str]:
     """Lines of Markdown: questions that were held out, with what is answered and what would be right, and questions
     about nothing."""
-    asked = [own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"]]
+    ends = (own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"])
+    asked = [*{own[-2]["content"]: own for own in ends}.values()]  # each question once
     few = [asked[i * len(asked) // min(SHOWN, len(asked))] for i in range(min(SHOWN, len(asked)))]
     made = model.greedy_each([own[:-1] for own in few], tokens=TOKENS)
     nothing = [[{"role": "user", "content": text}] for text in ABOUT_NOTHING]
@@ -49,25 +51,13 @@ def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[st
     return [
         "Held-out questions, the answers that are generated greedily, and those in the data:",
         "",
-        *_table(("asked", "answered", "in the data"), held_out),
+        *text_table(("asked", "answered", "in the data"), held_out),
         "",
         "Of these there is nothing in the world; what is answered is made up:",
         "",
-        *_table(("asked", "answered"), about),
+        *text_table(("asked", "answered"), about),
     ]
 
 
 def _said(reply: Reply | None) -> str:
     return "(too long a question for its context)" if reply is None else reply.content
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [[_cell(text) for text in row] for row in (header, *rows)]
-    return [f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(header), *lines[1:])]
-
-
-def _cell(text: str) -> str:
-    """A text on one line, cut where it is long, in which nothing is Markdown."""
-    plain = " ".join(text.split())
-    cut = plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} ..."
-    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", cut)

@@ -3,7 +3,6 @@
 N answers, L tokens of a row, T = L - 1 that follow one.
 """
 
-import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.apply.inference import for_inference
+from heedful.apply.inference import inference_copy
 from heedful.decode.continuous import Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
@@ -59,7 +58,7 @@ def make_answers(
     came to that; in a continuous batch. The policy stays as it is."""
     lm = language_model(policy)
     device = lm.head.weight.device
-    writer = for_inference(copy.deepcopy(lm).eval())
+    writer = inference_copy(lm)
     longest = max(map(len, prompts))
     session = Session(writer, rows=ROWS, size=longest + tokens - 1, device=device, end=end, forbidden=forbidden)
     made: dict[int, Ids] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.lm import LM, LMConfig
-from heedful.run.card import CardText, Scores, fingerprint, score_table
+from heedful.run.card import CardText, Scores, fingerprint, score_table, text_table
 from heedful.run.folder import task_name, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.start import Start, copy_weights, read_start
@@ -46,6 +46,14 @@ PANELS = {
     "loss": ("train_loss", "value_loss"),
     "pairs in the right order": ("pair_accuracy", "valid_pair_accuracy"),
 }
+
+
+class Drawn(NamedTuple):
+    """An answer of a model, and its reward as it is told, "" where there is none."""
+
+    prompt: str
+    answer: str
+    reward: str
 
 
 class PreferJob(Job[PreferRecipe, list[Any], Policy]):
@@ -231,7 +239,8 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
     # Measuring.
 
     def measure(self, model: Policy) -> Measurement:
-        scores, sample = self._answer(model, self._asked(self.valid))
+        scores, drawn = self._answer(model, self._asked(self.valid))
+        sample = "".join(f"{one.prompt}\n    {one.reward:>8}  {one.answer}\n" for one in drawn[:SHOWN])
         if self.judged:
             found = self._judge(model, self.valid)
             scores = {"valid_pair_accuracy": found["pair_accuracy"]} | scores
@@ -262,9 +271,9 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
             total, beside = total + float(loss.total), added(beside, loss.beside)
         return {"loss": total / len(pairs), "pair_accuracy": beside["pair_accuracy"].mean}
 
-    def _answer(self, model: Policy, asked: Sequence[str]) -> tuple[dict[str, float], str]:
+    def _answer(self, model: Policy, asked: Sequence[str]) -> tuple[dict[str, float], list[Drawn]]:
         """An answer to each prompt, drawn always alike: the mean reward, how far the model is from the reference, its
-        entropy, and the tokens of an answer; and some of the answers."""
+        entropy, and the tokens of an answer; and the answers."""
         texts, rows = self._make_answers(model, asked, "measured")
         temperature = self.recipe.prefer.temperature
         own, reference = (judge_all(one, rows, temperature=temperature) for one in (model, self.reference))
@@ -274,32 +283,42 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
             "valid_entropy": float(own.entropy.sum()) / count,
             "valid_length": count / len(asked),
         }
-        rewards: list[float] | None = None
-        if self.reward is not None:
-            rewards = self.reward(asked, texts)
-            scores = {"valid_reward": sum(rewards) / len(rewards)} | scores
-        lines = []
-        for i, (prompt, text) in enumerate(zip(asked[:SHOWN], texts, strict=False)):
-            told = "" if rewards is None else f"{rewards[i]:8.3f}  "
-            lines.append(f"{prompt}\n    {told}{text}\n")
-        return scores, "".join(lines)
+        if self.reward is None:
+            return scores, [Drawn(prompt, text, "") for prompt, text in zip(asked, texts, strict=True)]
+        rewards = self.reward(asked, texts)
+        drawn = [Drawn(prompt, text, f"{own:.3f}") for prompt, text, own in zip(asked, texts, rewards, strict=True)]
+        return {"valid_reward": sum(rewards) / len(rewards)} | scores, drawn
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
-        plan = self.recipe.prefer
+        plan, chats = self.recipe.prefer, bool(self.about.get("chat"))
         by = "judgements of people or of a rule" if self.judged else f"`{plan.reward}`"
         weight = f", with a KL penalty of {plan.kl} a nat" if plan.method in ("ppo", "grpo") else ""
         name = self.score_names[0]
+        begun, changed = self._changed(folder)
         return CardText(
-            what="Continues a text, as it was rewarded for.",
+            what=f"{'Answers in a conversation' if chats else 'Continues a text'}, as it was rewarded for.",
             learnt_on=f"{len(self.corpus.train):,} {'judgements' if self.judged else 'prompts'}, from "
             f"`{self.corpus.name}`, by {plan.method}{weight}, rewarded by {by}",
-            table=score_table("prompts", scores),
+            table=score_table("prompts", {**scores, "before training": begun}),
             how="One answer to a prompt was drawn. The KL divergence (nats an answer) is from the model in "
-            f"`{self.recipe.start_from}`.",
+            f"`{self.recipe.start_from}`, which the last row is of.",
             kept=f"step {best['step']:,}, the best on the validation prompts ({name[6:].replace('_', ' ')} "
             f"{best[name]:.4f}, KL divergence {best['valid_kl']:.2f})",
-            use=[f'heed generate {folder} "A prompt."'],
+            use=[f"heed chat {folder}" if chats else f'heed generate {folder} "A prompt."'],
             limits="It does what it was rewarded for, which is not always what was meant: where the reward is wrong, "
             "this model has learnt to be wrong with it. The farther it is from where it began, the less its reward "
-            "says. It knows nothing that the model it began with did not know.",
+            "says: where entropy has fallen much, or the length has changed, that is what was learnt to be rewarded. "
+            f"It knows nothing that the model it began with did not know.\n\n{changed}",
         )
+
+    def _changed(self, folder: Path) -> tuple[dict[str, float], str]:
+        """The scores of the model that training began with on the first test set, and answers before and after."""
+        part = next(iter(dict(self.tests()).values()))
+        asked = self._asked(part)
+        begun, before = self._answer(self.reference, asked)
+        _, after = self._answer(self.served.load(folder).model, asked)
+        found = {key.removeprefix("valid_"): value for key, value in begun.items()}
+        found |= self._judge(self.reference, part) if self.judged else {}
+        rows = [(*one, *other[1:]) for one, other in zip(before[:SHOWN], after, strict=False)]
+        table = text_table(("asked", "before", "reward", "after", "reward"), rows)
+        return found, "\n".join(["Answers before and after, as they were drawn:", "", *table])

@@ -76,9 +76,8 @@ class Ranking:
         """Of all who judged the same answers; a person's last word counts."""
         judged: dict[str, dict[str, Sequence[int]]] = {}
         for one in self.judgements:
-            ranks = one.ranks
-            if one.order and min(ranks) >= 0:
-                judged.setdefault(repr((one.prompt, one.candidates)), {})[one.who] = ranks
+            if one.order:
+                judged.setdefault(repr((one.prompt, one.candidates)), {})[one.who] = one.ranks
         return agreement(judged)
 
 
