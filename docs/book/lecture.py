@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from docs.book.pages import Page, Text, run
-from heedful.cli.lecture import value
 from heedful.lab import lectern
-from heedful.lab.paper import on_paper
-from heedful.look.draw import to_bytes
+from heedful.lab.paper import picture, value
 
 SHOW = """\
 from heedful.lab import lectern
@@ -16,12 +14,6 @@ shown = lectern.show("{name}", short=True)
 for line in shown.lines:
     print(line.claim, "|", line.verdict)
 """
-FIGURE = """\
-from IPython.display import SVG
-
-from heedful.look.draw import to_bytes
-
-SVG(to_bytes(shown.draw(), "svg"))"""
 
 
 def lecture_pages(only: Sequence[str] = ()) -> dict[str, list[Page]]:
@@ -40,7 +32,7 @@ def lecture_page(name: str) -> Page:
         f"| {_cell(line.claim)} | {_cell(value(line.deck))} | {_cell(value(line.computed))} | {line.verdict} |"
         for line in shown.lines
     ]
-    why = [f"- **{_plain(line.claim)}**: {_plain(line.why)}" for line in shown.lines if _needs_why(line)]
+    why = [f"- **{_plain(line.claim)}**: {_plain(line.reason)}" for line in shown.lines if line.reason]
     told = [f"```text\n{shown.text.rstrip()}\n```\n"] if shown.text else []
     settings = lectern.settings_of(name)
     change = next((f" --set {key}={default}" for key, default in settings.items() if not isinstance(default, str)), "")
@@ -49,15 +41,9 @@ def lecture_page(name: str) -> Page:
     pictures = {}
     if shown.draw is not None:
         for suffix, dark in (("", False), ("-dark", True)):
-            with on_paper(dark):
-                pictures[f"{name}{suffix}.svg"] = to_bytes(shown.draw(), "svg")
+            pictures[f"{name}{suffix}.svg"] = picture(shown, "svg", dark=dark)
     text = "\n".join([f"Said in {', '.join(entry.decks)}.\n", *rows, "", *why, "", *told, say])
-    cell = type(code)(code.source, code.printed, FIGURE if pictures else "")
-    return Page(name, f"{name}: {entry.title}", [Text(text), cell], pictures)
-
-
-def _needs_why(line: Any) -> bool:
-    return bool(line.why) and line.verdict != "agrees"
+    return Page(name, f"{name}: {entry.title}", [Text(text), code], pictures)
 
 
 def _plain(text: str) -> str:

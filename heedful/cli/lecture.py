@@ -1,7 +1,6 @@
 """The lecture lab: `heed lecture`."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +10,7 @@ from heedful.errors import InputError, MissingError
 from heedful.tasks.shared.cli import Json, say
 
 if TYPE_CHECKING:
-    from heedful.lab.exhibit import Shown, Value
+    from heedful.lab.exhibit import Shown
 
 KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 
@@ -96,19 +95,18 @@ def picture(shown: "Shown", name: str, out: Path | None, every: bool, dark: bool
         if not every:
             say(f"{name} has no picture")
         return None
-    from heedful.lab.paper import on_paper
-    from heedful.look.draw import to_bytes
+    from heedful.lab import paper
     from heedful.store import files
 
     path = out / f"{name}.svg" if every else out
-    with on_paper(dark):
-        files.write_bytes(path, to_bytes(shown.draw(), KINDS[path.suffix]))
+    files.write_bytes(path, paper.picture(shown, KINDS[path.suffix], dark=dark))
     return str(path)
 
 
 def told(name: str, shown: "Shown", figure: str | None) -> str:
     """An exhibit as a terminal shows it."""
     from heedful.lab import lectern
+    from heedful.lab.paper import value
 
     one = lectern.entry(name)
     lines = [f"{name}  {one.title}  ({', '.join(one.decks)})"]
@@ -118,7 +116,7 @@ def told(name: str, shown: "Shown", figure: str | None) -> str:
     cells = [("", "the deck", "here", ""), *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(3)]
     lines += ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, [*widths, 0], strict=True)) for row in cells]
-    lines += [f"  {line.claim}: {line.why}" for line in shown.lines if line.why and line.verdict != "agrees"]
+    lines += [f"  {line.claim}: {line.reason}" for line in shown.lines if line.reason]
     known = settings_told(name)
     if known:
         lines.append("settings: " + ", ".join(f"{key}={default}" for key, default in known.items()))
@@ -127,25 +125,10 @@ def told(name: str, shown: "Shown", figure: str | None) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def value(found: "Value", digits: int = 4) -> str:
-    """A value in few characters."""
-    if found is None:
-        return "-"
-    if isinstance(found, bool):
-        return "yes" if found else "no"
-    if isinstance(found, float):
-        if 0 < abs(found) < 10**-digits:
-            return f"{found:.2e}"
-        return f"{found:.{digits}f}".rstrip("0").rstrip(".")
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)
-        return ("; " if nested else " ").join(value(each, digits) for each in found)
-    return str(found)
-
-
 def tell_errata(as_json: bool) -> None:
     """The decks' errors, each with the exhibit that shows it."""
     from heedful.lab import lectern
+    from heedful.lab.paper import value
 
     for one in lectern.errata():
         if as_json:

@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
 
 def maps(
-    weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[str], *, across: int = 2, title: str = ""
+    weights: Mapping[str, Tensor],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    across: int = 2,
+    title: str = "",
+    value: str = "weight",
 ) -> Drawing:
-    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark."""
+    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark. A
+    single one has a bar that tells what its values are."""
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
@@ -35,7 +42,7 @@ def maps(
             axes.set_yticks(range(len(rows)), rows if place % wide == 0 else [""] * len(rows), fontsize=size_of_words)
             axes.tick_params(length=0)
         if len(weights) == 1:
-            figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25)
+            figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25, label=value)
         figure.suptitle(title, fontsize=11)
         return figure
 

@@ -1,6 +1,6 @@
 """How large the models of the papers are, by the same counts that `heed info` tells."""
 
-from heedful.lab.drawn import bars, curves
+from heedful.lab.drawn import bars, plane
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, near
 from heedful.lab.sizes.rows import transformer
 from heedful.models.counts import PARAMETERS
@@ -106,12 +106,9 @@ def bert_large(says: Says) -> Shown:
 
 def over_time(says: Says) -> Shown:
     """Parameters of published models by the date of their papers, counted here."""
-    points = sorted((when, millions(preset), name) for name, (when, preset) in PUBLISHED.items())
     computed = {f"{name}, millions": millions(preset) for name, (_, preset) in PUBLISHED.items()}
-    drawn = {"parameters": ([when for when, *_ in points], [size for _, size, _ in points])}
-    names = [name for *_, name in points]
-    picture = curves(drawn, x="year", y="millions of parameters", logarithmic="y", points=names)
-    return Shown(beside(says, computed), picture)
+    points = {name: (when, millions(preset)) for name, (when, preset) in PUBLISHED.items()}
+    return Shown(beside(says, computed), plane(points, x="year", y="millions of parameters", logarithmic="y"))
 
 
 def vit(says: Says) -> Shown:
