@@ -70,7 +70,7 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
         scaled(axes, "y" if logarithmic else "")
         axes.margins(y=0.12)
         named(axes, "", y, title)
-        axes.tick_params(axis="x", rotation=20 if max(map(len, values)) > 8 else 0)
+        axes.tick_params(axis="x", rotation=90 if len(values) > 12 else 20 if max(map(len, values)) > 8 else 0)
 
     return one_panel(fill)
 

@@ -106,9 +106,12 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
     before = max((len(row.name) for row in rows), default=0) * unit + 0.15
     total = before + max((sum(each) + 0.04 * len(each) for each in widths), default=1.0)
 
-    def fill(axes: "Axes") -> None:
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
         from matplotlib.patches import Patch, Rectangle
 
+        figure = Figure(figsize=(total, 0.36 * len(rows)))
+        axes = figure.add_axes((0, 0, 1, 1))  # an inch of it is one of the paper, whatever the legend needs
         for number, (row, own) in enumerate(zip(rows, widths, strict=True)):
             axes.text(before - 0.12, -number, row.name, ha="right", va="center", fontsize=9)
             at = before
@@ -117,7 +120,7 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
                 axes.add_patch(Rectangle((at, -number - 0.36), width, 0.72, facecolor=colour, alpha=0.4, linewidth=0))
                 axes.text(at + width / 2, -number, word, ha="center", va="center", fontsize=9, family="monospace")
                 at += width + 0.04
-        axes.set(xlim=(0, total), ylim=(-len(rows) + 0.4, 0.6))
+        axes.set(xlim=(0, total), ylim=(-len(rows) + 0.5, 0.5))
         axes.set_axis_off()
         axes.set_title(title, loc="left", fontsize=10)
         if legend and kinds:
@@ -126,7 +129,9 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
                 handles=shown, loc="upper left", bbox_to_anchor=(0, -0.02), ncols=min(4, len(kinds)), frameon=False
             )
 
-    return one_panel(fill, (max(3.5, total + 0.2), 0.75 + 0.36 * len(rows)))
+        return figure
+
+    return make
 
 
 class Branch(NamedTuple):
