@@ -16,7 +16,7 @@ from heedful.models.vision_presets import ClipSize, ViTSize, clip_config, vit_co
 from heedful.models.vit import ViT
 from heedful.training.loss import contrastive
 
-SIDE, PATCH, MANY, LEAST = 32, 4, 1500, 9
+SIDE, PATCH, MANY, LEAST = 48, 8, 3000, 13
 CLASSES = [f"{colour} {kind}" for colour in COLOURS for kind in KINDS]
 NEW = ("red triangle", "blue circle", "yellow square")  # of which no picture is shown with its text
 
@@ -34,12 +34,12 @@ class Pictures(NamedTuple):
 
 @cache
 def pictures(part: str, count: int = MANY) -> Pictures:
-    """Those whose shape is large enough to be told."""
+    """Those whose shape is large enough to be told, on an even grey ground: a few hundred steps are to be enough."""
     drawn = (scene(part, number, size=SIDE, most=1) for number in range(10 * count))
     kept = [*islice((one for one in drawn if one.shapes[0].box[2] - one.shapes[0].box[0] >= LEAST), count)]
     pixels = torch.stack([torch.from_numpy(one.pixels).permute(2, 0, 1) for one in kept]).float() / 127.5 - 1
     masks = torch.stack([torch.from_numpy(one.mask) > 0 for one in kept])
-    return Pictures(pixels, torch.tensor([CLASSES.index(str(one.shapes[0])) for one in kept]), masks)
+    return Pictures(pixels * masks[:, None], torch.tensor([CLASSES.index(str(one.shapes[0])) for one in kept]), masks)
 
 
 @cache
@@ -52,7 +52,7 @@ def vit(steps: int) -> ViT:
         model,
         lambda step: cross_entropy(model(train.pixels[order[step]]), train.labels[order[step]]),
         steps=steps,
-        lr=3e-3,
+        lr=2e-3,
     )
     return model
 
