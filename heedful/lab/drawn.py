@@ -35,10 +35,12 @@ def curves(
     """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are."""
 
     def fill(axes: "Axes") -> None:
+        from matplotlib.ticker import MaxNLocator
+
         for (name, (across, up)), dashes in zip(lines.items(), ("-", "--", "-.", ":") * len(lines), strict=False):
             axes.plot(across, up, dashes, label=name, marker=marker, markersize=4)
         if all(isinstance(at, int) for across, _ in lines.values() for at in across):
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         scaled(axes, logarithmic)
         named(axes, x, y, title)
 
@@ -66,7 +68,7 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
 
     def fill(axes: "Axes") -> None:
         drawn = axes.bar([*values], [*values.values()])
-        axes.bar_label(drawn, fmt="%.3g", padding=2)
+        axes.bar_label(drawn, fmt=lambda at: f"{at:.3g}" if at < 1000 else f"{at:,.0f}", padding=2)
         scaled(axes, "y" if logarithmic else "")
         axes.margins(y=0.12)
         named(axes, "", y, title)
@@ -75,7 +77,7 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
     return one_panel(fill)
 
 
-def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", columns: int = 4) -> Drawing:
+def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", columns: int = 3) -> Drawing:
     """Masks (T, S) side by side: what may be seen is filled."""
 
     def make() -> "Figure":

@@ -91,6 +91,8 @@ def test_the_command(capsys, tmp_path: Path):
     assert record["computed"]["output of q1"][2] == pytest.approx(0.0844, abs=1e-4)
     assert record["figure"] == str(tmp_path / "n1.svg")
     assert "<svg" in (tmp_path / "n1.svg").read_text()
+    both = told(capsys, "N7", "E14", "--json", "--out", str(tmp_path)).splitlines()
+    assert [json.loads(line)["figure"] for line in both] == [str(tmp_path / "N7.svg"), str(tmp_path / "E14.svg")]
     exact = told(capsys, "N1", "--set", "scale=0.5")
     assert "output of q1" in exact
     assert "rounded" in told(capsys, "N1")
