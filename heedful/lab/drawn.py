@@ -72,7 +72,8 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
         scaled(axes, "y" if logarithmic else "")
         axes.margins(y=0.12)
         named(axes, "", y, title)
-        axes.tick_params(axis="x", rotation=90 if len(values) > 12 else 20 if max(map(len, values)) > 8 else 0)
+        long = max(map(len, values)) * len(values) > 40
+        axes.tick_params(axis="x", rotation=90 if len(values) > 12 else 20 if long else 0)
 
     return one_panel(fill)
 
@@ -81,16 +82,8 @@ def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", c
     """Masks (T, S) side by side: what may be seen is filled."""
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        rows = -(-len(pictures) // columns)
-        across = min(columns, len(pictures))
-        figure = Figure(figsize=(2.3 * across, 2.5 * rows), layout="constrained")
-        panels = figure.subplots(rows, across, squeeze=False).flat
-        for axes in panels:
-            axes.set_axis_off()
-        for axes, (name, picture) in zip(figure.axes, pictures.items(), strict=False):
-            axes.set_axis_on()
+        figure, panels = panels_of(len(pictures), columns, (2.3, 2.5))
+        for axes, (name, picture) in zip(panels, pictures.items(), strict=True):
             axes.imshow(
                 picture.float().numpy(),
                 cmap="Blues",
@@ -140,6 +133,18 @@ def plane(
             axes.plot(0, 0, marker="none")
 
     return one_panel(fill)
+
+
+def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figure, list[Axes]]":
+    """A figure of so many panels, each of this width and height in inches, so many across at most."""
+    from matplotlib.figure import Figure
+
+    wide, down = min(across, count), -(-count // across)
+    figure = Figure(figsize=(wide * size[0], down * size[1]), layout="constrained")
+    made = [*figure.subplots(down, wide, squeeze=False).flat]
+    for axes in made[count:]:
+        axes.set_axis_off()
+    return figure, made[:count]
 
 
 def one_panel(fill: "Callable[[Axes], None]", size: tuple[float, float] = (5.6, 3.8)) -> Drawing:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from heedful.lab.drawn import Drawing, one_panel
+from heedful.lab.drawn import Drawing, one_panel, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,16 +25,11 @@ def maps(
     single one has a bar that tells what its values are."""
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        wide, down = min(across, len(weights)), -(-len(weights) // across)
-        cell = 0.26 if len(weights) <= 2 else 0.2
-        size = (wide * (1.2 + cell * len(columns)), 0.4 + down * (1.3 + cell * len(rows)))
-        figure = Figure(figsize=size, layout="constrained")
-        panels = [*figure.subplots(down, wide, squeeze=False).flat]
-        for axes in panels[len(weights) :]:
-            axes.set_axis_off()
-        for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=False)):
+        cell, wide = (0.26 if len(weights) <= 2 else 0.2), min(across, len(weights))
+        words = 0.08 * max(map(len, rows)) + 0.3
+        size = (words / wide + 0.1 + cell * len(columns), 1.1 + cell * len(rows))
+        figure, panels = panels_of(len(weights), across, size)
+        for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
             axes.imshow(each.numpy(), cmap="Blues", vmin=0, vmax=max(float(each.max()), 1e-9), aspect="auto")
             axes.set_title(name, fontsize=10, loc="left")
             size_of_words = 9 if len(weights) <= 2 else 7
@@ -43,7 +38,8 @@ def maps(
             axes.tick_params(length=0)
         if len(weights) == 1:
             figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25, label=value)
-        figure.suptitle(title, fontsize=11)
+        if title:
+            figure.suptitle(title, fontsize=11)
         return figure
 
     return make
