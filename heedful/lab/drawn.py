@@ -72,7 +72,7 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
         scaled(axes, "y" if logarithmic else "")
         axes.margins(y=0.12)
         named(axes, "", y, title)
-        long = max(map(len, values)) * len(values) > 40
+        long = max(map(len, values)) * len(values) > 64
         axes.tick_params(axis="x", rotation=90 if len(values) > 12 else 20 if long else 0)
 
     return one_panel(fill)
@@ -115,9 +115,11 @@ def plane(
         def arrow(to: Sequence[Number], begin: Sequence[Number], color: str) -> None:
             axes.annotate("", (to[0], to[1]), (begin[0], begin[1]), arrowprops={"arrowstyle": "->", "color": color})
 
+        height = dict.fromkeys(points, 0.0) if logarithmic else labels_apart(points)
         for name, at in points.items():
             axes.plot(*at, "o", color="C0")
-            axes.annotate(name, (at[0], at[1]), xytext=(6, 5), textcoords="offset points", fontsize=9)
+            shift = (6, 5 - 10 * height[name])
+            axes.annotate(name, (at[0], at[1]), xytext=shift, textcoords="offset points", fontsize=9)
             if vectors:
                 arrow(at, (0, 0), "C0")
         for name, to in (moved or {}).items():
@@ -133,6 +135,24 @@ def plane(
             axes.plot(0, 0, marker="none")
 
     return one_panel(fill)
+
+
+def labels_apart(points: Mapping[str, Sequence[Number]]) -> dict[str, float]:
+    """By how many lines each point's name goes down, for names of points that lie together to stand one below the
+    other."""
+    ranges = [
+        max(1e-9, max(at[axis] for at in points.values()) - min(at[axis] for at in points.values())) for axis in (0, 1)
+    ]
+    line, wide = ranges[1] / 17, ranges[0] / 5  # of a panel of the usual size
+    placed: list[tuple[float, float]] = []
+    down = {}
+    for name, (across, up) in sorted(points.items(), key=lambda item: -item[1][1]):
+        height = up
+        while any(abs(across - x) < wide and abs(height - y) < 0.95 * line for x, y in placed):
+            height -= line / 4
+        placed.append((across, height))
+        down[name] = (up - height) / line
+    return down
 
 
 def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figure, list[Axes]]":

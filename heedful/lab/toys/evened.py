@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = (62_500, 100, 1e-3)  # steps, pictures of a step, learning rate: 250 passes over 25,000 pictures
-SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1800, 40, 2e-3)}
+SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1100, 40, 2e-3)}
 SOLVED = 0.15  # at most so much is left of the error of leaving all heights as they are
 
 
