@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +18,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Code:
-    """Python that was run, and what it printed. `figure`: what shows its picture in a notebook, where it has one."""
+    """Python that was run, and what it printed."""
 
     source: str
     printed: str = ""
-    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,37 @@ def run(source: str, names: dict[str, Any], where: str) -> Code:
     return Code(source, printed.getvalue())
 
 
+def plain(text: str) -> str:
+    """Text whose signs mean nothing to Markdown, but for backticks around code."""
+    return re.sub(r"(`[^`]*`)|([\\*_{}\[\]<>#|$`])", lambda at: at[1] or f"\\{at[2]}", text)
+
+
 def as_markdown(page: Page) -> str:
-    """For MyST: the light and the dark picture behind the code."""
+    """For MyST: behind the first text its picture, the light and the dark one."""
     parts = [f"# {page.title}\n"]
-    for cell in page.cells:
+    for number, cell in enumerate(page.cells):
         if isinstance(cell, Text):
             parts.append(f"{cell.markdown}\n")
-            continue
-        if cell.source:
+        else:
             parts.append(f"```python\n{cell.source.rstrip()}\n```\n")
-        if cell.printed:
-            parts.append(f"```text\n{cell.printed.rstrip()}\n```\n")
-    for file, light in zip(page.pictures, ("only-light", "only-dark"), strict=False):
-        parts.append(f"```{{image}} {file}\n:class: {light}\n:alt: {page.title}\n```\n")
+            if cell.printed:
+                parts.append(f"```text\n{cell.printed.rstrip()}\n```\n")
+        if number == 0:
+            for file, light in zip(page.pictures, ("only-light", "only-dark"), strict=False):
+                parts.append(f"```{{image}} {file}\n:class: {light}\n:alt: {page.title}\n```\n")
     return "\n".join(parts)
 
 
 def as_notebook(page: Page) -> str:
-    """Format 4.5 of Jupyter, without outputs of pictures: whoever opens it runs it."""
+    """Format 4.5 of Jupyter, with what was printed: tables and pictures come when it is run."""
     cells: list[dict[str, Any]] = [_cell("markdown", f"# {page.title}", 0)]
     for cell in page.cells:
         if isinstance(cell, Text):
             cells.append(_cell("markdown", cell.markdown, len(cells)))
             continue
-        if cell.source:
-            outputs = (
-                [{"name": "stdout", "output_type": "stream", "text": _lines(cell.printed)}] if cell.printed else []
-            )
-            cells.append(_cell("code", cell.source, len(cells)) | {"outputs": outputs, "execution_count": None})
-        if cell.figure:
-            cells.append(_cell("code", cell.figure, len(cells)) | {"outputs": [], "execution_count": None})
+        printed = {"name": "stdout", "output_type": "stream", "text": _lines(cell.printed)}
+        run_once = {"outputs": [printed] if cell.printed else [], "execution_count": None}
+        cells.append(_cell("code", cell.source, len(cells)) | run_once)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     made = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(made, ensure_ascii=False, indent=1) + "\n"

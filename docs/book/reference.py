@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from docs.book.pages import Page, Text
+from docs.book.pages import Page, Text, plain
 
+WIDTH = 88  # of a signature in one line
 PACKAGES = ("heedful", "heedful.core", "heedful.models", "heedful.decode", "heedful.look")
 
 
@@ -37,13 +38,27 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 def _documented(name: str, thing: Any, level: int) -> Iterator[str]:
     yield f"{'#' * level} {name}\n"
-    try:
-        signature = str(inspect.signature(thing))
-    except (TypeError, ValueError):
-        signature = "(...)"
-    signature = re.sub(r"<(?:class |function |object )?'?([\w.]+)[^>]*>", r"\1", signature)
-    yield f"```text\n{name}{signature}\n```\n"
+    yield f"```python\n{name}{_signature(thing)}\n```\n"
     yield from _docstring(thing)
+
+
+def _signature(thing: Any) -> str:
+    """With bare names of types, a line each where they are too many for one."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return "(...)"
+    if inspect.isclass(thing):
+        found = found.replace(return_annotation=found.empty)
+    whole, parts = str(found), [str(one) for one in found.parameters.values()]
+    if len(whole) > WIDTH and parts:
+        kinds = [one.kind for one in found.parameters.values()]
+        if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            parts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+        end = whole.rpartition(")")[2] if "-> " in whole else ""
+        whole = "(\n" + "".join(f"    {part},\n" for part in parts) + ")" + end
+    whole = re.sub(r"<(?:class |function |object )?'?([\w.]+)[^>]*>", r"\1", whole)
+    return re.sub(r"\b(?:jaxtyping|torch|collections\.abc|typing|pathlib|heedful(?:\.\w+)+)\.(?=\w)", "", whole)
 
 
 def _docstring(thing: Any) -> Iterator[str]:
@@ -52,4 +67,4 @@ def _docstring(thing: Any) -> Iterator[str]:
         if block.startswith("    "):
             yield f"```python\n{inspect.cleandoc(block)}\n```\n"
         elif block.strip():
-            yield re.sub(r"([\\*_{}\[\]<>#|$])", r"\\\1", block) + "\n"
+            yield plain(block) + "\n"

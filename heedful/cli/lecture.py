@@ -1,7 +1,6 @@
 """The lecture lab: `heed lecture`."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,19 +10,20 @@ from heedful.errors import InputError, MissingError
 from heedful.tasks.shared.cli import Json, say
 
 if TYPE_CHECKING:
-    from heedful.lab.exhibit import Shown, Value
+    from heedful.lab.exhibit import Shown
 
 KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 
 
 def lecture(
-    exhibit: Annotated[
-        str | None, typer.Argument(metavar="[ID|all|errata]", help="Which; without any, all are listed by topic.")
+    exhibits: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID...|all|errata]", help="Which; without any, all are listed by topic."),
     ] = None,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a number of the exhibit; repeatable.")
     ] = [],  # noqa: B006  # typer copies it
-    out: Annotated[Path | None, typer.Option(help="Its picture, .svg or .png; of all: a folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Its picture, .svg or .png; of several: a folder.")] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide.")] = False,
     short: Annotated[bool, typer.Option("--short", help="The shorter form of what trains or measures.")] = False,
     as_json: Json = False,
@@ -31,10 +31,11 @@ def lecture(
     """Show what a lecture claims, beside what comes out here.
 
     Example: heed lecture N1 --set scale=1 --out n1.svg
+    Example: heed lecture A1 A14 E14 --out pictures
     """
     from heedful.lab import lectern
 
-    if exhibit is None:
+    if not exhibits:
         for topic, names in lectern.by_topic():
             if not as_json:
                 print(f"\n{topic}")
@@ -43,19 +44,21 @@ def lecture(
                 found = {"id": name, "topic": topic, "decks": one.decks, "title": one.title}
                 print(json.dumps(found | {"settings": settings_told(name)}) if as_json else f"  {name:<4} {one.title}")
         return
-    if exhibit == "errata":
+    if exhibits == ["errata"]:
         tell_errata(as_json)
         return
-    every = exhibit == "all"
-    if every and settings:
-        raise InputError("--set is of one exhibit", where="heed lecture all", fix="name the exhibit")
-    names = [name for _, of in lectern.by_topic() for name in of] if every else [exhibit]
-    lectern.entry(names[0])
-    refuse_out(out, every)
+    every = exhibits == ["all"]
+    names = [name for _, of in lectern.by_topic() for name in of] if every else exhibits
+    several = len(names) > 1
+    if several and settings:
+        raise InputError("--set is of one exhibit", where=f"heed lecture {' '.join(exhibits)}", fix="name one exhibit")
+    for name in names:
+        lectern.entry(name)
+    refuse_out(out, several)
     typed = dict(pair_of(setting) for setting in settings)
     for name in names:
         shown = lectern.show(name, typed, short=short)
-        figure = picture(shown, name, out, every, dark)
+        figure = picture(shown, name, out, several, dark)
         if as_json:
             print(json.dumps(lectern.record(name, shown, figure), allow_nan=False), flush=True)
         else:
@@ -76,39 +79,38 @@ def settings_told(name: str) -> dict[str, str]:
     return {key: str(value) for key, value in lectern.settings_of(name).items()}
 
 
-def refuse_out(out: Path | None, every: bool) -> None:
+def refuse_out(out: Path | None, several: bool) -> None:
     """Raises MissingError or InputError before anything is computed."""
     if out is None:
         return
-    if every and not out.is_dir():
+    if several and not out.is_dir():
         raise MissingError("no such folder", where=str(out), fix="make it first, or change --out")
-    if not every and out.suffix not in KINDS:
+    if not several and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
-    if not every and not out.parent.is_dir():
+    if not several and not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
 
 
-def picture(shown: "Shown", name: str, out: Path | None, every: bool, dark: bool) -> str | None:
+def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bool) -> str | None:
     """Writes the exhibit's picture, and says where; None where there is none or none was asked for."""
     if out is None:
         return None
     if shown.draw is None:
-        if not every:
+        if not several:
             say(f"{name} has no picture")
         return None
-    from heedful.lab.paper import on_paper
-    from heedful.look.draw import to_bytes
+    from heedful.lab import paper
     from heedful.store import files
 
-    path = out / f"{name}.svg" if every else out
-    with on_paper(dark):
-        files.write_bytes(path, to_bytes(shown.draw(), KINDS[path.suffix]))
+    path = out / f"{name}.svg" if several else out
+    files.write_bytes(path, paper.picture(shown, KINDS[path.suffix], dark=dark))
     return str(path)
 
 
 def told(name: str, shown: "Shown", figure: str | None) -> str:
     """An exhibit as a terminal shows it."""
     from heedful.lab import lectern
+    from heedful.lab.paper import value
 
     one = lectern.entry(name)
     lines = [f"{name}  {one.title}  ({', '.join(one.decks)})"]
@@ -118,7 +120,7 @@ def told(name: str, shown: "Shown", figure: str | None) -> str:
     cells = [("", "the deck", "here", ""), *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(3)]
     lines += ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, [*widths, 0], strict=True)) for row in cells]
-    lines += [f"  {line.claim}: {line.why}" for line in shown.lines if line.why and line.verdict != "agrees"]
+    lines += [f"  {line.claim}: {line.reason}" for line in shown.lines if line.reason]
     known = settings_told(name)
     if known:
         lines.append("settings: " + ", ".join(f"{key}={default}" for key, default in known.items()))
@@ -127,25 +129,10 @@ def told(name: str, shown: "Shown", figure: str | None) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def value(found: "Value", digits: int = 4) -> str:
-    """A value in few characters."""
-    if found is None:
-        return "-"
-    if isinstance(found, bool):
-        return "yes" if found else "no"
-    if isinstance(found, float):
-        if 0 < abs(found) < 10**-digits:
-            return f"{found:.2e}"
-        return f"{found:.{digits}f}".rstrip("0").rstrip(".")
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)
-        return ("; " if nested else " ").join(value(each, digits) for each in found)
-    return str(found)
-
-
 def tell_errata(as_json: bool) -> None:
     """The decks' errors, each with the exhibit that shows it."""
     from heedful.lab import lectern
+    from heedful.lab.paper import value
 
     for one in lectern.errata():
         if as_json:

@@ -31,25 +31,36 @@ def curves(
     title: str = "",
     logarithmic: str = "",
     marker: str = "o",
-    points: Sequence[str] = (),
 ) -> Drawing:
-    """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are, and `points` the
-    points of the first line."""
+    """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are."""
 
     def fill(axes: "Axes") -> None:
-        for name, (across, up) in lines.items():
-            axes.plot(across, up, label=name, marker=marker, markersize=4)
-            for point, at, value in zip(points, across, up, strict=False):
-                axes.annotate(point, (at, value), xytext=(7, -9), textcoords="offset points", fontsize=8)
-        if "x" in logarithmic:
-            axes.set_xscale("log")
-        if "y" in logarithmic:
-            axes.set_yscale("log")
+        from matplotlib.ticker import MaxNLocator
+
+        for (name, (across, up)), dashes in zip(lines.items(), ("-", "--", "-.", ":") * len(lines), strict=False):
+            axes.plot(across, up, dashes, label=name, marker=marker, markersize=4)
+        if all(isinstance(at, int) for across, _ in lines.values() for at in across):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        scaled(axes, logarithmic)
         named(axes, x, y, title)
-        if points:
-            axes.margins(x=0.2)
 
     return one_panel(fill)
+
+
+def scaled(axes: "Axes", logarithmic: str) -> None:
+    """Makes these axes ("x", "y", "xy") logarithmic, with plain numbers at 1, 2 and 5 of each decade, or at each decade
+    where there are several."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
+
+    large = EngFormatter(sep=" ")
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if name not in logarithmic:
+            continue
+        axis.axes.set(**{f"{name}scale": "log"})
+        least, most = axis.get_data_interval()
+        axis.set_major_locator(LogLocator(subs=(1.0,) if most > 200 * least else (1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda at, _: large(at) if at >= 10_000 else f"{at:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: bool = False) -> Drawing:
@@ -57,30 +68,22 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
 
     def fill(axes: "Axes") -> None:
         drawn = axes.bar([*values], [*values.values()])
-        axes.bar_label(drawn, fmt="%.3g", padding=2)
-        if logarithmic:
-            axes.set_yscale("log")
+        axes.bar_label(drawn, fmt=lambda at: f"{at:.3g}" if at < 1000 else f"{at:,.0f}", padding=2)
+        scaled(axes, "y" if logarithmic else "")
         axes.margins(y=0.12)
         named(axes, "", y, title)
-        axes.tick_params(axis="x", rotation=20 if max(map(len, values)) > 8 else 0)
+        long = max(map(len, values)) * len(values) > 64
+        axes.tick_params(axis="x", rotation=90 if len(values) > 12 else 20 if long else 0)
 
     return one_panel(fill)
 
 
-def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", columns: int = 4) -> Drawing:
+def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", columns: int = 3) -> Drawing:
     """Masks (T, S) side by side: what may be seen is filled."""
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        rows = -(-len(pictures) // columns)
-        across = min(columns, len(pictures))
-        figure = Figure(figsize=(2.3 * across, 2.5 * rows), layout="constrained")
-        panels = figure.subplots(rows, across, squeeze=False).flat
-        for axes in panels:
-            axes.set_axis_off()
-        for axes, (name, picture) in zip(figure.axes, pictures.items(), strict=False):
-            axes.set_axis_on()
+        figure, panels = panels_of(len(pictures), columns, (2.3, 2.5))
+        for axes, (name, picture) in zip(panels, pictures.items(), strict=True):
             axes.imshow(
                 picture.float().numpy(),
                 cmap="Blues",
@@ -102,21 +105,66 @@ def plane(
     x: str,
     y: str,
     title: str = "",
+    logarithmic: str = "",
+    vectors: bool = False,
 ) -> Drawing:
-    """Named points in a plane, and arrows from where some stood to where they are `moved`."""
+    """Named points in a plane, arrows from where some stood to where they are `moved`, and, where they are `vectors`,
+    from the origin to each."""
 
     def fill(axes: "Axes") -> None:
-        for name, (across, up) in points.items():
-            axes.plot(across, up, "o", color="C0")
-            axes.annotate(name, (across, up), xytext=(5, 5), textcoords="offset points")
-        for name, (across, up) in (moved or {}).items():
-            from_x, from_y = points[name.split(",")[0]]
-            axes.annotate("", (across, up), (from_x, from_y), arrowprops={"arrowstyle": "->", "color": "C1", "lw": 1.6})
-            axes.annotate(name, (across, up), xytext=(5, -12), textcoords="offset points", color="C1")
+        def arrow(to: Sequence[Number], begin: Sequence[Number], color: str) -> None:
+            axes.annotate("", (to[0], to[1]), (begin[0], begin[1]), arrowprops={"arrowstyle": "->", "color": color})
+
+        height = dict.fromkeys(points, 0.0) if logarithmic else labels_apart(points)
+        for name, at in points.items():
+            axes.plot(*at, "o", color="C0")
+            shift = (6, 5 - 10 * height[name])
+            axes.annotate(name, (at[0], at[1]), xytext=shift, textcoords="offset points", fontsize=9)
+            if vectors:
+                arrow(at, (0, 0), "C0")
+        for name, to in (moved or {}).items():
+            begin = points[name.split(",")[0]]
+            arrow(to, begin, "C1")
+            apart = (-3, 9 if to[1] > begin[1] else -14)  # away from where it began
+            align = "right" if to[0] < begin[0] else "left"
+            axes.annotate(name, (to[0], to[1]), xytext=apart, textcoords="offset points", ha=align, fontsize=9)
+        scaled(axes, logarithmic)
         named(axes, x, y, title)
         axes.margins(0.2)
+        if vectors:
+            axes.plot(0, 0, marker="none")
 
     return one_panel(fill)
+
+
+def labels_apart(points: Mapping[str, Sequence[Number]]) -> dict[str, float]:
+    """By how many lines each point's name goes down, for names of points that lie together to stand one below the
+    other."""
+    ranges = [
+        max(1e-9, max(at[axis] for at in points.values()) - min(at[axis] for at in points.values())) for axis in (0, 1)
+    ]
+    line, wide = ranges[1] / 17, ranges[0] / 5  # of a panel of the usual size
+    placed: list[tuple[float, float]] = []
+    down = {}
+    for name, (across, up) in sorted(points.items(), key=lambda item: -item[1][1]):
+        height = up
+        while any(abs(across - x) < wide and abs(height - y) < 0.95 * line for x, y in placed):
+            height -= line / 4
+        placed.append((across, height))
+        down[name] = (up - height) / line
+    return down
+
+
+def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figure, list[Axes]]":
+    """A figure of so many panels, each of this width and height in inches, so many across at most."""
+    from matplotlib.figure import Figure
+
+    wide, down = min(across, count), -(-count // across)
+    figure = Figure(figsize=(wide * size[0], down * size[1]), layout="constrained")
+    made = [*figure.subplots(down, wide, squeeze=False).flat]
+    for axes in made[count:]:
+        axes.set_axis_off()
+    return figure, made[:count]
 
 
 def one_panel(fill: "Callable[[Axes], None]", size: tuple[float, float] = (5.6, 3.8)) -> Drawing:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from heedful.lab.drawn import Drawing, one_panel
+from heedful.lab.drawn import Drawing, one_panel, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,21 +13,23 @@ if TYPE_CHECKING:
 
 
 def maps(
-    weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[str], *, across: int = 2, title: str = ""
+    weights: Mapping[str, Tensor],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    across: int = 2,
+    title: str = "",
+    value: str = "weight",
 ) -> Drawing:
-    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark."""
+    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark. A
+    single one has a bar that tells what its values are."""
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        wide, down = min(across, len(weights)), -(-len(weights) // across)
-        cell = 0.26 if len(weights) <= 2 else 0.2
-        size = (wide * (1.2 + cell * len(columns)), 0.4 + down * (1.3 + cell * len(rows)))
-        figure = Figure(figsize=size, layout="constrained")
-        panels = [*figure.subplots(down, wide, squeeze=False).flat]
-        for axes in panels[len(weights) :]:
-            axes.set_axis_off()
-        for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=False)):
+        cell, wide = (0.26 if len(weights) <= 2 else 0.2), min(across, len(weights))
+        words = 0.08 * max(map(len, rows)) + 0.3
+        size = (words / wide + 0.1 + cell * len(columns), 1.1 + cell * len(rows))
+        figure, panels = panels_of(len(weights), across, size)
+        for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
             axes.imshow(each.numpy(), cmap="Blues", vmin=0, vmax=max(float(each.max()), 1e-9), aspect="auto")
             axes.set_title(name, fontsize=10, loc="left")
             size_of_words = 9 if len(weights) <= 2 else 7
@@ -35,8 +37,9 @@ def maps(
             axes.set_yticks(range(len(rows)), rows if place % wide == 0 else [""] * len(rows), fontsize=size_of_words)
             axes.tick_params(length=0)
         if len(weights) == 1:
-            figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25)
-        figure.suptitle(title, fontsize=11)
+            figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25, label=value)
+        if title:
+            figure.suptitle(title, fontsize=11)
         return figure
 
     return make
@@ -99,9 +102,12 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
     before = max((len(row.name) for row in rows), default=0) * unit + 0.15
     total = before + max((sum(each) + 0.04 * len(each) for each in widths), default=1.0)
 
-    def fill(axes: "Axes") -> None:
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
         from matplotlib.patches import Patch, Rectangle
 
+        figure = Figure(figsize=(total, 0.36 * len(rows)))
+        axes = figure.add_axes((0, 0, 1, 1))  # an inch of it is one of the paper, whatever the legend needs
         for number, (row, own) in enumerate(zip(rows, widths, strict=True)):
             axes.text(before - 0.12, -number, row.name, ha="right", va="center", fontsize=9)
             at = before
@@ -110,7 +116,7 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
                 axes.add_patch(Rectangle((at, -number - 0.36), width, 0.72, facecolor=colour, alpha=0.4, linewidth=0))
                 axes.text(at + width / 2, -number, word, ha="center", va="center", fontsize=9, family="monospace")
                 at += width + 0.04
-        axes.set(xlim=(0, total), ylim=(-len(rows) + 0.4, 0.6))
+        axes.set(xlim=(0, total), ylim=(-len(rows) + 0.5, 0.5))
         axes.set_axis_off()
         axes.set_title(title, loc="left", fontsize=10)
         if legend and kinds:
@@ -119,7 +125,9 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
                 handles=shown, loc="upper left", bbox_to_anchor=(0, -0.02), ncols=min(4, len(kinds)), frameon=False
             )
 
-    return one_panel(fill, (max(3.5, total + 0.2), 0.75 + 0.36 * len(rows)))
+        return figure
+
+    return make
 
 
 class Branch(NamedTuple):

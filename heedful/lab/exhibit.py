@@ -18,6 +18,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from heedful.look.architecture import Architecture
+
 # agrees: to the digits that the deck prints; rounded: cut off after them; open: the deck gives no
 # answer; quoted: a fact of the world, which nothing here can compute.
 Verdict = Literal["agrees", "rounded", "wrong", "open", "quoted"]
@@ -54,6 +56,11 @@ class Line:
     verdict: Verdict
     why: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Why the deck is not right, where it is not."""
+        return self.why if self.verdict != "agrees" else ""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -61,13 +68,19 @@ class Shown:
     terminal shows above the lines."""
 
     lines: Sequence[Line]
-    draw: "Callable[[], Figure] | None" = None
+    draw: "Callable[[], Figure | Architecture] | None" = None
     text: str = ""
 
     @property
     def verdict(self) -> Verdict:
         found = {line.verdict for line in self.lines}
         return next((verdict for verdict in WORST if verdict in found), "open")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from heedful.lab.paper import as_html
+
+        return as_html(self)
 
 
 Exhibit = Callable[..., Shown]

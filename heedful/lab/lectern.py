@@ -44,6 +44,7 @@ class Deck(BaseModel):
     """All of deck.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    decks: dict[str, str]  # what each is, by the sign that exhibits name it by
     exhibits: dict[str, Entry]
     errata: list[Erratum]
 
@@ -68,9 +69,9 @@ def settings_of(name: str) -> dict[str, object]:
     return {one.name: one.default for one in own if one.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def show(name: str, settings: Mapping[str, str] | None = None, *, short: bool = False) -> Shown:
-    """What an exhibit shows. `settings` are as typed: `{"scale": "0.5"}`. `short` takes its shorter form, where it
-    has one. Raises InputError."""
+def show(name: str, settings: Mapping[str, object] | None = None, *, short: bool = False) -> Shown:
+    """What an exhibit shows. `settings` are values, or as typed: `{"scale": 0.5}` or `{"scale": "0.5"}`. `short` takes
+    its shorter form, where it has one. Raises InputError."""
     found, function = entry(name), EXHIBITS[name]()
     chosen = checked(name, function, settings or {})
     if short and SHORT in settings_of(name):
@@ -78,23 +79,24 @@ def show(name: str, settings: Mapping[str, str] | None = None, *, short: bool = 
     return function(Says(found.says, found.why), **chosen)
 
 
-def checked(name: str, function: Exhibit, settings: Mapping[str, str]) -> dict[str, object]:
+def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dict[str, object]:
     """Settings as their function's annotations say. Raises InputError."""
     hints = inspect.get_annotations(function, eval_str=True)
     known = [*settings_of(name)]
     chosen: dict[str, object] = {}
-    for key, text in settings.items():
+    for key, given in settings.items():
         if key not in known:
             raise (
                 unknown_key(key, known, where=f"--set of {name}")
                 if known
-                else InputError(f"{name} has no settings", where=f"--set {key}={text}", fix="leave --set out")
+                else InputError(f"{name} has no settings", where=f"--set {key}={given}", fix="leave --set out")
             )
         try:
-            chosen[key] = TypeAdapter(hints[key]).validate_python(yaml.safe_load(text))
+            value = yaml.safe_load(given) if isinstance(given, str) else given
+            chosen[key] = TypeAdapter(hints[key]).validate_python(value)
         except (ValidationError, yaml.YAMLError):
             kind = getattr(hints[key], "__name__", str(hints[key]))
-            raise InputError(f"{text!r} is no {kind}", where=f"--set {key} of {name}") from None
+            raise InputError(f"{given!r} is no {kind}", where=f"--set {key} of {name}") from None
     return chosen
 
 

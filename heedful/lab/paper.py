@@ -1,10 +1,18 @@
-"""What pictures are drawn on: a light slide or a dark one, in colours that the colour-blind can tell apart."""
+"""What an exhibit looks like: its picture on a light slide or a dark one, in colours that the colour-blind can tell
+apart, and its values in few characters."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
-# Okabe and Ito (2008), without black and yellow; the same in either light.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+from heedful.errors import InputError
+from heedful.lab.exhibit import Shown, Value
+
+# Okabe and Ito (2008): without black and yellow on white, without black and the dark blue on dark.
+COLORS = {
+    False: ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"),
+    True: ("#56B4E9", "#E69F00", "#19C39A", "#CC79A7", "#F0E442", "#D55E00"),
+}
 INK = {False: "#1a1a1a", True: "#f0f0f0"}
 GROUND = {False: "white", True: "#16181d"}
 
@@ -16,6 +24,52 @@ def on_paper(dark: bool = False) -> AbstractContextManager[None]:
     ink, ground = INK[dark], GROUND[dark]
     parts = ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color")
     grounds = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
-    cycle = f"cycler('color', {list(COLORS)})"
+    cycle = f"cycler('color', {list(COLORS[dark])})"
     chosen: Any = dict.fromkeys(parts, ink) | dict.fromkeys(grounds, ground)  # matplotlib's type lists all its keys
     return matplotlib.rc_context(chosen | {"axes.prop_cycle": cycle, "font.size": 10})
+
+
+def picture(shown: Shown, kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
+    """An exhibit's picture as the content of a file. Raises InputError for an exhibit without."""
+    from heedful.look.architecture import Architecture
+    from heedful.look.architecture_layout import picture as figure_of
+    from heedful.look.draw import to_bytes
+
+    if shown.draw is None:
+        raise InputError("this exhibit has no picture", fix="print its lines")
+    with on_paper(dark):
+        made = shown.draw()
+        return figure_of(made, kind, dark=dark) if isinstance(made, Architecture) else to_bytes(made, kind)
+
+
+def value(found: Value, digits: int = 4) -> str:
+    """A value in few characters."""
+    if found is None:
+        return "-"
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, float):
+        if 0 < abs(found) < 10**-digits:
+            return f"{found:.2e}"
+        return f"{found:.{digits}f}".rstrip("0").rstrip(".")
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)
+        return ("; " if nested else " ").join(value(each, digits) for each in found)
+    return str(found)
+
+
+def as_html(shown: Shown) -> str:
+    """What a notebook shows of an exhibit: its lines as a table, and its picture."""
+    from html import escape
+
+    def row(cells: Sequence[str], tag: str = "td") -> str:
+        return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    rows = [
+        row((line.claim, value(line.deck), value(line.computed), line.verdict, line.reason)) for line in shown.lines
+    ]
+    parts = [f"<pre>{escape(shown.text)}</pre>"] if shown.text else []
+    parts += ["<table>", row(("", "the deck", "here", "verdict", ""), "th"), *rows, "</table>"]
+    if shown.draw is not None:
+        parts.append(picture(shown, "svg").decode())
+    return "\n".join(parts)

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from docs.book.lecture import lecture_page
 from docs.book.links import broken_links
-from docs.book.pages import Code, Page, Text, as_markdown, as_notebook, run
+from docs.book.pages import Code, Page, Text, as_markdown, as_notebook, plain, run
 from docs.make_book import GUIDES, INSIDE, make
 from heedful.lab import EXHIBITS
 
@@ -31,22 +32,28 @@ def test_the_documents_that_are_named_are_there(root: Path) -> None:
     assert {*GUIDES, *INSIDE} <= {path.stem for path in (root / "docs").glob("*.md")}
 
 
-def test_a_notebook_runs_and_prints_what_it_says() -> None:
+def test_a_notebook_runs_and_shows_what_it_says() -> None:
     made = json.loads(as_notebook(lecture_page("N1")))
     assert (made["nbformat"], made["cells"][0]["cell_type"]) == (4, "markdown")
-    (first, *_), names = [cell for cell in made["cells"] if cell["cell_type"] == "code"], {}
-    again = run("".join(first["source"]), names, "N1")
-    assert again.printed == "".join(first["outputs"][0]["text"])
+    (cell,), names = [cell for cell in made["cells"] if cell["cell_type"] == "code"], dict[str, Any]()
+    run("".join(cell["source"]), names, "N1")
+    shown = names["shown"]._repr_html_()  # what Jupyter shows of the last line
+    assert "The third number is 0.06 * 1" in shown
+    assert "<svg" in shown
     assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
 
 
-def test_a_page_is_text_code_and_what_it_printed() -> None:
-    page = Page("p", "Title", [Text("words"), Code("print(1)", "1\n", "draw")], {"a.svg": b"", "b.svg": b""})
+def test_a_page_is_text_a_picture_and_code_with_what_it_printed() -> None:
+    page = Page("p", "Title", [Text("words"), Code("print(1)", "1\n")], {"a.svg": b"", "b.svg": b""})
     made = as_markdown(page)
-    assert made.startswith("# Title\n\nwords\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    assert made.startswith("# Title\n\nwords\n\n```{image} a.svg\n:class: only-light")
+    assert made.endswith("```python\nprint(1)\n```\n\n```text\n1\n```\n")
     assert made.count("```{image}") == 2
     assert "only-dark" in made
-    assert "draw" not in made  # the site has the picture itself
+
+
+def test_signs_of_markdown_are_left_alone_in_code_alone() -> None:
+    assert plain("a_b * `c_d *`") == "a\\_b \\* `c_d *`"
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:

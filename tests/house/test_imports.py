@@ -66,7 +66,7 @@ HOUSE = {
     "serve": Room(
         "errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"
     ),
-    "lab": Room("errors core models decode look data.text data.made training run tasks.generate"),
+    "lab": Room("errors core models decode look figures data.text data.made training run tasks.generate"),
     "cli": Room("errors data data.text lab look run serve store tasks tasks.shared verbs"),
     "__main__": Room("cli"),
 }

@@ -10,6 +10,7 @@ from heedful.errors import InputError
 from heedful.lab import EXHIBITS
 from heedful.lab.exhibit import Says, Value, Verdict, beside, judge
 from heedful.lab.lectern import by_topic, deck, errata, settings_of, show
+from heedful.lab.paper import picture
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -60,7 +61,7 @@ def test_an_exhibit_shows_all_claims_and_draws(name: str):
     assert {*deck().exhibits[name].says} <= {line.claim for line in shown.lines}
     json.dumps([(line.deck, line.computed) for line in shown.lines], allow_nan=False)
     if shown.draw:
-        assert shown.draw().axes
+        assert picture(shown, "svg", dark=True).startswith(b"<?xml")
 
 
 def test_every_id_of_the_data_file_has_an_exhibit():
@@ -90,6 +91,8 @@ def test_the_command(capsys, tmp_path: Path):
     assert record["computed"]["output of q1"][2] == pytest.approx(0.0844, abs=1e-4)
     assert record["figure"] == str(tmp_path / "n1.svg")
     assert "<svg" in (tmp_path / "n1.svg").read_text()
+    both = told(capsys, "N7", "E14", "--json", "--out", str(tmp_path)).splitlines()
+    assert [json.loads(line)["figure"] for line in both] == [str(tmp_path / "N7.svg"), str(tmp_path / "E14.svg")]
     exact = told(capsys, "N1", "--set", "scale=0.5")
     assert "output of q1" in exact
     assert "rounded" in told(capsys, "N1")

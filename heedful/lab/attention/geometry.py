@@ -56,4 +56,4 @@ def matrix_of_scores(says: Says) -> Shown:
         "scores of five queries": scores,
         "cosines of words are the same both ways": bool(torch.allclose(alike, alike.T)),
     }
-    return Shown(beside(says, computed), maps({"cosines of words": alike}, [*WORDS], [*WORDS]))
+    return Shown(beside(says, computed), maps({"Cosines of words": alike}, [*WORDS], [*WORDS], value="cosine"))

@@ -100,7 +100,8 @@ def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
         "scaled by 1 / root 2": scores / 2**0.5,
     }
     points = {"q = k1": query[0].tolist(), "k2": keys[1].tolist(), "k3": keys[2].tolist()}
-    return Shown(lines + beside(NOTHING_SAID, computed), plane(points, x="first", y="second", title="Dot products"))
+    drawn = plane(points, x="first", y="second", title="Dot products", vectors=True)
+    return Shown(lines + beside(NOTHING_SAID, computed), drawn)
 
 
 def cosine(says: Says, *, seed: int = 0) -> Shown:

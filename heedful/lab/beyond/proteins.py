@@ -83,4 +83,4 @@ def contacts(says: Says, *, steps: int = STEPS) -> Shown:
         "touch": touch[0],
         "told": logits[0].sigmoid(),
     }
-    return Shown(lines + beside(NOTHING_SAID, facts), grids(drawn, x="", y="", columns=5))
+    return Shown(lines + beside(NOTHING_SAID, facts), grids(drawn, x="", y="", columns=3))

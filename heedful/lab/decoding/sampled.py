@@ -70,7 +70,7 @@ def sampling(
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(8.4, 3.0), layout="constrained")
+        figure = Figure(figsize=(6.4, 3.0), layout="constrained")
         for axes, (name, chances) in zip(figure.subplots(1, 3, sharey=True), left.items(), strict=True):
             axes.barh(range(len(names)), chances[order].tolist(), color="C0")
             axes.set(title=name, xlabel="probability", yticks=range(len(names)))

@@ -8,7 +8,7 @@ import torch
 from heedful.decode.search import beam
 from heedful.decode.trace import Traced
 from heedful.lab.decoding.student import STUDENT, learnt
-from heedful.lab.drawn import Drawing
+from heedful.lab.drawn import Drawing, panels_of
 from heedful.lab.drawn_words import Branch, tree
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
 from heedful.lab.whole_words import BEGIN, END, Learnt
@@ -51,11 +51,9 @@ def by_pass(every: list[list[tuple[str, float]]]) -> Drawing:
     """A panel a pass: bars of the likeliest words, the one that is said in front."""
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(2.1 * len(every), 2.4), layout="constrained")
+        figure, panels = panels_of(len(every), 3, (2.1, 2.2))
         said: list[str] = []
-        for axes, each in zip(figure.subplots(1, len(every), squeeze=False)[0], every, strict=True):
+        for axes, each in zip(panels, every, strict=True):
             words, chances = [word for word, _ in each], [chance for _, chance in each]
             axes.barh(range(len(words)), chances, color=["C0"] + ["C4"] * (len(words) - 1))
             axes.set(yticks=range(len(words)), xlim=(0, 1), xlabel="probability")
@@ -88,10 +86,8 @@ def frames(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Sho
     columns = [*sentence.split(), "<end>"]
 
     def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(1.9 * len(said), 2.6), layout="constrained")
-        for frame, axes in enumerate(figure.subplots(1, len(said), squeeze=False)[0], 1):
+        figure, panels = panels_of(len(said), 3, (1.9, 2.2))
+        for frame, axes in enumerate(panels, 1):
             shown = torch.full_like(weights, float("nan"))
             shown[:frame] = weights[:frame]
             axes.imshow(shown.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")

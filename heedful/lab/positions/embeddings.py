@@ -9,7 +9,8 @@ from torch.nn.functional import normalize
 from heedful.core import Embed, EmbedConfig, PositionConfig, sinusoidal
 from heedful.core.embed import binary, sinusoidal_2d
 from heedful.core.position import make_position
-from heedful.lab.drawn import Drawing, curves, one_panel, weights_of
+from heedful.lab.drawn import Drawing, curves, one_panel
+from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
 from heedful.models.patches import GridPositionEmbeddings, PatchesConfig
 
@@ -40,7 +41,8 @@ def bits(says: Says, *, digits: int = 4) -> Shown:
     codes = binary(torch.arange(2**digits), digits).flip(-1).int()
     written = ["".join(map(str, row.tolist())) for row in codes]
     own = written[1:5] if digits == 4 else []
-    drawn = weights_of(codes, [str(i) for i in range(len(codes))], [f"2^{i}" for i in reversed(range(digits))], "Bits")
+    names = [str(i) for i in range(len(codes))], [str(2**i) for i in reversed(range(digits))]
+    drawn = maps({"Bits of each position": codes}, *names, value="bit")
     return Shown(beside(says, {"positions 1 to 4": own}) if own else beside(NOTHING_SAID, {"codes": written}), drawn)
 
 

@@ -1,6 +1,6 @@
 """How large the models of the papers are, by the same counts that `heed info` tells."""
 
-from heedful.lab.drawn import bars, curves
+from heedful.lab.drawn import bars, plane
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, near
 from heedful.lab.sizes.rows import transformer
 from heedful.models.counts import PARAMETERS
@@ -39,12 +39,16 @@ def base_transformer(says: Says) -> Shown:
 
 
 def half_the_parameters(says: Says) -> Shown:
-    """Six blocks of a decoder without cross-attention, beside six and six with it; embeddings left out."""
+    """Six blocks of a decoder without cross-attention, beside six and six with it: almost half goes, whether embeddings
+    are counted or not."""
     row = transformer("transformer-base")
     attention, mlp, norm = 4 * row.d_model**2, 2 * row.d_model * row.d_ff + row.d_model + row.d_ff, 2 * row.d_model
     alone = attention + mlp + 2 * norm
     both = alone + (2 * attention + mlp + 3 * norm)
-    return Shown(beside(says, {"share of the parameters that is left": alone / both}))
+    table = 37_000 * row.d_model  # one for both sides and the output
+    with_embeddings = (6 * alone + table) / (6 * both + table)
+    line = near(says, "share of the parameters that is left", alone / both, share=0.15)
+    return Shown([line, *beside(NOTHING_SAID, {"with embeddings, of one vocabulary of 37,000": with_embeddings})])
 
 
 def gpt1(says: Says) -> Shown:
@@ -106,12 +110,9 @@ def bert_large(says: Says) -> Shown:
 
 def over_time(says: Says) -> Shown:
     """Parameters of published models by the date of their papers, counted here."""
-    points = sorted((when, millions(preset), name) for name, (when, preset) in PUBLISHED.items())
     computed = {f"{name}, millions": millions(preset) for name, (_, preset) in PUBLISHED.items()}
-    drawn = {"parameters": ([when for when, *_ in points], [size for _, size, _ in points])}
-    names = [name for *_, name in points]
-    picture = curves(drawn, x="year", y="millions of parameters", logarithmic="y", points=names)
-    return Shown(beside(says, computed), picture)
+    points = {name: (when, millions(preset)) for name, (when, preset) in PUBLISHED.items()}
+    return Shown(beside(says, computed), plane(points, x="year", y="millions of parameters", logarithmic="y"))
 
 
 def vit(says: Says) -> Shown:

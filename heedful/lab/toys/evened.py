@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = (62_500, 100, 1e-3)  # steps, pictures of a step, learning rate: 250 passes over 25,000 pictures
-SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1800, 40, 2e-3)}
+SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1100, 40, 2e-3)}
 SOLVED = 0.15  # at most so much is left of the error of leaving all heights as they are
 
 
@@ -92,17 +92,17 @@ def looked_into(says: Says, *, steps: int | None = None, short: bool = False, pi
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+        figure = Figure(figsize=(5.6, 7.0), layout="constrained")
+        upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.6))
         for name, each, style in (("input", source, ":"), ("target", target, "--"), ("output", output, "-")):
-            left.plot(each[0, 0].numpy(), style, label=name)
-        left.plot(centres[:2], [-2, -2], "^", color="0.5")
-        left.plot(centres[2:], [-2, -2], "s", color="0.5")
-        left.set(xlabel="position", ylabel="height")
-        left.legend(frameon=False)
-        left.spines[["top", "right"]].set_visible(False)
-        right.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=float(weights.max()))
-        right.set(xlabel="looked at", ylabel="position that looks")
+            upper.plot(each[0, 0].numpy(), style, label=name)
+        upper.plot(centres[:2], [-2, -2], "^", color="0.5")
+        upper.plot(centres[2:], [-2, -2], "s", color="0.5")
+        upper.set(xlabel="position", ylabel="height")
+        upper.legend(frameon=False)
+        upper.spines[["top", "right"]].set_visible(False)
+        lower.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=float(weights.max()))
+        lower.set(xlabel="looked at", ylabel="position that looks")
         return figure
 
     return Shown(beside(says, seen), make)

@@ -6,14 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Context, Stack, StackConfig
-from heedful.core.block import Block, Residual
+from heedful.core.block import Block
 from heedful.data.text.trees import linearise, parse_trees, tree_of
+from heedful.figures import architecture as figure_of
 from heedful.lab.claims.models import small_translator
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
 from heedful.lab.sizes.rows import transformer
+from heedful.look.architecture import Repeat, Residual
+from heedful.models.named import preset as configured
 from heedful.training.optim import OptimConfig, schedule
 
 TREE = "(S (NP (DT the) (NN child)) (VP (VBD was) (ADJP (JJ scared))))"
@@ -112,27 +115,21 @@ def handed_over(says: Says, *, words: int = 12, seed: int = 0) -> Shown:
     return Shown(lines + beside(NOTHING_SAID, facts), strips(rows, title="The encoder's output as a database"))
 
 
-def architecture(says: Says, *, seed: int = 0) -> Shown:
-    """A Transformer, taken apart: the branches around which a residual goes, in each block of either side."""
-    model = small_translator(seed)
-    sides = {"encoder": model.encoder.blocks[0], "decoder": model.decoder.blocks[0]}
-    branches = {name: sum(isinstance(part, Residual) for part in block.modules()) for name, block in sides.items()}
-    computed = {
-        f"sublayers of {'an' if name[0] == 'e' else 'a'} {name} block": count for name, count in branches.items()
+def architecture(says: Says, *, preset: str = "transformer-base") -> Shown:
+    """A family's figure 1, from its configuration: what `heed draw` draws of any preset. Each branch that a residual
+    goes around is a sublayer."""
+    figure = figure_of(configured(preset), preset)
+    branches = {
+        column.title.lower(): sum(isinstance(part, Residual) for part in repeat.parts)
+        for column in figure.columns
+        for repeat in column.parts
+        if isinstance(repeat, Repeat)
     }
-    rows = []
-    for name, block in sides.items():
-        named = {"self": "self-attention", "cross": "cross-attention: keys, values of the encoder", "mlp": "MLP"}
-        if name == "decoder":
-            named["self"] = "masked self-attention"
-        rows.append(Strip(name, [("embedding", "embedding"), ("+ positions", "embedding")]))
-        parts = [one.removesuffix("_residual") for one, part in block.named_children() if isinstance(part, Residual)]
-        for number, part in enumerate(parts, 1):
-            kind = "MLP" if part == "mlp" else "attention"
-            rows.append(Strip(f"sublayer {number}", [(named[part], kind), ("add & norm", "residual and norm")]))
-    rows.append(Strip("", [("linear", "output"), ("softmax", "output")]))
-    title = "Each side's sublayers are repeated, six times in the paper"
-    return Shown(beside(says, computed), strips(rows, title=title))
+    computed = {
+        f"sublayers of {'an' if name[0] in 'aeiou' else 'a'} {name} block": count for name, count in branches.items()
+    }
+    own = says if says.values.keys() <= computed.keys() else NOTHING_SAID
+    return Shown(beside(own, computed | {"parameters, millions": figure.parameters / 1e6}), lambda: figure)
 
 
 def step_by_step(says: Says, *, seed: int = 0) -> Shown:

@@ -93,25 +93,27 @@ def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
         "width of its vector": row.d_model,
         "tokens, with the class token": count + 1,
     }
-    picture = torch.from_numpy(scene("test", 3, size=SIDE).pixels)
+    side = 32
+    picture = torch.from_numpy(scene("test", 3, size=side).pixels)
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(8.2, 2.9), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1, 2.4), squeeze=False)[0]
-        axes = left.subplots()
+        figure = Figure(figsize=(5.2, 4.8), layout="constrained")
+        upper, lower = figure.subfigures(2, 1, height_ratios=(1.7, 1), squeeze=False)[:, 0]
+        axes = upper.subplots()
         axes.imshow(picture.numpy())
-        axes.set(xticks=[at - 0.5 for at in range(0, SIDE + 1, 8)], yticks=[at - 0.5 for at in range(0, SIDE + 1, 8)])
+        cuts = [at - 0.5 for at in range(0, side + 1, 8)]
+        axes.set(xticks=cuts, yticks=cuts)
         axes.grid(color="white", linewidth=1.5)
         axes.tick_params(labelbottom=False, labelleft=False, length=0)
         axes.set_title("a picture", fontsize=10)
-        for number, axes in enumerate(right.subplots(2, 8).flat):
-            top, side = divmod(number, 4)
-            axes.imshow(picture[8 * top : 8 * top + 8, 8 * side : 8 * side + 8].numpy(), vmin=0, vmax=255)
+        for number, axes in enumerate(lower.subplots(2, 8).flat):
+            row, column = (8 * at for at in divmod(number, 4))
+            axes.imshow(picture[row : row + 8, column : column + 8].numpy(), vmin=0, vmax=255)
             axes.set(xticks=[], yticks=[])
             axes.set_title(str(number + 1), fontsize=8)
-        right.suptitle("its patches, in a row", fontsize=10)
+        lower.suptitle("its patches, in a row", fontsize=10)
         return figure
 
     return Shown(beside(own, computed) + beside(NOTHING_SAID, facts), make)
@@ -224,4 +226,4 @@ def after_vit(says: Says, *, side: int = 6) -> Shown:
         dense = mask.dense(count, count, torch.device("cpu"))
         grid[name] = torch.ones(count, count, dtype=torch.bool) if dense is None else dense[0, 0]
     computed = {f"{name}: share of all pairs": round(float(each.float().mean()), 4) for name, each in grid.items()}
-    return Shown(beside(says, computed), grids(grid))
+    return Shown(beside(says, computed), grids(grid, columns=2))

@@ -40,7 +40,7 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
             },
         ),
     ]
-    return Shown(lines, maps({"How often words stand side by side": together}, vocabulary, vocabulary))
+    return Shown(lines, maps({"How often words stand side by side": together}, vocabulary, vocabulary, value="times"))
 
 
 def looked_up(says: Says, *, vocabulary: int = 10, width: int = 4, tokens: int = 3) -> Shown:
