@@ -17,12 +17,14 @@ Record = Mapping[str, Any]
 @dataclass(frozen=True, kw_only=True)
 class Writing:
     """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`. `exact`:
-    the prompt is tokens, and nothing is to be put before them."""
+    the prompt is tokens, and nothing is to be put before them. `at_once`: pieces that may come together, which costs
+    less where nobody reads along."""
 
     tokens: int = 200
     stop: tuple[str, ...] = ()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = False
+    at_once: int = 1
 
 
 @dataclass(frozen=True)
