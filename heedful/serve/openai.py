@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from typing import Any, Protocol, cast, runtime_checkable
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from heedful.core.seeds import counter_seed
@@ -25,7 +25,7 @@ from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, fo
 from heedful.serve.hosted import Hosted, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
-from heedful.serve.public import GENERATE, TRANSLATE, Problem, door, problem_of
+from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door, problem_of
 from heedful.verbs.use import embedder_of
 
 MOST_BYTES = 8 * 1024 * 1024  # of a request
@@ -87,8 +87,9 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     async def one(name: str) -> dict[str, Any]:
         return _model(_hosted(models, name))
 
-    @router.post("/completions", response_model=None)
-    async def completions(asked: Completion) -> Response | dict[str, Any]:
+    @router.post("/completions", openapi_extra=body_shown(Completion, forms=False))
+    async def completions(request: Request) -> Response:
+        asked = await body_of(request, Completion)
         hosted = _hosted(models, asked.model)
         if GENERATE not in hosted.row.asks:
             what = f"this model {hosted.row.does}, and does not continue texts"
@@ -96,8 +97,9 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
             raise Problem(400, what + hint, param="model")
         return await _complete(hosted, asked)
 
-    @router.post("/chat/completions", response_model=None)
-    async def chat(asked: Chat) -> Response | dict[str, Any]:
+    @router.post("/chat/completions", openapi_extra=body_shown(Chat, forms=False))
+    async def chat(request: Request) -> Response:
+        asked = await body_of(request, Chat)
         hosted = _hosted(models, asked.model)
         if TRANSLATE in hosted.row.asks:
             return await _translate(hosted, asked)
@@ -107,10 +109,11 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
         raise Problem(400, what + hint, param="model")
 
-    @router.post("/embeddings")
-    async def embeddings(asked: Embedding) -> dict[str, Any]:
+    @router.post("/embeddings", openapi_extra=body_shown(Embedding, forms=False))
+    async def embeddings(request: Request) -> Response:
+        asked = await body_of(request, Embedding)
         hosted = _hosted(models, asked.model)
-        return await hosted.alone(lambda: _embed(hosted, asked, embedders))
+        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked, embedders)))
 
     return router
 
@@ -139,8 +142,8 @@ class Answer:
         self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
         self.kind, self.read, self.made = kind, 0, 0
 
-    def whole(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return self.head | {"object": self.kind, "choices": choices, "usage": self.usage()}
+    def whole(self, choices: list[dict[str, Any]]) -> Response:
+        return JSONResponse(self.head | {"object": self.kind, "choices": choices, "usage": self.usage()})
 
     def usage(self) -> dict[str, int]:
         return {
@@ -179,7 +182,7 @@ async def _streamed(events: AsyncGenerator[str, None]) -> Response:
     return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
-async def _complete(hosted: Hosted, asked: Completion) -> Response | dict[str, Any]:
+async def _complete(hosted: Hosted, asked: Completion) -> Response:
     count = asked.n or 1
     if asked.best_of not in (None, count):
         raise Problem(400, f"best_of: only {count}, as many as are handed over", param="best_of")
@@ -293,7 +296,7 @@ def _scores(
     return work
 
 
-async def _converse(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+async def _converse(hosted: Hosted, asked: Chat) -> Response:
     """The next turn of a conversation, drawn `n` times."""
     count = asked.n or 1
     if asked.stream and asked.logprobs:
@@ -384,7 +387,7 @@ async def _turn_events(
             yield answer.event(None, tells_usage=True)
 
 
-async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+async def _translate(hosted: Hosted, asked: Chat) -> Response:
     """The last message of the user, translated: the n best."""
     if asked.logprobs or asked.top_logprobs:
         raise Problem(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
