@@ -109,7 +109,7 @@ def behind_gate(
 def _direct(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
     """What answers at a method and a path, of the routes that read the request themselves."""
     found = [route for router in routers for route in router.routes if isinstance(route, Direct) and route.alone]
-    return {(method, route.path): route.get_route_handler() for route in found for method in route.methods}
+    return {(method, route.path): route.get_route_handler() for route in found for method in route.methods or ()}
 
 
 async def _refused(request: Request, error: Exception) -> Response:
