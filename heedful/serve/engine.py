@@ -29,7 +29,7 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Embedder, Served, Task
-from heedful.serve.hosted import Piece, Record, Writing
+from heedful.serve.hosted import TOGETHER, Piece, Record, Writing
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
 from heedful.tasks.shared.served import by_library
@@ -38,6 +38,7 @@ from heedful.verbs.use import ask_each, options_of, question_of
 
 Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
+KNOWN = 1024  # settings that are read once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,8 @@ class Written(Protocol):
     def logprob(self) -> float: ...
     @property
     def finish(self) -> str | None: ...
+    @property
+    def top(self) -> tuple[tuple[int, float], ...]: ...
 
 
 @runtime_checkable
@@ -72,7 +75,9 @@ class TextWriter(Protocol):
     """What continues texts that come and go."""
 
     def __len__(self) -> int: ...
-    def add(self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = ()) -> int: ...
+    def add(
+        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
+    ) -> int: ...
     def cancel(self, number: int) -> None: ...
     def step(self) -> Sequence[Written]: ...
 
@@ -163,6 +168,7 @@ class Engine:
         self._idle = 0  # threads
         self._closed = False
         self._own = threading.Lock()  # who holds it asks `served`
+        self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
         # The first thread's.
         self._writing: dict[int, _Text] = {}
         self._writer: TextWriter | None = None
@@ -175,17 +181,21 @@ class Engine:
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
-        question = question_of(self.row, verb)
-        options = options_of(question, verb, settings)
+        key = json.dumps([verb, settings], sort_keys=True, default=str)
+        if key not in self._known:
+            self._known = {} if len(self._known) >= KNOWN else self._known
+            question = question_of(self.row, verb)
+            options = options_of(question, verb, settings)
+            self._known[key] = options, question.gathers(options)
+        options, gathers = self._known[key]
         if not inputs:
             return []
         begun = time.monotonic()
         if verb == self.row.streams:
             found = await self._write_whole(inputs, options)
         else:
-            chosen = dict(settings or {})
-            key = json.dumps([verb, chosen], sort_keys=True, default=str) if question.gathers(options) else None
-            found = await self._wait(_Question(verb=verb, inputs=inputs, settings=chosen, key=key))
+            asked = _Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
+            found = await self._wait(asked)
         self.meters.answered.labels(self.name, verb).observe(time.monotonic() - begun)
         self.meters.inputs.labels(self.name, verb).inc(len(inputs))
         return found
@@ -236,13 +246,11 @@ class Engine:
 
     async def _wait(self, job: "_Question | _Work") -> Any:
         self._submit(job)
+        late = job.loop.call_later(self.limits.seconds, lambda: job.tell(self._late()))
         try:
-            async with asyncio.timeout(self.limits.seconds) as limit:
-                return await job.future
-        except TimeoutError:
-            if limit.expired():
-                raise self._late() from None
-            raise  # the work's own
+            return await job.future
+        finally:
+            late.cancel()
 
     def _late(self) -> LateError:
         return LateError(f"{self.name} had no answer within {self.limits.seconds:g} s", fix="ask for less, or later")
@@ -250,7 +258,7 @@ class Engine:
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb whose answers are texts: each sample of each prompt."""
         how = Sampling(**options.sampling)
-        writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling)
+        writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
 
@@ -336,15 +344,15 @@ class Engine:
     def _taken(self, jobs: Sequence["_Question | _Work"]) -> list["_Question | _Work"]:
         """The first of these, and what may be asked with it; those who gave up leave. A thread that rests gets its
         share."""
-        first = next((job for job in jobs if not job.future.cancelled()), None)
+        first = next((job for job in jobs if not job.future.done()), None)
         if first is None or self._closed:
-            self._jobs = [job for job in self._jobs if not job.future.cancelled()]
+            self._jobs = [job for job in self._jobs if not job.future.done()]
             return []
         alike = [first]
         if _gathers(first):
             if self._before > 1 and not self._writing:  # who was answered together will ask together again
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-            alike = [job for job in self._jobs if _key(job) == _key(first) and not job.future.cancelled()]
+            alike = [job for job in self._jobs if _key(job) == _key(first) and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
         taken, count = list["_Question | _Work"](), 0
         for job in alike:
@@ -352,7 +360,7 @@ class Engine:
             if taken and count > self.limits.inputs:
                 break
             taken.append(job)
-        self._jobs = [job for job in self._jobs if job not in taken and not job.future.cancelled()]
+        self._jobs = [job for job in self._jobs if job not in taken and not job.future.done()]
         self._before = max(1, len(taken))
         self.meters.waiting.labels(self.name).set(self.waiting)
         return taken
@@ -400,7 +408,8 @@ class Engine:
             try:
                 how, prompt = text.writing, text.prompt
                 ids = [int(token) for token in prompt] if how.exact else self.served.begun(prompt)
-                self._writing[self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop)] = text
+                number = self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop, top=how.top)
+                self._writing[number] = text
             except Exception as error:
                 _hand_over([(text, error)])
 
@@ -422,7 +431,7 @@ class Engine:
         tokens, ready = 0, []
         for one in pieces:
             text = self._writing[one.text]
-            text.made.append(Piece(one.piece, one.token, one.logprob, one.finish))
+            text.made.append(Piece(one.piece, one.token, one.logprob, one.finish, one.top))
             tokens += one.token is not None
             if one.finish is not None:
                 del self._writing[one.text]

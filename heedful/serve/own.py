@@ -228,6 +228,8 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
+    if not settings:
+        return
     try:
         options = options_of(question, verb, settings)
     except InputError as error:
