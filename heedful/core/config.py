@@ -34,7 +34,7 @@ def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int |
     """
     if not isinstance(data, dict):
         raise InputError(f"expected an object, found {data!r}", where=where)
-    hints = _types_of(kind)
+    hints = _types_of(kind)  # type: ignore[arg-type]  # classes are hashable
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a dataclass
     for key in data:
         if key not in fields:

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -30,6 +30,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Embedder, Served, Task
 from heedful.serve.hosted import TOGETHER, Piece, Record, Writing
+from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
 from heedful.tasks.shared.served import by_library
@@ -90,57 +91,6 @@ class Writes(Protocol):
     def writer(self, *, rows: int) -> TextWriter: ...
 
 
-def _this_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
-
-
-@dataclass(eq=False, kw_only=True)
-class _Job:
-    """What somebody waits for in an event loop."""
-
-    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
-    future: "asyncio.Future[Any]" = field(default_factory=lambda: _this_loop().create_future())
-
-    def tell(self, found: Any) -> None:
-        if self.future.done():
-            return
-        if isinstance(found, Exception):
-            self.future.set_exception(found)
-        else:
-            self.future.set_result(found)
-
-
-@dataclass(eq=False, kw_only=True)
-class _Question(_Job):
-    """Inputs for a verb; questions with equal keys are asked together (None: never)."""
-
-    verb: str
-    inputs: Sequence[str]
-    settings: Mapping[str, Any]
-    key: str | None
-
-
-@dataclass(eq=False, kw_only=True)
-class _Work(_Job):
-    work: Callable[[], Any]
-
-
-@dataclass(eq=False, kw_only=True)
-class _Text:
-    """A text to continue, whose pieces, or an error, are waited for in an event loop."""
-
-    prompt: str | Sequence[int]
-    writing: Writing
-    sampling: Sampling
-    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
-    told: "asyncio.Queue[list[Piece] | Exception]" = field(default_factory=asyncio.Queue)
-    made: list[Piece] = field(default_factory=list)  # that are not told yet
-    over: bool = False  # given up, or complete
-
-    def tell(self, found: Any) -> None:
-        self.told.put_nowait(found)
-
-
 class Engine:
     """One model that is served (`heedful.serve.hosted.Hosted`). `fast` is the same model by another library, which is
     asked first: what it cannot do, the model itself does."""
@@ -162,15 +112,15 @@ class Engine:
         self.limits, self.meters = limits or Limits(), meters or Meters()
         self._fast, self._device = fast, device
         self._changed = threading.Condition()  # guards what follows
-        self._jobs: list[_Question | _Work] = []
-        self._texts: deque[_Text] = deque()
+        self._jobs: list[Question | Work] = []
+        self._texts: deque[Text] = deque()
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
         self._own = threading.Lock()  # who holds it asks `served`
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
         # The first thread's.
-        self._writing: dict[int, _Text] = {}
+        self._writing: dict[int, Text] = {}
         self._writer: TextWriter | None = None
         self._embedder: Embedder | None = None
         loops = [self._run] if fast is None else [self._run, self._gather]
@@ -194,7 +144,7 @@ class Engine:
         if verb == self.row.streams:
             found = await self._write_whole(inputs, options)
         else:
-            asked = _Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
+            asked = Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
             found = await self._wait(asked)
         self.meters.answered.labels(self.name, verb).observe(time.monotonic() - begun)
         self.meters.inputs.labels(self.name, verb).inc(len(inputs))
@@ -208,7 +158,7 @@ class Engine:
                 yield piece
 
     async def alone(self, work: Callable[[], Made]) -> Made:
-        return await self._wait(_Work(work=work))
+        return await self._wait(Work(work=work))
 
     async def embed(self, inputs: Sequence[str]) -> list[list[float]]:
         """A vector of each text. Raises InputError for a model that makes none."""
@@ -230,21 +180,21 @@ class Engine:
 
     # In the event loop's thread.
 
-    def _submit(self, job: "_Question | _Work | _Text") -> None:
+    def _submit(self, job: Question | Work | Text) -> None:
         """Raises BusyError."""
         with self._changed:
             if self._closed:
                 raise BusyError(f"{self.name} is no longer served")
             if self.waiting >= self.limits.waiting:
                 raise BusyError(f"{self.name} has {self.waiting} requests waiting", fix="ask again in a second")
-            if isinstance(job, _Text):
+            if isinstance(job, Text):
                 self._texts.append(job)
             else:
                 self._jobs.append(job)
             self.meters.waiting.labels(self.name).set(self.waiting)
             self._changed.notify_all()
 
-    async def _wait(self, job: "_Question | _Work") -> Any:
+    async def _wait(self, job: Question | Work) -> Any:
         self._submit(job)
         late = job.loop.call_later(self.limits.seconds, lambda: job.tell(self._late()))
         try:
@@ -290,7 +240,7 @@ class Engine:
     ) -> AsyncGenerator[Piece, None]:
         if not isinstance(self.served, Writes):
             raise InputError(f"{self.name} continues no texts", fix="ask a language model")
-        text = _Text(prompt=prompt, writing=writing, sampling=sampling)
+        text = Text(prompt=prompt, writing=writing, sampling=sampling)
         self._submit(text)
         try:
             while True:
@@ -326,14 +276,14 @@ class Engine:
                     self._step()
         error = BusyError(f"{self.name} is no longer served")
         with self._changed:
-            _hand_over([(job, error) for job in (*self._jobs, *self._texts, *self._writing.values())])
+            hand_over([(job, error) for job in (*self._jobs, *self._texts, *self._writing.values())])
 
     def _gather(self) -> None:
         """The second: it gathers questions."""
         while not self._closed:
             with self._changed:
-                self._rest_until(lambda: any(map(_gathers, self._jobs)))
-                jobs = self._taken([job for job in self._jobs if _gathers(job)])
+                self._rest_until(lambda: any(map(gathers, self._jobs)))
+                jobs = self._taken([job for job in self._jobs if gathers(job)])
             self._do(jobs)
 
     def _rest_until(self, ready: Callable[[], bool]) -> None:
@@ -341,7 +291,7 @@ class Engine:
         self._changed.wait_for(lambda: self._closed or ready())
         self._idle -= 1
 
-    def _taken(self, jobs: Sequence["_Question | _Work"]) -> list["_Question | _Work"]:
+    def _taken(self, jobs: Sequence[Question | Work]) -> list[Question | Work]:
         """The first of these, and what may be asked with it; those who gave up leave. A thread that rests gets its
         share."""
         first = next((job for job in jobs if not job.future.done()), None)
@@ -349,14 +299,14 @@ class Engine:
             self._jobs = [job for job in self._jobs if not job.future.done()]
             return []
         alike = [first]
-        if _gathers(first):
+        if gathers(first):
             if self._before > 1 and not self._writing:  # who was answered together will ask together again
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-            alike = [job for job in self._jobs if _key(job) == _key(first) and not job.future.done()]
+            alike = [job for job in self._jobs if key_of(job) == key_of(first) and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
-        taken, count = list["_Question | _Work"](), 0
+        taken, count = list[Question | Work](), 0
         for job in alike:
-            count += len(job.inputs) if isinstance(job, _Question) else 1
+            count += len(job.inputs) if isinstance(job, Question) else 1
             if taken and count > self.limits.inputs:
                 break
             taken.append(job)
@@ -365,25 +315,25 @@ class Engine:
         self.meters.waiting.labels(self.name).set(self.waiting)
         return taken
 
-    def _do(self, jobs: Sequence["_Question | _Work"]) -> None:
-        questions = [job for job in jobs if isinstance(job, _Question)]
+    def _do(self, jobs: Sequence[Question | Work]) -> None:
+        questions = [job for job in jobs if isinstance(job, Question)]
         if not questions:
             for job in jobs:
-                assert isinstance(job, _Work)
+                assert isinstance(job, Work)
                 with self._own:
-                    _hand_over([(job, _found(job.work))])
+                    hand_over([(job, found_by(job.work))])
             return
         inputs = [text for one in questions for text in one.inputs]
         self.meters.batches.labels(self.name).observe(len(inputs))
         if len(questions) > 1:
             with suppress(Exception):
                 rest = iter(self._records(questions[0], inputs))
-                _hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
+                hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
                 return
         for one in questions:
-            _hand_over([(one, _found(functools.partial(self._records, one, one.inputs)))])
+            hand_over([(one, found_by(functools.partial(self._records, one, one.inputs)))])
 
-    def _records(self, question: _Question, inputs: Sequence[str]) -> list[list[Record]]:
+    def _records(self, question: Question, inputs: Sequence[str]) -> list[list[Record]]:
         if self._fast is not None:
             try:
                 return ask_each(self._fast, question.verb, inputs, question.settings)
@@ -411,7 +361,7 @@ class Engine:
                 number = self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop, top=how.top)
                 self._writing[number] = text
             except Exception as error:
-                _hand_over([(text, error)])
+                hand_over([(text, error)])
 
     def _step(self) -> None:
         """The next token of each text that is being continued."""
@@ -425,7 +375,7 @@ class Engine:
         try:
             pieces = writer.step()
         except Exception as error:  # whose it is cannot be told
-            _hand_over([(text, error) for text in self._writing.values()])
+            hand_over([(text, error) for text in self._writing.values()])
             self._writing, self._writer = {}, None
             return
         tokens, ready = 0, []
@@ -438,7 +388,7 @@ class Engine:
             if one.finish is not None or len(text.made) >= text.writing.at_once:
                 ready.append((text, text.made))
                 text.made = []
-        _hand_over(ready)
+        hand_over(ready)
         self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:
@@ -452,36 +402,6 @@ class Engine:
         vectors, _ = self._embedder.vectors_of(inputs)
         made: list[list[float]] = vectors.tolist()
         return made
-
-
-def _gathers(job: "_Question | _Work") -> bool:
-    return _key(job) is not None
-
-
-def _key(job: "_Question | _Work") -> str | None:
-    return job.key if isinstance(job, _Question) else None
-
-
-def _found(work: Callable[[], Made]) -> Made | Exception:
-    try:
-        return work()
-    except Exception as error:
-        return error
-
-
-def _hand_over(found: Sequence[tuple["_Job | _Text", Any]]) -> None:
-    """Each gets its own in its event loop, which is woken once for all."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[_Job | _Text, Any]]] = {}
-    for who, what in found:
-        loops.setdefault(who.loop, []).append((who, what))
-    for loop, own in loops.items():
-        with suppress(RuntimeError):  # it has ended
-            loop.call_soon_threadsafe(_tell, own)
-
-
-def _tell(found: Sequence[tuple["_Job | _Text", Any]]) -> None:
-    for who, what in found:
-        who.tell(what)
 
 
 def open_engine(

@@ -6,27 +6,25 @@ door. Seeds, and what is drawn by them, are ours: the same request has the same 
 
 import asyncio
 import base64
-import json
 import secrets
 import struct
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import accumulate
 from typing import Any, Protocol, cast, runtime_checkable
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 
 from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
-from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, named, together, widths, within
+from heedful.serve.continued import Continued, LanguageModel, named, together
 from heedful.serve.hosted import TOGETHER, Hosted, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
+from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
-from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door, problem_of
+from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door
 from heedful.verbs.use import embedder_of
 
 MOST_BYTES = 8 * 1024 * 1024  # of a request
@@ -60,20 +58,6 @@ class Translator(Protocol):
 
     source: Any
     target: Any
-
-
-KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
-
-
-def error_of(problem: Problem) -> dict[str, Any]:
-    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
-    kind = KINDS.get(problem.status, "invalid_request_error")
-    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
-
-
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse(error_of(problem), problem.status)
 
 
 def routes(models: Mapping[str, Hosted]) -> APIRouter:
@@ -136,53 +120,6 @@ def _model(hosted: Hosted) -> dict[str, Any]:
     return {"id": hosted.name, "object": "model", "created": created, "owned_by": "heedful"}
 
 
-class Answer:
-    """What the parts of one answer have in common, and its end: the tokens that were read and made."""
-
-    def __init__(self, prefix: str, kind: str, model: str) -> None:
-        self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
-        self.kind, self.read, self.made = kind, 0, 0
-
-    def whole(self, choices: list[dict[str, Any]]) -> Response:
-        return JSONResponse(self.head | {"object": self.kind, "choices": choices, "usage": self.usage()})
-
-    def usage(self) -> dict[str, int]:
-        return {
-            "prompt_tokens": self.read,
-            "completion_tokens": self.made,
-            "total_tokens": self.read + self.made,
-        }
-
-    def event(self, choice: dict[str, Any] | None, *, tells_usage: bool) -> str:
-        """Without a choice it is the one that tells the usage."""
-        body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
-        if tells_usage:
-            body["usage"] = self.usage() if choice is None else None
-        return _event(body)
-
-
-def _event(body: object) -> str:
-    return f"data: {json.dumps(body)}\n\n"
-
-
-async def _streamed(events: AsyncGenerator[str, None]) -> Response:
-    """Events as they come. What goes wrong before the first has a status of its own, and after it is an event."""
-    first = await anext(events)
-
-    async def told() -> AsyncIterator[str]:
-        try:
-            yield first
-            async for event in events:
-                yield event
-            yield "data: [DONE]\n\n"
-        except Exception as error:
-            yield _event(error_of(problem_of(error)))
-        finally:
-            await events.aclose()
-
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-
-
 async def _complete(hosted: Hosted, asked: Completion) -> Response:
     count = asked.n or 1
     if asked.best_of not in (None, count):
@@ -214,10 +151,10 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
     heads = [_text_of(served, prompt) if asked.echo else "" for prompt in prompts]
     scores: list[tuple[Columns, int] | None] = [None for _ in prompts]
     if (top := asked.logprobs) is not None:
-        scores = await hosted.alone(lambda: [_of_prompt(served, each if asked.echo else [], top) for each in read])
+        scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
     choices = [Choice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
-        return await _streamed(_completion_events(answer, pieces, choices, asked))
+        return await streamed(_completion_events(answer, pieces, choices, asked))
     async with aclosing(pieces):
         async for number, piece in pieces:
             choices[number].made.add(piece)
@@ -228,44 +165,6 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
 def _paced(asked: Completion | Chat, top: int | None) -> dict[str, Any]:
     """How pieces come, and with how many of the likeliest tokens."""
     return {"at_once": 1 if asked.stream else TOGETHER, "top": top or 0}
-
-
-Columns = tuple[list[Scored], list[int]]  # tokens, and where they begin in the text
-
-
-def _of_prompt(served: LanguageModel, prompt: list[int], top: int) -> tuple[Columns, int]:
-    """The tokens of a prompt that is echoed, and where what follows begins."""
-    ends = [0, *accumulate(widths(served, prompt))]
-    return (echoed(served, prompt, top), ends[:-1]), ends[-1]
-
-
-class Choice:
-    """One of the texts of an answer: what is told of it, once or bit by bit."""
-
-    def __init__(self, served: LanguageModel, head: str, scores: tuple[Columns, int] | None) -> None:
-        self.made, self._served, self._head, self._scores = Continued(), served, head, scores
-        self._read = self._tokens = 0  # characters and tokens that were told
-
-    def told(self, number: int, asked: Completion) -> dict[str, Any]:
-        """What is new of it."""
-        made, finish = self.made, self.made.finish or (None if asked.stream else "length")
-        told = {"index": number, "text": self._head + made.text[self._read :], "finish_reason": finish}
-        self._head, self._read = "", len(made.text)
-        return told | {"logprobs": None if self._scores is None else self._logprobs(asked)}
-
-    def _logprobs(self, asked: Completion) -> dict[str, list[Any]]:
-        assert self._scores is not None
-        (rows, offsets), at = self._scores
-        more = within(self._served, self.made, first=self._tokens, stops=bool(asked.stops), at=at)
-        rows, offsets = rows + more[0], offsets + more[1]
-        self._tokens += len(more[0])
-        self._scores = ([], []), at
-        return {
-            "tokens": [row.text for row in rows],
-            "token_logprobs": [row.logprob for row in rows],
-            "top_logprobs": [row.top for row in rows],
-            "text_offset": offsets,
-        }
 
 
 async def _completion_events(
@@ -333,7 +232,7 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     served = cast(LanguageModel, hosted.served)
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await _streamed(_turn_events(answer, pieces, served, asked))
+        return await streamed(_turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
     async with aclosing(pieces):
         async for number, piece in pieces:
@@ -423,7 +322,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
         made.append((text[: min(ends)] if ends else text, "stop" if ends else finish))
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await _streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
+        return await streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
     return answer.whole(
         [
             {
