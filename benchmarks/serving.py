@@ -1,20 +1,26 @@
-"""How a served translator answers: alone, to many at once, and for how much memory.
+"""How a served model answers: alone, to many at once, and for how much memory.
 
     heed demo --out runs/demo
     pip install flask waitress                    # the peer: CTranslate2 behind a server of the usual kind
     python -m benchmarks.serving --run runs/demo [--seconds 60]
+    python -m benchmarks.serving --run runs/lm    # a language model: 64 tokens, greedy
+    python -m benchmarks.serving --run runs/demo --start
 
-All are asked over HTTP by LibreTranslate's `POST /translate`, with the run's own beam, for sentences of the phrasebook
-in an order that is drawn; "offline" is the same model, called in a process without a server. One client asks one
-sentence after another; many clients each do so at the same time, and every answer must be the one that the sentence
-gets alone. Clients are sockets of this process, which takes a little of the cores that servers compute with.
+A translator is asked over HTTP by LibreTranslate's `POST /translate`, with the run's own beam, for sentences of the
+phrasebook in an order that is drawn, and a language model by OpenAI's `POST /v1/completions`. "A file" is the same work
+by `heed translate RUN < FILE` or `heed generate RUN PROMPT ...`, with and without the time that the command takes to
+begin. One client asks one question after another; many clients each do so at the same time, and every answer must be
+the one that the file has. The clients are sockets of this process, whose share of the processors' time is told, as is
+what the server does for each second of its own. `--start` tells how long `heed serve` takes until it answers, and the
+first answer, beside the time that it takes to read the weights.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import random
+import selectors
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,20 +30,59 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from benchmarks.turns import Contestant, Work, machine
+from benchmarks.turns import machine
 from heedful.data.documents.sentences import sentences_in
 from heedful.data.made.phrasebook import phrasebook
 from heedful.store import files
 from heedful.tasks.load import load_model
 
 BUSY = 429
+HEED = [sys.executable, "-m", "heedful"]
+TICKS = os.sysconf("SC_CLK_TCK")  # of a second
+TOKENS = 64  # that a language model adds
 
 
-def offline(run: Path, engine: str) -> Work:
-    """Translates what it is given: a sentence, or a list of them as a file has them."""
-    model = load_model(run, engine=None if engine == "own" else engine)
-    return model.translate
+@dataclass(frozen=True)
+class Job:
+    """Questions, and the way to them; `answers` are those of the file, in the same order."""
+
+    path: str
+    bodies: Sequence[bytes]
+    command: Sequence[str]  # that answers `texts`, lines of standard input or arguments
+    texts: Sequence[str]
+    by_lines: bool
+
+    def offline(self, texts: Sequence[str]) -> tuple[list[str], float]:
+        """The answers, and the seconds that the command took."""
+        begin = time.perf_counter()
+        command = [*self.command, *(() if self.by_lines else ["--", *texts])]
+        given = "".join(f"{text}\n" for text in texts) if self.by_lines else ""
+        done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)
+        answers = [json.loads(line)["text"] for line in done.stdout.splitlines()]
+        return answers, time.perf_counter() - begin
+
+
+def text_of(body: bytes) -> str:
+    answer: Mapping[str, Any] = json.loads(body)
+    return str(answer["choices"][0]["text"] if "choices" in answer else answer["translatedText"])
+
+
+def job_of(run: Path, engine: str) -> Job:
+    about = files.read_json(run / "task.json")
+    sources = dict.fromkeys(source for source, _ in phrasebook(60_000, seed=1).test)
+    if "target" not in about:
+        texts = [f"{source.split(',')[0][:24]} " for source in [*sources][:512]]
+        asked = {"model": run.resolve().name, "max_tokens": TOKENS, "temperature": 0}
+        bodies = [json.dumps({**asked, "prompt": text}).encode() for text in texts]
+        command = [*HEED, "generate", str(run), "--tokens", str(TOKENS), "--temperature", "0", "--json"]
+        return Job("/v1/completions", bodies, command, texts, by_lines=False)
+    pair = {"source": about["source"], "target": about["target"]}
+    short = [text for text in sources if len(sentences_in(text, pair["source"])) == 1]  # others come in parts
+    bodies = [json.dumps({"q": text, **pair}).encode() for text in short[:1000]]
+    library = ["--engine", engine] if engine != "auto" else []
+    return Job("/translate", bodies, [*HEED, "translate", str(run), *library, "--json"], short[:1000], by_lines=True)
 
 
 def behind_flask(run: Path) -> None:
@@ -59,12 +104,15 @@ def behind_flask(run: Path) -> None:
 
 @dataclass
 class Asked:
-    """What the clients saw."""
+    """What the clients saw, and what processors did meanwhile, in seconds."""
 
     seconds: list[float] = field(default_factory=list)  # of each answer
     statuses: Counter[int] = field(default_factory=Counter)
-    wrong: int = 0  # answers that are not the sentence's own
+    bodies: list[tuple[int, bytes]] = field(default_factory=list)  # of answers, with the numbers of their questions
     wall: float = 0.0
+    server: float = 0.0
+    clients: float = 0.0
+    wrong: int = 0
 
     @property
     def rate(self) -> float:
@@ -73,50 +121,79 @@ class Asked:
     def __str__(self) -> str:
         middle, last = statistics.median(self.seconds), sorted(self.seconds)[int(0.99 * len(self.seconds))]
         others = {status: count for status, count in self.statuses.items() if status != 200}
-        text = f"{self.rate:8,.1f} sentences/s  median {1000 * middle:,.1f} ms  p99 {1000 * last:,.1f} ms"
+        text = f"{self.rate:8,.1f}/s  median {1000 * middle:,.1f} ms  p99 {1000 * last:,.1f} ms"
+        text += f"  {self.statuses[200] / max(self.server, 1e-9):,.0f} for each second of the server's processors"
+        text += f", the clients' share {self.clients / (self.clients + self.server):.0%}"
         return f"{text}  {len(self.seconds):,} answers, {self.wrong} wrong, not answered: {others or 'none'}"
 
 
 class Client:
     """One connection that is kept open."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, port: int, job: Job, seed: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = f"POST {job.path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        self._asks = [f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body for body in job.bodies]
+        self._draw, self._came, self.number, self.sent = random.Random(seed), b"", 0, 0.0
 
-    async def ask(self, text: str, pair: tuple[str, str]) -> tuple[int, Mapping[str, object]]:
-        if not hasattr(self, "_reader"):
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        body = json.dumps({"q": text, "source": pair[0], "target": pair[1]}).encode()
-        head = f"POST /translate HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
-        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
-        length = next(int(line.split(":")[1]) for line in lines if line.startswith("content-length:"))
-        return int(lines[0].split()[1]), json.loads(await self._reader.readexactly(length))
+    def ask(self) -> None:
+        self.number, self._came = self._draw.randrange(len(self._asks)), b""
+        self.sent = time.perf_counter()
+        self.socket.sendall(self._asks[self.number])
+
+    def answer(self) -> tuple[int, bytes] | None:
+        """The status and the body, once they are whole."""
+        came = self.socket.recv(65536)
+        assert came, "the server closed a connection"
+        self._came += came
+        head, _, body = self._came.partition(b"\r\n\r\n")
+        at = head.lower().find(b"content-length:")
+        if at < 0 or len(body) < int(head[at + 15 :].split(b"\r\n", 1)[0]):
+            return None
+        return int(head[9:12]), body
 
 
-async def crowd(
-    port: int, pair: tuple[str, str], right: Mapping[str, str], clients: int, seconds: float, most: float = float("inf")
+def crowd(
+    port: int, pid: int, job: Job, right: Sequence[str], clients: int, seconds: float, most: float = float("inf")
 ) -> Asked:
     """So many clients for so long, or until so many answers came."""
-    asked = Asked()
-    begin = time.perf_counter()
-
-    async def one(seed: int) -> None:
-        client, draw, texts = Client(port), random.Random(seed), list(right)
-        while time.perf_counter() - begin < seconds and len(asked.seconds) < most:
-            text = draw.choice(texts)
-            sent = time.perf_counter()
-            status, answer = await client.ask(text, pair)
-            asked.statuses[status] += 1
-            if status == 200:
-                asked.seconds.append(time.perf_counter() - sent)
-                asked.wrong += answer["translatedText"] != right[text]
-            elif status == BUSY:
-                await asyncio.sleep(0.05)
-
-    await asyncio.gather(*(one(seed) for seed in range(clients)))
-    asked.wall = time.perf_counter() - begin
+    asked, waiting = Asked(), list[tuple[float, Client]]()
+    with selectors.DefaultSelector() as selector:
+        each = [Client(port, job, seed) for seed in range(clients)]
+        begin, server, own = time.perf_counter(), processors(pid), time.process_time()
+        for client in each:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+            client.ask()
+        while (now := time.perf_counter()) - begin < seconds and len(asked.seconds) < most:
+            while waiting and waiting[0][0] <= now:
+                waiting.pop(0)[1].ask()
+            for key, _ in selector.select(0.05):
+                client = key.data
+                found = client.answer()
+                if found is None:
+                    continue
+                status, body = found
+                asked.statuses[status] += 1
+                if status == BUSY:
+                    waiting.append((time.perf_counter() + 0.05, client))
+                    continue
+                if status == 200:
+                    asked.seconds.append(time.perf_counter() - client.sent)
+                    asked.bodies.append((client.number, body))
+                client.ask()
+        asked.wall = time.perf_counter() - begin
+        asked.server, asked.clients = processors(pid) - server, time.process_time() - own
+        for client in each:
+            client.socket.close()
+    asked.wrong = sum(text_of(body) != right[number] for number, body in asked.bodies)
     return asked
+
+
+def processors(pid: int) -> float:
+    """Seconds of processors' time that a process has had."""
+    numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(numbers[11]) + int(numbers[12])) / TICKS
 
 
 @contextmanager
@@ -137,40 +214,61 @@ def resident(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def serving(run: Path, engine: str) -> list[str]:
+    return [*HEED, "serve", str(run), "--port", "0", "--engine", engine, "--json"]
+
+
 def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, requests: int) -> None:
-    cores = len(os.sched_getaffinity(0))
-    about = files.read_json(run / "task.json")
-    pair = about["source"], about["target"]
-    texts = dict.fromkeys(source for source, _ in phrasebook(60_000, seed=1).test)
-    short = [text for text in texts if len(sentences_in(text, about["source"])) == 1]  # others are answered in parts
-    sentences = short[:1000]
-    print(machine(cores))
+    print(machine(len(os.sched_getaffinity(0))))
+    job = job_of(run, engine)
+    copies = max(1, round(seconds * (1000 if job.by_lines else 60) / len(job.texts)))  # about as long as the crowd asks
+    _, one = job.offline(job.texts[:1])
+    answers, took = job.offline([*job.texts] * (copies if job.by_lines else 1))
+    right, whole = answers[: len(job.texts)], len(answers) / took
+    of_a_file = (len(answers) - 1) / (took - one)
+    print(
+        f"a file of {len(answers):,}: {whole:,.1f}/s, {of_a_file:,.1f}/s without the {one:.1f} s to begin", flush=True
+    )
 
-    alone = Contestant("offline", offline, (run, "own" if engine == "own" else "ctranslate2"))
-    alone.start(cores)
-    right = {text: alone.turn(text)[0] for text in sentences}
-    single = statistics.median(alone.turn(text)[1] for text in sentences)
-    of_a_file = statistics.median(len(sentences) / alone.turn(sentences)[1] for _ in range(3))
-    alone.stop()
-    print(f"offline: one sentence {1000 * single:,.1f} ms, a file of {len(sentences):,} {of_a_file:,.1f} sentences/s")
-
-    ours = [sys.executable, "-m", "heedful", "serve", str(run), "--port", "0", "--engine", engine, "--json"]
     peer = [sys.executable, "-m", "benchmarks.serving", "--run", str(run), "--peer"]
+    contestants = [("heed serve", serving(run, engine))] + [("Flask and waitress", peer)] * job.by_lines
     rates: dict[str, list[float]] = {}
-    for name, command in [("heed serve", ours), ("Flask and waitress", peer)] * rounds:
-        with served(command) as (port, _):
-            asyncio.run(crowd(port, pair, right, 4, 2))
-            print(f"{name:20} 1 client    {asyncio.run(crowd(port, pair, right, 1, 10))}", flush=True)
-            many = asyncio.run(crowd(port, pair, right, clients, seconds))
+    for name, command in contestants * rounds:
+        with served(command) as (port, pid):
+            crowd(port, pid, job, right, 4, 2)
+            print(f"{name:20} 1 client    {crowd(port, pid, job, right, 1, 10)}", flush=True)
+            many = crowd(port, pid, job, right, clients, seconds)
             print(f"{name:20} {clients} clients  {many}", flush=True)
             rates.setdefault(name, []).append(many.rate)
-    of_ours, of_peer = (statistics.median(each) for each in rates.values())
-    print(f"heed serve / a file offline: {of_ours / of_a_file:.2f}; / the peer: {of_ours / of_peer:.2f}")
+    ours, *peers = (statistics.median(each) for each in rates.values())
+    print(f"heed serve / a file: {ours / whole:.2f}, without its begin {ours / of_a_file:.2f}")
+    print("".join(f"heed serve / the peer: {ours / rate:.2f}\n" for rate in peers), end="")
 
-    with served(ours) as (port, pid):
+    with served(serving(run, engine)) as (port, pid):
         for asked in range(0, requests + 1, max(1, requests // 5)):
             print(f"after {asked:6,} requests: {resident(pid):,.0f} MB", flush=True)
-            asyncio.run(crowd(port, pair, right, clients, 1e9, requests // 5))
+            crowd(port, pid, job, right, clients, 1e9, requests // 5)
+
+
+def start(run: Path, engine: str, rounds: int) -> None:
+    """Seconds until the first answer, of a process that begins, and how many of them the model's own are."""
+    job = job_of(run, engine)
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        with served(serving(run, engine)) as (port, _):
+            ready = time.perf_counter() - begin
+            client = Client(port, job, 0)
+            client.ask()
+            while client.answer() is None:
+                pass
+            first = time.perf_counter() - begin
+            client.socket.close()
+        reading = (
+            "import time; from pathlib import Path; from heedful.tasks.load import load_model; b = time.perf_counter()"
+        )
+        reading += f"; load_model(Path({str(run)!r})); print(time.perf_counter() - b)"
+        read = float(subprocess.run([sys.executable, "-c", reading], stdout=subprocess.PIPE, check=True).stdout)
+        print(f"answers after {ready:.2f} s, the first answer after {first:.2f} s; reading the weights {read:.2f} s")
 
 
 def main() -> None:
@@ -181,12 +279,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=10_000, help="over which memory is watched")
+    parser.add_argument("--start", action="store_true", help="tell how long it takes to begin")
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)  # this process is the peer
-    chosen = vars(parser.parse_args())
-    if chosen.pop("peer"):
-        behind_flask(chosen["run"])
+    asked = parser.parse_args()
+    if asked.peer:
+        behind_flask(asked.run)
+    elif asked.start:
+        start(asked.run, asked.engine, asked.rounds)
     else:
-        compare(**chosen)
+        compare(asked.run, asked.engine, asked.clients, asked.seconds, asked.rounds, asked.requests)
 
 
 if __name__ == "__main__":

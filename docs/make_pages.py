@@ -18,6 +18,7 @@ VIEWS = {
     "start": "/",
     "translate": f"/translate#{QUERY}&best=3",
     "write": "/write#tokens=120",
+    "chat": "/chat#tokens=60",
     "flow": f"/look?{QUERY}&model=demo#view=flow",
     "heads": f"/look?{QUERY}&model=demo#view=heads",
     "matrix": f"/look?{QUERY}&model=demo#view=matrix",
@@ -36,6 +37,10 @@ def act(page: Page, name: str) -> None:
         page.locator(".others button").first.wait_for()
     elif name == "write":
         page.get_by_role("button", name="Write").click()
+        page.wait_for_timeout(3000)
+    elif name == "chat":
+        page.locator("#says").fill("Write a short poem about the sea.")
+        page.get_by_role("button", name="Send").click()
         page.wait_for_timeout(3000)
     elif name == "flow":
         page.locator(".queries .token").nth(2).click()

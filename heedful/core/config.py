@@ -6,6 +6,7 @@ option that is silently ignored costs its user a training run.
 
 import dataclasses
 import difflib
+import functools
 import types
 import typing
 from typing import Any, Literal, TypeVar
@@ -33,7 +34,7 @@ def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int |
     """
     if not isinstance(data, dict):
         raise InputError(f"expected an object, found {data!r}", where=where)
-    hints = typing.get_type_hints(kind)
+    hints = _types_of(kind)  # type: ignore[arg-type]  # classes are hashable
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a dataclass
     for key in data:
         if key not in fields:
@@ -50,6 +51,12 @@ def unknown_key(key: str, known: list[str], *, where: str) -> InputError:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     fix = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
     return InputError(f"unknown key {key!r}", where=where, fix=fix)
+
+
+@functools.cache
+def _types_of(kind: type) -> dict[str, Any]:
+    """Of the fields of a class."""
+    return typing.get_type_hints(kind)
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
@@ -77,7 +84,7 @@ def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
     if typing.is_typeddict(kind):
         if not isinstance(value, dict):
             raise InputError(f"expected an object, found {value!r}", where=where)
-        hints = typing.get_type_hints(kind)
+        hints = _types_of(kind)
         if unknown := [key for key in value if key not in hints]:
             raise unknown_key(unknown[0], [*hints], where=where)
         return {key: _value(hints[key], item, f"{where}.{key}", largest) for key, item in value.items()}

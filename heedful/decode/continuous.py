@@ -52,18 +52,23 @@ class RowsModel(Protocol[StateType]):
         """Logits of what follows each of the last `tokens`, of rows that are equally long."""
 
 
+Likeliest = tuple[tuple[int, float], ...]
+Said = tuple[int, float, Likeliest]
+
 DRAFTED = 4  # tokens at first; more while all are right, fewer when not
 MOST_DRAFTED = 6
 
 
 class NextToken(NamedTuple):
     """The next token of a text, and its log-probability (nats) as `heedful.decode.search` has it: -inf where the rules
-    left none. `finished`: it is the last one, and the text has left its session."""
+    left none. `finished`: it is the last one, and the text has left its session. `top`: the likeliest tokens, with
+    theirs, by the model alone."""
 
     handle: int
     token: int
     log_probability: float
     finished: bool
+    top: Likeliest = ()
 
 
 @dataclass(eq=False)
@@ -76,6 +81,7 @@ class _Text:
     stream: random.Random
     tokens: list[int] = field(default_factory=list)  # new ones
     drawn: list[float] = field(default_factory=list)  # from the stream, one for each token
+    top: int = 0  # likeliest tokens that are told with each
 
     def chances(self, count: int) -> list[float]:
         """The random numbers of the next so many tokens, the same each time."""
@@ -117,15 +123,23 @@ class Session(Generic[StateType]):
         self._waiting: deque[_Text] = deque()
         self._rows: list[_Text | None] = []  # of the state; None: its text has left
         self._state: StateType | None = None
-        self._ahead: deque[tuple[_Text, int, float]] = deque()  # of the one text there is: what is known of it already
+        self._ahead: deque[tuple[_Text, Said]] = deque()  # of the one text there is: what is known of it already
 
     def __len__(self) -> int:
         """How many texts have been added, and are neither finished nor cancelled."""
         return len(self._waiting) + sum(text is not None for text in self._rows)
 
-    def add(self, prompt: Sequence[int], sampling: Sampling = DEFAULT_SAMPLING, longest: int | None = None) -> int:
+    def add(
+        self,
+        prompt: Sequence[int],
+        sampling: Sampling = DEFAULT_SAMPLING,
+        longest: int | None = None,
+        *,
+        top: int = 0,
+    ) -> int:
         """A text to continue, drawn as `sampling` says by random numbers of its own, keyed by its seed, for at most
-        `longest` tokens (None: as there is room for). It enters as soon as there is a row for it. Returns its handle.
+        `longest` tokens (None: as there is room for), and with each so many of the likeliest. It enters as soon as
+        there is a row for it. Returns its handle.
         Raises InputError for a prompt without a token or without room, and for settings that cannot be."""
         room = self._size + 1 - len(prompt)
         if not prompt or room < 1:
@@ -141,6 +155,7 @@ class Session(Generic[StateType]):
             rules=(*self._rules, *penalties(sampling)),
             filters=sampling_filters(sampling),
             stream=random.Random(f"{sampling.seed} 0 0"),
+            top=top,
         )
         self._added += 1
         self._waiting.append(text)
@@ -166,21 +181,20 @@ class Session(Generic[StateType]):
         newest = torch.tensor([(text.tokens or text.prompt)[-1] for text in texts], device=self._device)
         logits, self._state = self._model.step(newest, self._state)
         chances = [chance for text in texts for chance in text.chances(1)]
-        tokens, values = self._say(logits, texts, [text.tokens for text in texts], chances)
-        for text, token in zip(texts, tokens, strict=True):
+        said = self._say(logits, texts, [text.tokens for text in texts], chances)
+        for text, (token, _, _) in zip(texts, said, strict=True):
             text.tokens.append(token)
-        return [self._hand_out(*made) for made in zip(texts, tokens, values, strict=True)]
+        return [self._hand_out(*made) for made in zip(texts, said, strict=True)]
 
-    def _hand_out(self, text: _Text, token: int, value: float) -> NextToken:
+    def _hand_out(self, text: _Text, said: Said) -> NextToken:
+        token, value, top = said
         text.left -= 1
         finished = token in self._ends or value == NEVER or text.left == 0
         if finished:
             self.cancel(text.handle)
-        return NextToken(text.handle, token, value, finished)
+        return NextToken(text.handle, token, value, finished, top)
 
-    def _speculate(
-        self, text: _Text, draft: RowsModel[StateType], state: StateType
-    ) -> Iterable[tuple[_Text, int, float]]:
+    def _speculate(self, text: _Text, draft: RowsModel[StateType], state: StateType) -> Iterable[tuple[_Text, Said]]:
         """The next tokens of the one text there is: as many as the draft says rightly, and one more."""
         known = len(text.prompt) + len(text.tokens)  # all but the last are in the state
         count = min(self._drafted, self._size - known)
@@ -191,12 +205,12 @@ class Session(Generic[StateType]):
             tokens += self._choose(logits.float(), [text], before, chances[i : i + 1]).tolist()
         logits, state = self._model.steps(torch.tensor([tokens], device=self._device), state)
         before = [text.tokens + tokens[1 : i + 1] for i in range(count + 1)]
-        made, values = self._say(logits[0], [text] * (count + 1), before, chances)
-        right = next((i for i in range(count) if made[i] != tokens[i + 1]), count)
+        said = self._say(logits[0], [text] * (count + 1), before, chances)
+        right = next((i for i in range(count) if said[i][0] != tokens[i + 1]), count)
         self._state = state.keep(known + right)
         self._drafted = min(right + 1, MOST_DRAFTED) if count else self._drafted
-        text.tokens += made[: right + 1]
-        return [(text, token, value) for token, value in zip(made[: right + 1], values, strict=False)]
+        text.tokens += [token for token, _, _ in said[: right + 1]]
+        return [(text, one) for one in said[: right + 1]]
 
     def _say(
         self,
@@ -204,14 +218,19 @@ class Session(Generic[StateType]):
         texts: Sequence[_Text],
         before: Sequence[list[int]],
         chances: Sequence[float],
-    ) -> tuple[list[int], list[float]]:
-        """A token a row, and its log-probability."""
+    ) -> list[Said]:
+        """A token a row, its log-probability, and the likeliest."""
         scores = logits.float()
         normaliser = log_normaliser(scores)
+        tops: list[Likeliest] = [()] * len(texts)
+        if most := min(max(text.top for text in texts), scores.shape[1]):
+            best = (scores - normaliser[:, None]).topk(most)
+            rows = zip(texts, best.indices.tolist(), best.values.tolist(), strict=True)
+            tops = [tuple(zip(tokens[: text.top], values, strict=False)) for text, tokens, values in rows]
         tokens = self._choose(scores, texts, before, chances)
         values = scores.gather(1, tokens[:, None]).squeeze(1) - normaliser
         refuse_nan(values)
-        return tokens.tolist(), values.tolist()
+        return list(zip(tokens.tolist(), values.tolist(), tops, strict=True))
 
     def _choose(
         self,

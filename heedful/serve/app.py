@@ -1,7 +1,7 @@
 """The application: every route, in one place. Each module of routes gives a router, made for the models there are."""
 
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +11,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from heedful.errors import HeedError, InputError
 from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, pages, runs
 from heedful.serve.engine import Engine
-from heedful.serve.gate import LOOPBACK, Gate, Rules
+from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
 from heedful.serve.hosted import Hosted
 from heedful.serve.meters import Meters
-from heedful.serve.refusals import Refused, refusal, refused
+from heedful.serve.public import Direct
+from heedful.serve.refusals import Refused, as_refused, refusal
 
 Models = Mapping[str, Hosted]
 
@@ -93,38 +93,24 @@ def make_app(
     app.state.routers = [routes(serving) for routes in ROUTES]
     for router in app.state.routers:
         app.include_router(router)
-    return behind_gate(app, rules, meters)
+    return behind_gate(app, rules, meters, _direct(app.state.routers))
 
 
-def behind_gate(app: FastAPI, rules: Rules, meters: Meters) -> FastAPI:
+def behind_gate(
+    app: FastAPI, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
+) -> FastAPI:
     """The application, which every request comes to through the gate, and whose errors are answers."""
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HeedError, _failed)
-    app.add_exception_handler(HTTPException, _not_found)
-    app.add_exception_handler(RequestValidationError, _not_valid)
-    app.add_middleware(_gate(rules, meters))
+    for kind in (Refused, HeedError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _refused)
+    app.add_middleware(lambda inner: Gate(inner, rules, meters, direct))
     return app
 
 
-def _gate(rules: Rules, meters: Meters) -> Callable[[ASGIApp], Gate]:
-    return lambda app: Gate(app, rules, meters)
+def _direct(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
+    """What answers at a method and a path, of the routes that read the request themselves."""
+    found = [route for router in routers for route in router.routes if isinstance(route, Direct) and route.alone]
+    return {(method, route.path): route.get_route_handler() for route in found for method in route.methods or ()}
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return refusal(request.scope["path"], error)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HeedError)
-    return refusal(request.scope["path"], refused(error))
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refusal(request.scope["path"], Refused(error.status_code, str(error.detail), None, error.headers))
-
-
-async def _not_valid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return refusal(request.scope["path"], Refused(422, own.first_fault(error.errors())))
+    return refusal(request.scope["path"], as_refused(error))

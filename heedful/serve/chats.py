@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request
@@ -10,7 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.errors import HeedError, InputError
-from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.hosted import TOGETHER, Hosted, Piece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
 from heedful.serve.refusals import Refused, refused
 from heedful.verbs.use import options_of
@@ -47,15 +48,17 @@ class Reading:
         self.lead = "" if tokens else self.lead
         return self
 
-    async def answer(self, stop: tuple[str, ...], sampling: Mapping[str, Any]) -> AsyncGenerator[Piece, None]:
+    async def answer(
+        self, stop: tuple[str, ...], sampling: Mapping[str, Any], *, at_once: int = 1, top: int = 0
+    ) -> AsyncGenerator[Piece, None]:
         """The answer, piece by piece. Closing it cancels it."""
-        writing = Writing(tokens=self.tokens, stop=stop, sampling=sampling, exact=True)
+        writing = Writing(tokens=self.tokens, stop=stop, sampling=sampling, exact=True, at_once=at_once, top=top)
         pieces, held = self.hosted.write(self.ids, writing), self.lead
         assert isinstance(pieces, AsyncGenerator)
         async with aclosing(pieces):
             async for piece in pieces:
                 shown, held = without(held, piece.text)
-                yield Piece(shown, piece.token, piece.logprob, piece.finish)
+                yield replace(piece, text=shown)
 
 
 def without(held: str, text: str) -> tuple[str, str]:
@@ -114,7 +117,8 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
             if options.system and not any(one["role"] == "system" for one in spoken):
                 spoken = [{"role": "system", "content": options.system}, *spoken]
             found = (await read(model, spoken, options.tokens)).begun(given["begun"] or ())
-            pieces = found.answer(tuple(options.stop), options.sampling)
+            at_once = 1 if given["stream"] else TOGETHER
+            pieces = found.answer(tuple(options.stop), options.sampling, at_once=at_once)
             first = await anext(pieces)
         except HeedError as error:
             raise refused(error) from None

@@ -42,17 +42,19 @@ class LanguageModel(Protocol):
 
 @dataclass
 class Continued:
-    """What was added to a prompt."""
+    """What was added to a prompt so far, and how likely each token was."""
 
     text: str = ""
     tokens: Ids = field(default_factory=Ids)
-    finish: str = "length"
+    weighed: "list[Weighed]" = field(default_factory=list)
+    finish: str | None = None
 
     def add(self, piece: Piece) -> None:
         self.text += piece.text
         if piece.token is not None:
             self.tokens.append(piece.token)
-        self.finish = piece.finish or self.finish
+            self.weighed.append((piece.logprob, piece.top))
+        self.finish = piece.finish
 
 
 class Scored(NamedTuple):
@@ -102,14 +104,25 @@ def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
     """The tokens of a prompt, each given those before it."""
     begun = [*served.before, *prompt[:1]]
     rest = _scored(served, begun, prompt[1:], top)
-    return _named(served, prompt, [None, *rest]) if prompt else []
+    return named(served, prompt, [None, *rest]) if prompt else []
 
 
-def followed(served: LanguageModel, prompt: Ids, tokens: Ids, top: int, *, exact: bool = False) -> list[Scored]:
-    """The tokens that continue a prompt, each given what the model looked back at when it was said. `exact`: nothing
-    was put before the prompt."""
-    begun = prompt if exact else [*served.before, *prompt] or [served.tokenizer.bos]
-    return _named(served, tokens, [*_scored(served, begun, tokens, top)])
+def within(
+    served: LanguageModel, made: Continued, *, first: int, stops: bool, at: int = 0
+) -> tuple[list[Scored], list[int]]:
+    """The tokens from the first on that are in a text that begins `at` a character, and where each begins. What may
+    still become a stop string, or was one, is not in it."""
+    rows, offsets, place = list[Scored](), list[int](), 0
+    held = made.finish is None or (stops and made.finish == "stop")
+    scores = named(served, made.tokens, made.weighed, first)
+    for number, width in enumerate(widths(served, made.tokens)):
+        if held and place >= len(made.text):
+            break
+        if number >= first:
+            rows.append(scores[number - first])
+            offsets.append(at + place)
+        place += width
+    return rows, offsets
 
 
 def widths(served: LanguageModel, ids: Ids) -> Iterator[int]:
@@ -118,7 +131,7 @@ def widths(served: LanguageModel, ids: Ids) -> Iterator[int]:
         yield len(piece) if served.tokenizer.settled(ids[max(0, number - 7) : number + 1]) else 0
 
 
-Weighed = tuple[float, list[tuple[int, float]]]  # of a token, and of the likeliest
+Weighed = tuple[float, Sequence[tuple[int, float]]]  # of a token, and of the likeliest
 
 
 @torch.inference_mode()
@@ -140,10 +153,11 @@ def _scored(served: LanguageModel, begun: Ids, following: Ids, top: int) -> Iter
         done += count
 
 
-def _named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None]) -> list[Scored]:
-    """Tokens by their texts; by its number, such as "<token 123>", one that has no text alone or none of its own."""
+def named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None], first: int = 0) -> list[Scored]:
+    """Tokens, from the first on, by their texts; by its number, such as "<token 123>", one that has no text alone or
+    none of its own."""
     found = []
-    for token, text, each in zip(ids, _texts(served, ids), weighed, strict=True):
+    for token, text, each in zip(ids[first:], _texts(served, ids)[first:], weighed[first:], strict=True):
         if each is None:
             found.append(Scored(text, None, None))
             continue

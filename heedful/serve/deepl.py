@@ -71,7 +71,7 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     translated_characters = 0
 
     @router.post("/translate", openapi_extra=body_shown(Translation))
-    async def translate(request: Request) -> dict[str, Any]:
+    async def translate(request: Request) -> Response:
         nonlocal translated_characters
         asked = await body_of(request, Translation)
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
@@ -79,18 +79,14 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
             await asyncio.to_thread(_refuse_malformed, asked.text)
         found = await translated(pair.hosted, asked.text, **pair.settings, **_settings(asked))
         translated_characters += sum(map(len, asked.text))
-        made = [
+        made: list[dict[str, Any]] = [
             {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found
         ]
         if asked.show_billed_characters:
-            return {
-                "translations": [
-                    one | {"billed_characters": len(text)} for one, text in zip(made, asked.text, strict=True)
-                ]
-            }
-        return {"translations": made}
+            made = [one | {"billed_characters": len(text)} for one, text in zip(made, asked.text, strict=True)]
+        return JSONResponse({"translations": made})
 
-    async def languages(request: Request) -> list[dict[str, Any]]:
+    async def languages(request: Request) -> Response:
         sent = request.query_params.getlist("type")
         kind = [*sent, *((await fields_of(request)).get("type", []) if is_form(request) else []), "source"][0]
         if kind not in ("source", "target"):
@@ -98,9 +94,10 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         found = pairs(models)
         if kind == "source":
             names = unique(listed(pair.source).partition("-")[0] for pair in found)
-            return [{"language": name.upper(), "name": in_english(name)} for name in names]
+            return JSONResponse([{"language": name.upper(), "name": in_english(name)} for name in names])
         names = unique(name for pair in found for name in _as_targets(listed(pair.target)))
-        return [{"language": name, "name": in_english(name.lower()), "supports_formality": False} for name in names]
+        told = [{"language": name, "name": in_english(name.lower()), "supports_formality": False} for name in names]
+        return JSONResponse(told)
 
     router.get("/languages")(languages)
     router.post("/languages")(languages)

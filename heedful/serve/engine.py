@@ -5,19 +5,22 @@ gathered: what came while the thread was at work, asks the same verb and has the
 and each gets its own. Who asks alone never waits for others. One request's error never ends another's: a batch that
 raises is asked again, each by itself.
 
+Where another library answers in place of the model, a second thread gathers too: one reads and writes texts while the
+library computes for the other. Only who holds `_own` asks the model itself.
+
 Nothing waits without end: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a
 text (LateError). What was given up before its turn is never computed.
 """
 
 import asyncio
+import functools
 import json
 import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -26,7 +29,8 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Embedder, Served, Task
-from heedful.serve.hosted import Piece, Record, Writing
+from heedful.serve.hosted import TOGETHER, Piece, Record, Writing
+from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
 from heedful.tasks.shared.served import by_library
@@ -35,6 +39,7 @@ from heedful.verbs.use import ask_each, options_of, question_of
 
 Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
+KNOWN = 1024  # settings that are read once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,8 @@ class Written(Protocol):
     def logprob(self) -> float: ...
     @property
     def finish(self) -> str | None: ...
+    @property
+    def top(self) -> tuple[tuple[int, float], ...]: ...
 
 
 @runtime_checkable
@@ -69,7 +76,9 @@ class TextWriter(Protocol):
     """What continues texts that come and go."""
 
     def __len__(self) -> int: ...
-    def add(self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = ()) -> int: ...
+    def add(
+        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
+    ) -> int: ...
     def cancel(self, number: int) -> None: ...
     def step(self) -> Sequence[Written]: ...
 
@@ -80,34 +89,6 @@ class Writes(Protocol):
 
     def begun(self, prompt: str | Sequence[int]) -> list[int]: ...
     def writer(self, *, rows: int) -> TextWriter: ...
-
-
-@dataclass(eq=False)
-class _Question:
-    """Inputs for a verb; questions with equal keys are asked together (None: never)."""
-
-    verb: str
-    inputs: Sequence[str]
-    settings: Mapping[str, Any]
-    key: str | None
-    future: "Future[list[list[Record]]]" = field(default_factory=Future)
-
-
-@dataclass(eq=False)
-class _Work:
-    work: Callable[[], Any]
-    future: "Future[Any]" = field(default_factory=Future)
-
-
-@dataclass(eq=False)
-class _Text:
-    """A text to continue; `send` hands a piece, or an error, to who waits for it."""
-
-    prompt: str | Sequence[int]
-    writing: Writing
-    sampling: Sampling
-    send: Callable[[Piece | Exception], None]
-    over: bool = False  # given up, or complete
 
 
 class Engine:
@@ -131,31 +112,40 @@ class Engine:
         self.limits, self.meters = limits or Limits(), meters or Meters()
         self._fast, self._device = fast, device
         self._changed = threading.Condition()  # guards what follows
-        self._jobs: deque[_Question | _Work] = deque()
-        self._texts: deque[_Text] = deque()
+        self._jobs: list[Question | Work] = []
+        self._texts: deque[Text] = deque()
+        self._before = 1  # questions in the last batch
+        self._idle = 0  # threads
         self._closed = False
-        # The thread's own.
-        self._writing: dict[int, _Text] = {}
+        self._own = threading.Lock()  # who holds it asks `served`
+        self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
+        # The first thread's.
+        self._writing: dict[int, Text] = {}
         self._writer: TextWriter | None = None
         self._embedder: Embedder | None = None
-        self._before = 1  # questions in the last batch
-        self._thread = threading.Thread(target=self._run, name=f"heed {name}", daemon=True)
-        self._thread.start()
+        loops = [self._run] if fast is None else [self._run, self._gather]
+        self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
+        for thread in self._threads:
+            thread.start()
 
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
-        question = question_of(self.row, verb)
-        options = options_of(question, verb, settings)
+        key = json.dumps([verb, settings], sort_keys=True, default=str)
+        if key not in self._known:
+            self._known = {} if len(self._known) >= KNOWN else self._known
+            question = question_of(self.row, verb)
+            options = options_of(question, verb, settings)
+            self._known[key] = options, question.gathers(options)
+        options, gathers = self._known[key]
         if not inputs:
             return []
         begun = time.monotonic()
         if verb == self.row.streams:
             found = await self._write_whole(inputs, options)
         else:
-            chosen = dict(settings or {})
-            key = json.dumps([verb, chosen], sort_keys=True, default=str) if question.gathers(options) else None
-            found = await self._wait(_Question(verb, inputs, chosen, key))
+            asked = Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
+            found = await self._wait(asked)
         self.meters.answered.labels(self.name, verb).observe(time.monotonic() - begun)
         self.meters.inputs.labels(self.name, verb).inc(len(inputs))
         return found
@@ -168,7 +158,7 @@ class Engine:
                 yield piece
 
     async def alone(self, work: Callable[[], Made]) -> Made:
-        return await self._wait(_Work(work))
+        return await self._wait(Work(work=work))
 
     async def embed(self, inputs: Sequence[str]) -> list[list[float]]:
         """A vector of each text. Raises InputError for a model that makes none."""
@@ -177,11 +167,12 @@ class Engine:
         return await self.alone(lambda: self._vectors(inputs)) if inputs else []
 
     def close(self) -> None:
-        """Nothing more is answered; the thread ends after what it is at, and with the process."""
+        """Nothing more is answered; the threads end after what they are at, and with the process."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(timeout=1)
+        for thread in self._threads:
+            thread.join(timeout=1)
 
     @property
     def waiting(self) -> int:
@@ -189,25 +180,27 @@ class Engine:
 
     # In the event loop's thread.
 
-    def _submit(self, queue: deque[Any], jobs: Sequence[Any]) -> None:
-        """All of one request, or BusyError."""
+    def _submit(self, job: Question | Work | Text) -> None:
+        """Raises BusyError."""
         with self._changed:
             if self._closed:
                 raise BusyError(f"{self.name} is no longer served")
             if self.waiting >= self.limits.waiting:
                 raise BusyError(f"{self.name} has {self.waiting} requests waiting", fix="ask again in a second")
-            queue.extend(jobs)
+            if isinstance(job, Text):
+                self._texts.append(job)
+            else:
+                self._jobs.append(job)
             self.meters.waiting.labels(self.name).set(self.waiting)
             self._changed.notify_all()
 
-    async def _wait(self, job: "_Question | _Work") -> Any:
-        self._submit(self._jobs, [job])
+    async def _wait(self, job: Question | Work) -> Any:
+        self._submit(job)
+        late = job.loop.call_later(self.limits.seconds, lambda: job.tell(self._late()))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(job.future), self.limits.seconds)
-        except TimeoutError:
-            if job.future.done() and not job.future.cancelled():
-                raise  # the work's own
-            raise self._late() from None
+            return await job.future
+        finally:
+            late.cancel()
 
     def _late(self) -> LateError:
         return LateError(f"{self.name} had no answer within {self.limits.seconds:g} s", fix="ask for less, or later")
@@ -215,7 +208,7 @@ class Engine:
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb whose answers are texts: each sample of each prompt."""
         how = Sampling(**options.sampling)
-        writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling)
+        writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
 
@@ -247,25 +240,20 @@ class Engine:
     ) -> AsyncGenerator[Piece, None]:
         if not isinstance(self.served, Writes):
             raise InputError(f"{self.name} continues no texts", fix="ask a language model")
-        loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Piece | Exception]()
-
-        def send(piece: Piece | Exception) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(pieces.put_nowait, piece)
-
-        text = _Text(prompt, writing, sampling, send)
-        self._submit(self._texts, [text])
+        text = Text(prompt=prompt, writing=writing, sampling=sampling)
+        self._submit(text)
         try:
             while True:
                 try:
-                    piece = await asyncio.wait_for(pieces.get(), self.limits.seconds)
+                    pieces = await asyncio.wait_for(text.told.get(), self.limits.seconds)
                 except TimeoutError:
                     raise self._late() from None
-                if isinstance(piece, Exception):
-                    raise piece
-                yield piece
-                if piece.finish is not None:
-                    return
+                if isinstance(pieces, Exception):
+                    raise pieces
+                for piece in pieces:
+                    yield piece
+                    if piece.finish is not None:
+                        return
         finally:
             text.over = True
             with self._changed:
@@ -273,74 +261,79 @@ class Engine:
                     self._texts.remove(text)
                 self._changed.notify_all()
 
-    # In the model's own thread.
+    # In the model's own threads.
 
     def _run(self) -> None:
-        while True:
+        """The first: it does all that there is to do."""
+        while not self._closed:
             with self._changed:
-                while not (self._jobs or self._texts or self._writing or self._closed):
-                    self._changed.wait()
-                if self._closed:
-                    break
-                jobs = self._taken()
-                self.meters.waiting.labels(self.name).set(self.waiting)
-            if jobs and isinstance(jobs[0], _Work):
-                _carry_out(jobs[0].future, jobs[0].work)
-            elif jobs:
-                self._answer([job for job in jobs if isinstance(job, _Question)])
-            self._enter()
-            self._step()
+                self._rest_until(lambda: bool(self._jobs or self._texts or self._writing))
+                jobs = self._taken(self._jobs)
+            self._do(jobs)
+            if self._texts or self._writing:
+                with self._own:
+                    self._enter()
+                    self._step()
         error = BusyError(f"{self.name} is no longer served")
-        for job in self._jobs:
-            if job.future.set_running_or_notify_cancel():
-                job.future.set_exception(error)
-        for text in (*self._texts, *self._writing.values()):
-            text.send(error)
+        with self._changed:
+            hand_over([(job, error) for job in (*self._jobs, *self._texts, *self._writing.values())])
 
-    def _taken(self) -> list[_Question | _Work]:
-        """The first in the queue, and what may be asked with it; those who gave up have left."""
-        self._jobs = deque(job for job in self._jobs if not job.future.cancelled())
-        if not self._jobs:
+    def _gather(self) -> None:
+        """The second: it gathers questions."""
+        while not self._closed:
+            with self._changed:
+                self._rest_until(lambda: any(map(gathers, self._jobs)))
+                jobs = self._taken([job for job in self._jobs if gathers(job)])
+            self._do(jobs)
+
+    def _rest_until(self, ready: Callable[[], bool]) -> None:
+        self._idle += 1
+        self._changed.wait_for(lambda: self._closed or ready())
+        self._idle -= 1
+
+    def _taken(self, jobs: Sequence[Question | Work]) -> list[Question | Work]:
+        """The first of these, and what may be asked with it; those who gave up leave. A thread that rests gets its
+        share."""
+        first = next((job for job in jobs if not job.future.done()), None)
+        if first is None or self._closed:
+            self._jobs = [job for job in self._jobs if not job.future.done()]
             return []
-        first = self._jobs[0]
-        if isinstance(first, _Work) or first.key is None:
-            return [self._jobs.popleft()]
-        if self._before > 1 and not self._writing:  # who was answered together will ask together again
-            self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-        taken: list[_Question | _Work] = []
-        count = 0
-        for job in [*self._jobs]:
-            if isinstance(job, _Question) and job.key == first.key:
-                if taken and count + len(job.inputs) > self.limits.inputs:
-                    break
-                taken.append(job)
-                count += len(job.inputs)
-        self._jobs = deque(job for job in self._jobs if job not in taken)
+        alike = [first]
+        if gathers(first):
+            if self._before > 1 and not self._writing:  # who was answered together will ask together again
+                self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
+            alike = [job for job in self._jobs if key_of(job) == key_of(first) and not job.future.done()]
+            alike = alike[: -(-len(alike) // (1 + self._idle))]
+        taken, count = list[Question | Work](), 0
+        for job in alike:
+            count += len(job.inputs) if isinstance(job, Question) else 1
+            if taken and count > self.limits.inputs:
+                break
+            taken.append(job)
+        self._jobs = [job for job in self._jobs if job not in taken and not job.future.done()]
+        self._before = max(1, len(taken))
+        self.meters.waiting.labels(self.name).set(self.waiting)
         return taken
 
-    def _answer(self, questions: list[_Question]) -> None:
-        questions = [one for one in questions if one.future.set_running_or_notify_cancel()]
-        self._before = max(1, len(questions))
+    def _do(self, jobs: Sequence[Question | Work]) -> None:
+        questions = [job for job in jobs if isinstance(job, Question)]
         if not questions:
+            for job in jobs:
+                assert isinstance(job, Work)
+                with self._own:
+                    hand_over([(job, found_by(job.work))])
             return
         inputs = [text for one in questions for text in one.inputs]
         self.meters.batches.labels(self.name).observe(len(inputs))
         if len(questions) > 1:
             with suppress(Exception):
                 rest = iter(self._records(questions[0], inputs))
-                answers = [[next(rest) for _ in one.inputs] for one in questions]
-                for one, own in zip(questions, answers, strict=True):
-                    one.future.set_result(own)
+                hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
                 return
         for one in questions:
-            try:
-                own = self._records(one, one.inputs)
-            except Exception as error:
-                one.future.set_exception(error)
-            else:
-                one.future.set_result(own)
+            hand_over([(one, found_by(functools.partial(self._records, one, one.inputs)))])
 
-    def _records(self, question: _Question, inputs: Sequence[str]) -> list[list[Record]]:
+    def _records(self, question: Question, inputs: Sequence[str]) -> list[list[Record]]:
         if self._fast is not None:
             try:
                 return ask_each(self._fast, question.verb, inputs, question.settings)
@@ -348,7 +341,8 @@ class Engine:
                 raise
             except InputError:
                 pass  # what the library cannot do
-        return ask_each(self.served, question.verb, inputs, question.settings)
+        with self._own:
+            return ask_each(self.served, question.verb, inputs, question.settings)
 
     def _enter(self) -> None:
         """Lets texts in, as far as there are rows."""
@@ -364,9 +358,10 @@ class Engine:
             try:
                 how, prompt = text.writing, text.prompt
                 ids = [int(token) for token in prompt] if how.exact else self.served.begun(prompt)
-                self._writing[self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop)] = text
+                number = self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop, top=how.top)
+                self._writing[number] = text
             except Exception as error:
-                text.send(error)
+                hand_over([(text, error)])
 
     def _step(self) -> None:
         """The next token of each text that is being continued."""
@@ -380,16 +375,20 @@ class Engine:
         try:
             pieces = writer.step()
         except Exception as error:  # whose it is cannot be told
-            for text in self._writing.values():
-                text.send(error)
+            hand_over([(text, error) for text in self._writing.values()])
             self._writing, self._writer = {}, None
             return
-        tokens = 0
+        tokens, ready = 0, []
         for one in pieces:
-            self._writing[one.text].send(Piece(one.piece, one.token, one.logprob, one.finish))
+            text = self._writing[one.text]
+            text.made.append(Piece(one.piece, one.token, one.logprob, one.finish, one.top))
             tokens += one.token is not None
             if one.finish is not None:
                 del self._writing[one.text]
+            if one.finish is not None or len(text.made) >= text.writing.at_once:
+                ready.append((text, text.made))
+                text.made = []
+        hand_over(ready)
         self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:
@@ -403,17 +402,6 @@ class Engine:
         vectors, _ = self._embedder.vectors_of(inputs)
         made: list[list[float]] = vectors.tolist()
         return made
-
-
-def _carry_out(future: "Future[Any]", work: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        found = work()
-    except Exception as error:
-        future.set_exception(error)
-    else:
-        future.set_result(found)
 
 
 def open_engine(

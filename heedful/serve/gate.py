@@ -12,19 +12,23 @@ import ipaddress
 import json
 import logging
 import math
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.meters import Meters
-from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, refusal
+from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+HALF = re.compile("[\ud800-\udfff]")  # only an escape can bring one
 OPEN = "/health"  # needs no key
 SAFE = ("GET", "HEAD")
 POLICY = (
@@ -40,7 +44,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+ENCODED = {key.encode(): value.encode() for key, value in HEADERS.items()}
 log = logging.getLogger("heedful.serve")
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +66,12 @@ class Rules:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, rules: Rules, meters: Meters) -> None:
-        self.app, self.rules, self.meters = app, rules, meters
+    """`direct` are what answers at a method and a path, without the application's search for its route."""
+
+    def __init__(
+        self, app: ASGIApp, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
+    ) -> None:
+        self.app, self.rules, self.meters, self.direct = app, rules, meters, direct or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -79,14 +90,14 @@ class Gate:
             if not keyed and not self._is_key(_field(sent, headers, body, _key_field(scope["path"]))):
                 raise _no_key()
             await self._answer(scope, body, receive, reply)
-        except Refused as error:
-            await refusal(scope["path"], error)(scope, receive, reply)
-        except Exception:
+        except Exception as error:
             if reply.begun and not reply.complete:
                 raise
-            log.exception("%s %s failed", scope["method"], scope["path"])
+            told = as_refused(error)
+            if told.status == 500:
+                log.exception("%s %s failed", scope["method"], scope["path"])
             if not reply.begun:
-                await refusal(scope["path"], Refused(500, "this request failed"))(scope, receive, reply)
+                await refusal(scope["path"], told)(scope, receive, reply)
         finally:
             self.meters.requests.labels(str(reply.status)).inc()
             self.meters.latency.observe(time.monotonic() - begun)
@@ -154,7 +165,9 @@ class Gate:
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
         """Hands the request on, and gives it up where the client leaves."""
-        given, gone = [body], asyncio.Event()
+        given, gone, left = [body], asyncio.Event(), False
+        work = asyncio.current_task()
+        assert work is not None
 
         async def replay() -> Message:
             if given:
@@ -163,24 +176,28 @@ class Gate:
             return {"type": "http.disconnect"}
 
         async def watch() -> None:
+            nonlocal left
             while (await receive())["type"] != "http.disconnect":
                 pass
+            if not reply.complete:
+                left = True
+                gone.set()
+                work.cancel()
 
-        work = asyncio.ensure_future(self.app(scope, replay, reply))
-        watching = asyncio.ensure_future(watch())
+        watching = asyncio.create_task(watch())
+        handler = self.direct.get((scope["method"], scope["path"]))
         try:
-            await asyncio.wait({work, watching}, return_when=asyncio.FIRST_COMPLETED)
-            if reply.complete or work.done():
-                await work
-                return
-            gone.set()
-            work.cancel()
-            with suppress(asyncio.CancelledError):
-                await work
+            if handler is None:
+                await self.app(scope, replay, reply)
+            else:
+                answer = await handler(Request(scope, replay))
+                await answer(scope, replay, reply)
+        except asyncio.CancelledError:
+            if not left:
+                raise
+            work.uncancel()
         finally:
             watching.cancel()
-            if not work.done():
-                work.cancel()
 
 
 class _Reply:
@@ -193,8 +210,8 @@ class _Reply:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
-            there = {key.lower() for key, _ in message["headers"]}
-            more = [(key.encode(), value.encode()) for key, value in HEADERS.items() if key.encode() not in there]
+            own = dict(message["headers"])
+            more = [(key, value) for key, value in ENCODED.items() if key not in own]
             message = {**message, "headers": [*message["headers"], *more]}
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.complete = True
@@ -209,11 +226,10 @@ def strict_json(data: bytes, depth: int) -> Any:
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         why = error.args[0] if isinstance(error, _NoNumberError) else "not JSON in UTF-8"
         raise Refused(400, f"the body is {why}", "send one JSON value") from None
-    for level, found in _walk(value):
-        if level > depth:
-            raise Refused(400, f"the body is nested deeper than {depth}", "send it flatter")
-        if isinstance(found, str) and any("\ud800" <= letter <= "\udfff" for letter in found):
-            raise Refused(400, "the body has half a character (a lone surrogate)", "send whole characters")
+    if text.count("[") + text.count("{") > depth and any(level > depth for level, _ in _walk(value)):
+        raise Refused(400, f"the body is nested deeper than {depth}", "send it flatter")
+    if "\\u" in text and any(isinstance(found, str) and HALF.search(found) for _, found in _walk(value)):
+        raise Refused(400, "the body has half a character (a lone surrogate)", "send whole characters")
     return value
 
 

@@ -12,28 +12,34 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
+TOGETHER = 16  # tokens that come together where nobody reads along
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
     """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`. `exact`:
-    the prompt is tokens, and nothing is to be put before them."""
+    the prompt is tokens, and nothing is to be put before them. `at_once`: pieces that may come together, which costs
+    less where nobody reads along. `top`: how many of the likeliest tokens are told with each."""
 
     tokens: int = 200
     stop: tuple[str, ...] = ()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = False
+    at_once: int = 1
+    top: int = 0
 
 
 @dataclass(frozen=True)
 class Piece:
     """What is added to a text: `text` (maybe nothing yet) by `token`, with its log-probability in nats. The last piece
-    has a `finish`: "stop" (the model ended, or came to a stop string) or "length"; its token may be None."""
+    has a `finish`: "stop" (the model ended, or came to a stop string) or "length"; its token may be None. `top`: the
+    likeliest tokens in its place, with theirs."""
 
     text: str
     token: int | None = None
     logprob: float = 0.0
     finish: str | None = None
+    top: tuple[tuple[int, float], ...] = ()
 
 
 @runtime_checkable

@@ -45,7 +45,7 @@ def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
     router = APIRouter(route_class=door(refusal, most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
 
     @router.post("/translate", openapi_extra=body_shown(Translation))
-    async def translate(request: Request) -> dict[str, Any]:
+    async def translate(request: Request) -> Response:
         asked = await body_of(request, Translation)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         if len(texts) > MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
@@ -65,7 +65,8 @@ def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
             columns["alternatives"] = [own[1:] for own in found]
         if automatic:
             columns["detectedLanguage"] = [{"confidence": 0, "language": listed(pair.source)} for _ in texts]
-        return {key: values[0] if isinstance(asked.q, str) else values for key, values in columns.items()}
+        one = isinstance(asked.q, str)
+        return JSONResponse({key: values[0] if one else values for key, values in columns.items()})
 
     @router.get("/languages")
     async def languages() -> list[dict[str, Any]]:

@@ -6,26 +6,25 @@ door. Seeds, and what is drawn by them, are ours: the same request has the same 
 
 import asyncio
 import base64
-import json
 import secrets
 import struct
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol, cast, runtime_checkable
 
-from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
 from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
-from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, followed, together, widths
-from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.continued import Continued, LanguageModel, named, together
+from heedful.serve.hosted import TOGETHER, Hosted, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
+from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
-from heedful.serve.public import GENERATE, TRANSLATE, Problem, door, problem_of
+from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door
 from heedful.verbs.use import embedder_of
 
 MOST_BYTES = 8 * 1024 * 1024  # of a request
@@ -61,20 +60,6 @@ class Translator(Protocol):
     target: Any
 
 
-KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
-
-
-def error_of(problem: Problem) -> dict[str, Any]:
-    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
-    kind = KINDS.get(problem.status, "invalid_request_error")
-    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
-
-
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse(error_of(problem), problem.status)
-
-
 def routes(models: Mapping[str, Hosted]) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["OpenAI"])
     embedders: dict[str, Embedder] = {}
@@ -87,8 +72,9 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     async def one(name: str) -> dict[str, Any]:
         return _model(_hosted(models, name))
 
-    @router.post("/completions", response_model=None)
-    async def completions(asked: Completion) -> Response | dict[str, Any]:
+    @router.post("/completions", openapi_extra=body_shown(Completion, forms=False))
+    async def completions(request: Request) -> Response:
+        asked = await body_of(request, Completion)
         hosted = _hosted(models, asked.model)
         if GENERATE not in hosted.row.asks:
             what = f"this model {hosted.row.does}, and does not continue texts"
@@ -96,8 +82,9 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
             raise Problem(400, what + hint, param="model")
         return await _complete(hosted, asked)
 
-    @router.post("/chat/completions", response_model=None)
-    async def chat(asked: Chat) -> Response | dict[str, Any]:
+    @router.post("/chat/completions", openapi_extra=body_shown(Chat, forms=False))
+    async def chat(request: Request) -> Response:
+        asked = await body_of(request, Chat)
         hosted = _hosted(models, asked.model)
         if TRANSLATE in hosted.row.asks:
             return await _translate(hosted, asked)
@@ -107,10 +94,11 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
         hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
         raise Problem(400, what + hint, param="model")
 
-    @router.post("/embeddings")
-    async def embeddings(asked: Embedding) -> dict[str, Any]:
+    @router.post("/embeddings", openapi_extra=body_shown(Embedding, forms=False))
+    async def embeddings(request: Request) -> Response:
+        asked = await body_of(request, Embedding)
         hosted = _hosted(models, asked.model)
-        return await hosted.alone(lambda: _embed(hosted, asked, embedders))
+        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked, embedders)))
 
     return router
 
@@ -132,59 +120,10 @@ def _model(hosted: Hosted) -> dict[str, Any]:
     return {"id": hosted.name, "object": "model", "created": created, "owned_by": "heedful"}
 
 
-class Answer:
-    """What the parts of one answer have in common, and its end: the tokens that were read and made."""
-
-    def __init__(self, prefix: str, kind: str, model: str) -> None:
-        self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
-        self.kind, self.read, self.made = kind, 0, 0
-
-    def whole(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return self.head | {"object": self.kind, "choices": choices, "usage": self.usage()}
-
-    def usage(self) -> dict[str, int]:
-        return {
-            "prompt_tokens": self.read,
-            "completion_tokens": self.made,
-            "total_tokens": self.read + self.made,
-        }
-
-    def event(self, choice: dict[str, Any] | None, *, tells_usage: bool) -> str:
-        """Without a choice it is the one that tells the usage."""
-        body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
-        if tells_usage:
-            body["usage"] = self.usage() if choice is None else None
-        return _event(body)
-
-
-def _event(body: object) -> str:
-    return f"data: {json.dumps(body)}\n\n"
-
-
-async def _streamed(events: AsyncGenerator[str, None]) -> Response:
-    """Events as they come. What goes wrong before the first has a status of its own, and after it is an event."""
-    first = await anext(events)
-
-    async def told() -> AsyncIterator[str]:
-        try:
-            yield first
-            async for event in events:
-                yield event
-            yield "data: [DONE]\n\n"
-        except Exception as error:
-            yield _event(error_of(problem_of(error)))
-        finally:
-            await events.aclose()
-
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-
-
-async def _complete(hosted: Hosted, asked: Completion) -> Response | dict[str, Any]:
+async def _complete(hosted: Hosted, asked: Completion) -> Response:
     count = asked.n or 1
     if asked.best_of not in (None, count):
         raise Problem(400, f"best_of: only {count}, as many as are handed over", param="best_of")
-    if asked.stream and asked.logprobs is not None:
-        raise Problem(400, "logprobs is not served with stream: leave out one of them", param="logprobs")
     served = cast(LanguageModel, hosted.served)
     prompts = asked.prompts
     read = await asyncio.to_thread(_tokens, served, prompts, "prompt")
@@ -205,48 +144,45 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response | dict[str, A
             sampling["temperature"] = float(asked.temperature)
         if asked.top_p is not None:
             sampling["top_p"] = float(asked.top_p)
-        return hosted.write(prompts[prompt], Writing(tokens=most, stop=asked.stops, sampling=sampling))
+        how = Writing(tokens=most, stop=asked.stops, sampling=sampling, **_paced(asked, asked.logprobs))
+        return hosted.write(prompts[prompt], how)
 
     pieces = together([begun(number) for number in range(len(prompts) * count)] if most else [])
     heads = [_text_of(served, prompt) if asked.echo else "" for prompt in prompts]
+    scores: list[tuple[Columns, int] | None] = [None for _ in prompts]
+    if (top := asked.logprobs) is not None:
+        scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
+    choices = [Choice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
-        whole = len(prompts) * count
-        return await _streamed(_completion_events(answer, pieces, [heads[i // count] for i in range(whole)], asked))
-    made = [Continued() for _ in range(len(prompts) * count)]
+        return await streamed(_completion_events(answer, pieces, choices, asked))
     async with aclosing(pieces):
         async for number, piece in pieces:
-            made[number].add(piece)
-    answer.made = sum(len(each.tokens) for each in made)
-    choices = []
-    for number, each in enumerate(made):
-        prompt = number // count
-        choice = {"index": number, "text": heads[prompt] + each.text, "finish_reason": each.finish, "logprobs": None}
-        if asked.logprobs is not None:
-            choice["logprobs"] = await hosted.alone(_scores(served, read[prompt], each, asked))
-        choices.append(choice)
-    return answer.whole(choices)
+            choices[number].made.add(piece)
+    answer.made = sum(len(choice.made.tokens) for choice in choices)
+    return answer.whole([choice.told(number, asked) for number, choice in enumerate(choices)])
+
+
+def _paced(asked: Completion | Chat, top: int | None) -> dict[str, Any]:
+    """How pieces come, and with how many of the likeliest tokens."""
+    return {"at_once": 1 if asked.stream else TOGETHER, "top": top or 0}
 
 
 async def _completion_events(
-    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], heads: Sequence[str], asked: Completion
+    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], choices: Sequence[Choice], asked: Completion
 ) -> AsyncGenerator[str, None]:
-    def event(number: int, text: str, finish: str | None) -> str:
-        choice = {"index": number, "text": text, "finish_reason": finish, "logprobs": None}
-        return answer.event(choice, tells_usage=asked.tells_usage)
-
     async with aclosing(pieces):
-        waiting = set(range(len(heads)))
-        for number, head in enumerate(heads):
-            if head:
-                yield event(number, head, None)
+        for number, choice in enumerate(choices):
+            if asked.echo:
+                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
         async for number, piece in pieces:
             answer.made += piece.token is not None
+            choices[number].made.add(piece)
             if piece.text or piece.finish:
-                yield event(number, piece.text, piece.finish)
-            if piece.finish:
-                waiting.discard(number)
-        for number in sorted(waiting):
-            yield event(number, "", "length")
+                yield answer.event(choices[number].told(number, asked), tells_usage=asked.tells_usage)
+        for number, choice in enumerate(choices):
+            if choice.made.finish is None:  # nothing was asked for
+                choice.made.finish = "length"
+                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
         if asked.tells_usage:
             yield answer.event(None, tells_usage=True)
 
@@ -264,40 +200,9 @@ def _text_of(served: LanguageModel, prompt: str | list[int]) -> str:
     return prompt if isinstance(prompt, str) else served.tokenizer.decode_whole(prompt)
 
 
-def _scores(
-    served: LanguageModel, prompt: list[int], made: Continued, asked: Completion
-) -> Callable[[], dict[str, list[Any]]]:
-    """Of the tokens that are in the text: those of a stop string are not."""
-
-    def work() -> dict[str, list[Any]]:
-        top, rows, offsets, at = asked.logprobs or 0, list[Scored](), list[int](), 0
-        if asked.echo:
-            rows += echoed(served, prompt, top)
-            for width in widths(served, prompt):
-                offsets.append(at)
-                at += width
-        end = at + len(made.text)
-        for row, width in zip(followed(served, prompt, made.tokens, top), widths(served, made.tokens), strict=True):
-            if asked.stops and made.finish == "stop" and at >= end:
-                break
-            rows.append(row)
-            offsets.append(at)
-            at += width
-        return {
-            "tokens": [row.text for row in rows],
-            "token_logprobs": [row.logprob for row in rows],
-            "top_logprobs": [row.top for row in rows],
-            "text_offset": offsets,
-        }
-
-    return work
-
-
-async def _converse(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+async def _converse(hosted: Hosted, asked: Chat) -> Response:
     """The next turn of a conversation, drawn `n` times."""
     count = asked.n or 1
-    if asked.stream and asked.logprobs:
-        raise Problem(400, "logprobs is not served with stream: leave out one of them", param="logprobs")
     if asked.top_logprobs and not asked.logprobs:
         raise Problem(400, "top_logprobs is for logprobs: true", param="top_logprobs")
     spoken = [
@@ -321,12 +226,13 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
 
     def begun(number: int) -> AsyncIterator[Piece]:
         own = counter_seed("choice", seed, 0, number) if number else seed
-        return found.answer(asked.stops, sampling | {"seed": own})
+        return found.answer(asked.stops, sampling | {"seed": own}, **_paced(asked, asked.top_logprobs))
 
     pieces = together([begun(number) for number in range(count)])
+    served = cast(LanguageModel, hosted.served)
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await _streamed(_turn_events(answer, pieces, count, tells_usage=asked.tells_usage))
+        return await streamed(_turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
     async with aclosing(pieces):
         async for number, piece in pieces:
@@ -334,14 +240,16 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
     answer.made = sum(len(each.tokens) for each in made)
     choices = []
     for number, each in enumerate(made):
-        scores = await hosted.alone(_turn_scores(hosted, found.ids, each, asked)) if asked.logprobs else None
         message = {"role": "assistant", "content": each.text, "refusal": None}
+        scores = _turn_scores(served, each, asked)
         choices.append({"index": number, "message": message, "finish_reason": each.finish, "logprobs": scores})
     return answer.whole(choices)
 
 
-def _turn_scores(hosted: Hosted, prompt: list[int], made: Continued, asked: Chat) -> Callable[[], dict[str, Any]]:
-    served = cast(LanguageModel, hosted.served)
+def _turn_scores(served: LanguageModel, made: Continued, asked: Chat, first: int = 0) -> dict[str, Any] | None:
+    """Of the tokens from the first on."""
+    if not asked.logprobs:
+        return None
 
     def by_value(named: tuple[str, float]) -> float:
         return -named[1]
@@ -349,42 +257,41 @@ def _turn_scores(hosted: Hosted, prompt: list[int], made: Continued, asked: Chat
     def token(text: str, logprob: float | None) -> dict[str, Any]:
         return {"token": text, "logprob": logprob, "bytes": [*text.encode()]}
 
-    def work() -> dict[str, Any]:
-        most = asked.top_logprobs or 0
-        rows = followed(served, prompt, made.tokens, most, exact=True)
-        content = [
-            token(row.text, row.logprob)
-            | {"top_logprobs": [token(*each) for each in sorted((row.top or {}).items(), key=by_value)[:most]]}
-            for row in rows
-        ]
-        return {"content": content, "refusal": None}
-
-    return work
+    most = asked.top_logprobs or 0
+    content = [
+        token(row.text, row.logprob)
+        | {"top_logprobs": [token(*each) for each in sorted((row.top or {}).items(), key=by_value)[:most]]}
+        for row in named(served, made.tokens, made.weighed, first)
+    ]
+    return {"content": content, "refusal": None}
 
 
 async def _turn_events(
-    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], count: int, *, tells_usage: bool
+    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], served: LanguageModel, asked: Chat
 ) -> AsyncGenerator[str, None]:
-    def event(number: int, delta: dict[str, Any], finish: str | None = None) -> str:
-        choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": None}
-        return answer.event(choice, tells_usage=tells_usage)
+    def event(number: int, delta: dict[str, Any], finish: str | None = None, scores: Any = None) -> str:
+        choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
+        return answer.event(choice, tells_usage=asked.tells_usage)
 
+    begun: dict[int, Continued] = {}
+    told: dict[int, int] = {}  # tokens
     async with aclosing(pieces):
-        begun: set[int] = set()
         async for number, piece in pieces:
             if number not in begun:
-                begun.add(number)
+                begun[number], told[number] = Continued(), 0
                 yield event(number, {"role": "assistant", "content": ""})
+            begun[number].add(piece)
             answer.made += piece.token is not None
-            if piece.text:
-                yield event(number, {"content": piece.text})
-            if piece.finish:
-                yield event(number, {}, piece.finish)
-        if tells_usage:
+            if not piece.text and not piece.finish:
+                continue
+            scores = _turn_scores(served, begun[number], asked, told[number])
+            told[number] = len(begun[number].tokens)
+            yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
+        if asked.tells_usage:
             yield answer.event(None, tells_usage=True)
 
 
-async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
+async def _translate(hosted: Hosted, asked: Chat) -> Response:
     """The last message of the user, translated: the n best."""
     if asked.logprobs or asked.top_logprobs:
         raise Problem(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
@@ -415,7 +322,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response | dict[str, Any]:
         made.append((text[: min(ends)] if ends else text, "stop" if ends else finish))
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await _streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
+        return await streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
     return answer.whole(
         [
             {

@@ -26,7 +26,8 @@ from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Piece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.refusals import Refused, refused
+from heedful.serve.public import Direct
+from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
 
@@ -72,7 +73,7 @@ OTHERWISE = (-1000, 1000)
 
 
 def routes(models: Models, meters: Meters) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=Direct)
     for verb, asks in verbs_of(models).items():
         _add(router, verb, asks, models)
     if any(model.row.embedder is not None for model in models.values()):
@@ -209,12 +210,6 @@ def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
     return {"stream": False, **dict.fromkeys(shape.model_fields), **given.model_dump(exclude_unset=True)}
 
 
-def first_fault(faults: Sequence[Any]) -> str:
-    """The first of the faults that pydantic found, in one line."""
-    where = ".".join(str(part) for part in faults[0]["loc"] if part != "body")
-    return f"{where}: {faults[0]['msg']}" if where else str(faults[0]["msg"])
-
-
 def _inputs(given: Mapping[str, Any]) -> list[str]:
     if (given["inputs"] is None) == (given["text"] is None):
         raise Refused(422, "one of inputs and text is needed", 'give "inputs": "a text", or several as a list')
@@ -233,6 +228,8 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
+    if not settings:
+        return
     try:
         options = options_of(question, verb, settings)
     except InputError as error:

@@ -1,6 +1,7 @@
 """What the routes of public protocols share: how they read a request, and how an error is told in the words of each
 protocol."""
 
+import inspect
 import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
@@ -91,14 +92,26 @@ def _line(error: HeedError) -> str:
     return " ".join(f"{error}{f' ({error.fix})' if error.fix else ''}".split())
 
 
-def door(answer: Callable[[Problem], Response], *, most_bytes: int) -> type[APIRoute]:
+class Direct(APIRoute):
+    """A route whose function may be given the request `alone`, to read it itself: what FastAPI does for others would
+    then take longer than all else that the server does."""
+
+    @property
+    def alone(self) -> bool:
+        return [*inspect.signature(self.endpoint).parameters] == ["request"]
+
+    def get_route_handler(self) -> Handler:
+        return cast(Handler, self.endpoint) if self.alone else super().get_route_handler()
+
+
+def door(answer: Callable[[Problem], Response], *, most_bytes: int) -> type[Direct]:
     """Routes that tell errors by `answer`, and read bodies of at most so many bytes."""
 
     async def check(request: Request) -> None:
         if len(await request.body()) > most_bytes:
             raise Problem(413, f"the request's body is larger than {most_bytes:,} bytes: send less at once")
 
-    class Door(APIRoute):
+    class Door(Direct):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
 
@@ -154,8 +167,8 @@ def _value(kind: type[Asked], key: str, values: list[str]) -> object:
     return values[0]
 
 
-def body_shown(kind: type[Asked]) -> dict[str, Any]:
+def body_shown(kind: type[Asked], *, forms: bool = True) -> dict[str, Any]:
     """What the OpenAPI page says of a body that `body_of` reads."""
     shape = {"schema": kind.model_json_schema()}
-    content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded"), shape)
+    content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}

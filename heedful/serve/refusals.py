@@ -1,9 +1,11 @@
 """What is said no to, in one shape: a status, one line, and how to fix it; public APIs have shapes of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
 
@@ -32,6 +34,26 @@ def refused(error: HeedError) -> Refused:
         case InputError():
             return Refused(400, str(error), error.fix or None)
     return Refused(500, str(error), error.fix or None)
+
+
+def as_refused(error: Exception) -> Refused:
+    """Whatever went wrong, as a refusal; what the request did not cause is told without details."""
+    match error:
+        case Refused():
+            return error
+        case HeedError():
+            return refused(error)
+        case HTTPException():
+            return Refused(error.status_code, str(error.detail), None, error.headers)
+        case RequestValidationError():
+            return Refused(422, first_fault(error.errors()))
+    return Refused(500, "this request failed")
+
+
+def first_fault(faults: Sequence[Any]) -> str:
+    """The first of the faults that pydantic found, in one line."""
+    where = ".".join(str(part) for part in faults[0]["loc"] if part != "body")
+    return f"{where}: {faults[0]['msg']}" if where else str(faults[0]["msg"])
 
 
 def kind_of(status: int) -> str:

@@ -5,30 +5,47 @@ from collections.abc import Callable
 from socket import socket
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS = 10.0  # for a whole request to come, and for a client to read what it asked for
-HEADER_BYTES = 16_384
+HEADER_BYTES = 16_384  # of a request that has not all of them yet; the gate refuses any that has more
 DRAIN = 8  # seconds that answers in flight may take once the server is told to end
 
 
-class PatientProtocol(H11Protocol):
+class PatientProtocol(HttpToolsProtocol):
     """Closes the connections of those who do not send a whole request in time, or do not read their answer."""
 
     seconds = SECONDS
+    _headed = False  # the headers of the newest request have come
+    _whole = False  # and its body
+    _head = 0  # bytes of headers that are not whole
     _request: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:  # asyncio's, or of uvloop, which shares no base with it
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._head = 0 if self._headed else self._head + len(data)
+        if self._head > HEADER_BYTES:
+            self.send_400_response("Headers are too long.")
         self._watch()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._headed = self._whole = False
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._headed = True
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._whole = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
@@ -51,11 +68,10 @@ class PatientProtocol(H11Protocol):
 
     def _watch(self) -> None:
         """While a request is begun and not whole, the time runs."""
-        whole = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
-        if whole and self._request is not None:
+        if self._whole and self._request is not None:
             self._request.cancel()
             self._request = None
-        elif not whole and self._request is None:
+        elif not self._whole and self._request is None:
             # A body that is late is told so before.
             self._request = self.loop.call_later(self.seconds + 1, self.transport.abort)
 
@@ -87,7 +103,6 @@ def make_server(
         app,
         http=protocol,
         ws="none",
-        loop="asyncio",
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -95,7 +110,6 @@ def make_server(
         lifespan="on",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=DRAIN,
-        h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=1024,
         **more,
     )

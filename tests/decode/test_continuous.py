@@ -118,7 +118,7 @@ def run(
             handle = session.add(prompt, seeded(sampling_of(how, prompt), prompt), longest)
             assert handle not in numbers
             numbers[handle] = prompt[-1]
-        for handle, token, value, finished in session.step():
+        for handle, token, value, finished, _ in session.step():
             said = made.setdefault(numbers[handle], [])
             said.append((token, value))
             counts[handle] += 1
@@ -346,5 +346,5 @@ def test_what_cannot_be() -> None:
             session.step()
     nothing = Session(toy(), rows=1, size=9, device=torch.device("cpu"), forbidden=tuple(range(V)))
     handle = nothing.add([2])
-    ((found, _, value, finished),) = nothing.step()
+    ((found, _, value, finished, _),) = nothing.step()
     assert (found, value, finished) == (handle, NEVER, True)

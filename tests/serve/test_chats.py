@@ -14,6 +14,7 @@ import torch
 import heedful
 from heedful.serve.app import make_app
 from heedful.serve.chats import without
+from nearly import like
 from serving import chat_model, hosted, language_model, running
 
 SYSTEM = {"role": "system", "content": "be kind"}
@@ -92,6 +93,10 @@ def test_log_probabilities_are_the_models_own(theirs: client.OpenAI, own: Any) -
     for each, row in zip(content, logits, strict=True):
         assert [one.logprob for one in each.top_logprobs] == pytest.approx(row.topk(2).values.tolist(), abs=1e-4)
         assert bytes(each.bytes).decode() == each.token
+    asked: dict[str, Any] = GREEDY | {"logprobs": True, "top_logprobs": 2, "stream": True}
+    parts = [chunk.choices[0].logprobs for chunk in theirs.chat.completions.create(messages=TALK, **asked)]
+    streamed = [each for part in parts if part is not None for each in part.content]
+    assert [each.model_dump() for each in streamed] == like([each.model_dump() for each in content])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,6 @@ def test_log_probabilities_are_the_models_own(theirs: client.OpenAI, own: Any) -
         ({"messages": [{"role": "user", "content": " "}]}, "an empty turn"),
         ({"messages": [{"role": "user", "content": "ba " * 200}]}, "tokens of the last question"),
         ({"messages": [{"role": "tool", "content": "a"}]}, "cannot stand here"),
-        ({"stream": True, "logprobs": True}, "logprobs is not served with stream"),
         ({"top_logprobs": 2}, "top_logprobs is for logprobs"),
         ({"model": "lm"}, "has not learnt to chat: use /v1/completions"),
     ],

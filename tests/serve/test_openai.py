@@ -22,6 +22,7 @@ from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
 from heedful.serve.hosted import Piece
 from heedful.tasks.shared.embed import TextEncoder
+from nearly import like
 from serving import encoder, hosted, language_model, opened, running, translator
 
 GREEDY: dict[str, Any] = {"model": "lm", "temperature": 0, "max_tokens": 9}
@@ -179,6 +180,26 @@ def test_of_a_stop_string_no_token_is_told(theirs: client.OpenAI, folder: Path) 
     assert choice.logprobs.top_logprobs == [None] * len(choice.logprobs.tokens)
     assert "".join(choice.logprobs.tokens).startswith(choice.text)
     assert len("".join(choice.logprobs.tokens[:-1])) < len(choice.text)
+
+
+@pytest.mark.parametrize("more", [{}, {"echo": True}, {"stop": ["a"]}, {"max_tokens": 0, "echo": True}, {"n": 3}])
+def test_log_probabilities_of_a_stream_are_those_of_the_whole(theirs: client.OpenAI, more: dict[str, Any]) -> None:
+    asked: dict[str, Any] = GREEDY | {"max_tokens": 30, "logprobs": 2, "seed": 5, "temperature": 0.7} | more
+    whole = theirs.completions.create(prompt="ba de", **asked).choices
+    texts = ["" for _ in whole]
+    columns: list[dict[str, list[Any]]] = [
+        {name: [] for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")} for _ in whole
+    ]
+    for chunk in theirs.completions.create(prompt="ba de", stream=True, **asked):
+        for choice in chunk.choices:
+            texts[choice.index] += choice.text
+            assert choice.logprobs is not None
+            for name, own in columns[choice.index].items():
+                own += getattr(choice.logprobs, name)
+    for choice, text, found in zip(whole, texts, columns, strict=True):
+        assert text == choice.text
+        assert choice.logprobs is not None
+        assert found == like(choice.logprobs.model_dump())
 
 
 def test_an_echo_is_the_prompt_and_scores_it(theirs: client.OpenAI, folder: Path) -> None:
@@ -427,7 +448,6 @@ def test_what_cannot_be_embedded_is_refused(theirs: client.OpenAI, body: dict[st
         ({"presence_penalty": 0.5}, "presence_penalty"),
         ({"logit_bias": {"5": 3}}, "logit_bias"),
         ({"logprobs": 21}, "logprobs"),
-        ({"logprobs": 1, "stream": True}, "logprobs"),
         ({"temperature": 2.1}, "temperature"),
         ({"temperature": "1"}, "temperature"),
         ({"top_p": 0}, "top_p"),

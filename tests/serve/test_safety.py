@@ -380,7 +380,7 @@ def test_load(usual: int, engines: dict[str, Engine], full: bool) -> None:
             await asyncio.gather(*(client(asking, number, until) for number in range(64)))
 
     asyncio.run(all_of_them())
-    assert right[0] > 64
+    assert right[0] >= 64
     sizes = engines["transformer"].meters.registry
     answered = sizes.get_sample_value("heed_inputs_total", {"model": "transformer", "verb": "translate"}) or 0
     batches = sizes.get_sample_value("heed_batch_size_count", {"model": "transformer"}) or 0

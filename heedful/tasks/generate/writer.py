@@ -9,7 +9,7 @@ import torch
 from heedful.core.seeds import counter_seed
 from heedful.data.reader import Reader
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.continuous import Session
+from heedful.decode.continuous import Likeliest, Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError
@@ -20,7 +20,8 @@ Ids = list[int]
 
 class TextPiece(NamedTuple):
     """What was added to the text of this number: `piece` (maybe nothing yet), by `token`. The last of a text has no
-    token, and a `finish`: "stop" (the model ended, by the token `end`, or came to a stop string) or "length"."""
+    token, and a `finish`: "stop" (the model ended, by the token `end`, or came to a stop string) or "length". `top`:
+    the likeliest tokens in place of this one, with their log-probabilities."""
 
     text: int
     piece: str
@@ -29,6 +30,7 @@ class TextPiece(NamedTuple):
     finish: str | None = None
     end: int | None = None
     end_logprob: float = 0.0
+    top: Likeliest = ()
 
 
 @dataclass(eq=False)
@@ -38,6 +40,7 @@ class _Written:
     sampling: Sampling
     tokens: int  # the most new ones
     reader: Reader
+    top: int
     made: Ids = field(default_factory=list)
     handle: int = -1  # in the session
 
@@ -81,15 +84,18 @@ class Writer:
         """How many texts have been added, and are neither finished nor cancelled."""
         return len(self._texts)
 
-    def add(self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = ()) -> int:
-        """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling. Returns its
-        number. Raises InputError for ids that are none of the model's, and for settings that cannot be."""
+    def add(
+        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
+    ) -> int:
+        """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling; `top` of the
+        likeliest are told with each. Returns its number. Raises InputError for ids that are none of the model's, and
+        for settings that cannot be."""
         size = self._tokenizer.size
         if not ids or not all(0 <= index < size for index in ids):
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
-        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, stop, ids))
+        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, stop, ids), top)
         self._enter(text)
         self._added += 1
         self._texts[text.number] = text
@@ -106,12 +112,12 @@ class Writer:
     def step(self) -> list[TextPiece]:
         """What is added to the texts that are being made. Raises NonFiniteError."""
         pieces = []
-        for handle, token, logprob, finished in self._session.step():
+        for handle, token, logprob, finished, top in self._session.step():
             text = self._handles[handle]
             ended = token in self._ends or logprob == NEVER
             if not ended:
                 text.made.append(token)
-                pieces.append(TextPiece(text.number, text.reader.read(token), token, logprob))
+                pieces.append(TextPiece(text.number, text.reader.read(token), token, logprob, top=top))
             if ended or text.reader.over or len(text.made) == text.tokens:
                 finish = "stop" if ended or text.reader.over else "length"
                 end = token if token in self._ends and logprob > NEVER else None
@@ -125,7 +131,8 @@ class Writer:
 
     def _enter(self, text: _Written) -> None:
         again = replace(text.sampling, seed=counter_seed(text.sampling.seed, len(text.made)))
-        text.handle = self._session.add(window([*text.ids, *text.made], self._context), again)
+        begun = window([*text.ids, *text.made], self._context)
+        text.handle = self._session.add(begun, again, top=text.top)
         self._handles[text.handle] = text
 
 

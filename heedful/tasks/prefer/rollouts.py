@@ -65,7 +65,7 @@ def make_answers(
     for ids, seed in zip(prompts, seeds, strict=True):
         made[session.add(ids, Sampling(temperature=temperature, seed=seed), tokens)] = []
     while len(session):
-        for handle, token, log_probability, _ in session.step():
+        for handle, token, log_probability, *_ in session.step():
             if log_probability != NEVER:
                 made[handle].append(token)
     return [*made.values()]

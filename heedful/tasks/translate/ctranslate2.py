@@ -33,7 +33,7 @@ from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
-SHARED = 16  # sources from which on threads that take a batch each share them
+SHARED = 16  # sources from which on threads that rest share them
 
 Ids = list[int]
 
@@ -105,6 +105,7 @@ class CTranslate2:
         self, sources: Sequence[Ids], prefix: Sequence[Ids] | None, limit: int, decoding: Decoding, *, strict: bool
     ) -> list[list[Hypothesis]]:
         n_best = min(decoding.n_best, decoding.beam)
+        resting = max(1, self._model.num_translators - self._model.num_active_batches)
         found = self._model.translate_batch(
             as_words(sources, self._words.source),
             None if prefix is None else as_words(prefix, self._words.target),
@@ -115,7 +116,7 @@ class CTranslate2:
             min_decoding_length=min(decoding.shortest, limit),
             max_decoding_length=limit,
             max_input_length=0,
-            max_batch_size=-(-len(sources) // self._model.num_translators) if len(sources) >= SHARED else 0,
+            max_batch_size=-(-len(sources) // resting) if len(sources) >= SHARED else 0,
             suppress_sequences=[[self._words.target[index]] for index in sorted(self._never)] if strict else None,
             return_scores=True,
             return_end_token=True,

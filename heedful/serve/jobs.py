@@ -1,0 +1,93 @@
+"""What waits for a model: questions, work and texts, each with who waits for it in an event loop."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from heedful.decode.settings import Sampling
+from heedful.serve.hosted import Piece, Writing
+
+Made = TypeVar("Made")
+
+
+def _this_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+@dataclass(eq=False, kw_only=True)
+class Job:
+    """What somebody waits for in an event loop."""
+
+    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
+    future: "asyncio.Future[Any]" = field(default_factory=lambda: _this_loop().create_future())
+
+    def tell(self, found: Any) -> None:
+        if self.future.done():
+            return
+        if isinstance(found, Exception):
+            self.future.set_exception(found)
+        else:
+            self.future.set_result(found)
+
+
+@dataclass(eq=False, kw_only=True)
+class Question(Job):
+    """Inputs for a verb; questions with equal keys are asked together (None: never)."""
+
+    verb: str
+    inputs: Sequence[str]
+    settings: Mapping[str, Any]
+    key: str | None
+
+
+@dataclass(eq=False, kw_only=True)
+class Work(Job):
+    work: Callable[[], Any]
+
+
+@dataclass(eq=False, kw_only=True)
+class Text:
+    """A text to continue, whose pieces, or an error, are waited for in an event loop."""
+
+    prompt: str | Sequence[int]
+    writing: Writing
+    sampling: Sampling
+    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
+    told: "asyncio.Queue[list[Piece] | Exception]" = field(default_factory=asyncio.Queue)
+    made: list[Piece] = field(default_factory=list)  # that are not told yet
+    over: bool = False  # given up, or complete
+
+    def tell(self, found: Any) -> None:
+        self.told.put_nowait(found)
+
+
+def gathers(job: Question | Work) -> bool:
+    return key_of(job) is not None
+
+
+def key_of(job: Question | Work) -> str | None:
+    return job.key if isinstance(job, Question) else None
+
+
+def found_by(work: Callable[[], Made]) -> Made | Exception:
+    try:
+        return work()
+    except Exception as error:
+        return error
+
+
+def hand_over(found: Sequence[tuple[Job | Text, Any]]) -> None:
+    """Each gets its own in its event loop, which is woken once for all."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[Job | Text, Any]]] = {}
+    for who, what in found:
+        loops.setdefault(who.loop, []).append((who, what))
+    for loop, own in loops.items():
+        with suppress(RuntimeError):  # it has ended
+            loop.call_soon_threadsafe(_tell, own)
+
+
+def _tell(found: Sequence[tuple[Job | Text, Any]]) -> None:
+    for who, what in found:
+        who.tell(what)

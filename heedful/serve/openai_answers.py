@@ -1,0 +1,113 @@
+"""What OpenAI's protocol answers: whole, or event by event, and how it tells errors and log-probabilities."""
+
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from itertools import accumulate
+from typing import Any
+
+from fastapi import Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, widths, within
+from heedful.serve.openai_requests import Completion
+from heedful.serve.public import Problem, problem_of
+
+KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
+
+
+def error_of(problem: Problem) -> dict[str, Any]:
+    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
+    kind = KINDS.get(problem.status, "invalid_request_error")
+    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
+
+
+def refusal(problem: Problem) -> Response:
+    """Errors as this protocol has them."""
+    return JSONResponse(error_of(problem), problem.status)
+
+
+class Answer:
+    """What the parts of one answer have in common, and its end: the tokens that were read and made."""
+
+    def __init__(self, prefix: str, kind: str, model: str) -> None:
+        self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        self.kind, self.read, self.made = kind, 0, 0
+
+    def whole(self, choices: list[dict[str, Any]]) -> Response:
+        return JSONResponse(self.head | {"object": self.kind, "choices": choices, "usage": self.usage()})
+
+    def usage(self) -> dict[str, int]:
+        return {
+            "prompt_tokens": self.read,
+            "completion_tokens": self.made,
+            "total_tokens": self.read + self.made,
+        }
+
+    def event(self, choice: dict[str, Any] | None, *, tells_usage: bool) -> str:
+        """Without a choice it is the one that tells the usage."""
+        body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
+        if tells_usage:
+            body["usage"] = self.usage() if choice is None else None
+        return event_of(body)
+
+
+def event_of(body: object) -> str:
+    return f"data: {json.dumps(body)}\n\n"
+
+
+async def streamed(events: AsyncGenerator[str, None]) -> Response:
+    """Events as they come. What goes wrong before the first has a status of its own, and after it is an event."""
+    first = await anext(events)
+
+    async def told() -> AsyncIterator[str]:
+        try:
+            yield first
+            async for event in events:
+                yield event
+            yield "data: [DONE]\n\n"
+        except Exception as error:
+            yield event_of(error_of(problem_of(error)))
+        finally:
+            await events.aclose()
+
+    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+
+
+Columns = tuple[list[Scored], list[int]]  # tokens, and where they begin in the text
+
+
+def of_prompt(served: LanguageModel, prompt: list[int], top: int) -> tuple[Columns, int]:
+    """The tokens of a prompt that is echoed, and where what follows begins."""
+    ends = [0, *accumulate(widths(served, prompt))]
+    return (echoed(served, prompt, top), ends[:-1]), ends[-1]
+
+
+class Choice:
+    """One of the texts of an answer: what is told of it, once or bit by bit."""
+
+    def __init__(self, served: LanguageModel, head: str, scores: tuple[Columns, int] | None) -> None:
+        self.made, self._served, self._head, self._scores = Continued(), served, head, scores
+        self._read = self._tokens = 0  # characters and tokens that were told
+
+    def told(self, number: int, asked: Completion) -> dict[str, Any]:
+        """What is new of it."""
+        made, finish = self.made, self.made.finish or (None if asked.stream else "length")
+        told = {"index": number, "text": self._head + made.text[self._read :], "finish_reason": finish}
+        self._head, self._read = "", len(made.text)
+        return told | {"logprobs": None if self._scores is None else self._logprobs(asked)}
+
+    def _logprobs(self, asked: Completion) -> dict[str, list[Any]]:
+        assert self._scores is not None
+        (rows, offsets), at = self._scores
+        more = within(self._served, self.made, first=self._tokens, stops=bool(asked.stops), at=at)
+        rows, offsets = rows + more[0], offsets + more[1]
+        self._tokens += len(more[0])
+        self._scores = ([], []), at
+        return {
+            "tokens": [row.text for row in rows],
+            "token_logprobs": [row.logprob for row in rows],
+            "top_logprobs": [row.top for row in rows],
+            "text_offset": offsets,
+        }
