@@ -22,7 +22,8 @@ torch.set_num_threads(1)  # tests are small: a second thread costs more than it 
 gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that is imported is a tenth of the work otherwise
 
 
-LONGEST = {"test_types.py", "learn", "faults"}  # these begin first, so that all processes end together
+# These begin first, so that all processes end together.
+LONGEST = {"test_types.py", "test_accelerator.py", "learn", "faults"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

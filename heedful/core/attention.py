@@ -3,8 +3,9 @@
 Two functions hold the mathematics and one module holds the weights. The module knows nothing of self or cross,
 of training or decoding: it is given keys and values, and where they come from is its caller's business.
 
-    kv  = attention.keys_values(memory, positions)
-    out = attention(x, kv, mask=mask, positions=positions)
+    queries = attention.queries(x, positions)
+    kv = attention.keys_values(memory, positions)
+    out = attention(queries, kv, mask=mask)
 
 B batch, T queries, S keys, H query heads, G key heads (G divides H), D head width, C model width.
 """
@@ -144,7 +145,7 @@ class AttentionConfig:
     scale: float | None = None  # None: 1 / sqrt(head_dim)
     bias: bool = True  # in the four projections
     out_bias: bool | None = None  # in the last of them; None: as in the others
-    norm: Norm | None = None  # of each head's queries and keys, before they are turned; None: none (Henry et al. 2020)
+    norm: Norm | None = None  # of each head's queries and keys, before rotation; None: none (Henry et al. 2020)
     norm_eps: float = 1e-6  # of that norm
     softcap: float | None = None  # what bounds the scaled products; None: nothing
     gate: bool = False  # multiply the heads by a sigmoid of the input (Jumper et al. 2021, algorithm 7)

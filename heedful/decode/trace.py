@@ -95,12 +95,3 @@ class Traced(Generic[StateType]):
             end = self.nodes[place]
             end.fate, end.score, end.rank = "ended" if hypothesis.finished else "unfinished", hypothesis.score, rank
         return self.nodes
-
-
-def path_to(nodes: Sequence[Node], place: int) -> list[int]:
-    """The tokens from the root, which is left out, to a node."""
-    made: list[int] = []
-    while (parent := nodes[place].parent) is not None:
-        made.append(nodes[place].token)
-        place = parent
-    return made[::-1]

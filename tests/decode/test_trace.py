@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.decode.search import beam
-from heedful.decode.trace import Traced, path_to
+from heedful.decode.trace import Node, Traced
 from heedful.models import make_model
 from heedful.models.presets import RNNSize, TransformerSize, translator_config
 
@@ -15,6 +15,15 @@ SIZES = {
     ),
     "rnn": RNNSize(d_embed=8, d_hidden=8, d_align=8, d_readout=8, dropout=0.0),
 }
+
+
+def path_to(nodes: list[Node], place: int) -> list[int]:
+    """The tokens from the root, which is left out, to a node."""
+    made: list[int] = []
+    while (parent := nodes[place].parent) is not None:
+        made.append(nodes[place].token)
+        place = parent
+    return made[::-1]
 
 
 @pytest.mark.parametrize("width", [2, 4])
