@@ -45,6 +45,7 @@ class Pairs:
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
     encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
+    tags: Sequence[str] = ()  # of each pair, "" of one without, where any has one
 
     def __len__(self) -> int:
         return len(self.source)
@@ -76,8 +77,9 @@ class Pairs:
         lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
         source, ways = [self.source[i] for i, _ in rows], self._ways(i for i, _ in rows)
         target = [target for _, target in rows]
+        tags = [self.tags[i] for i, _ in rows] if self.tags else ()
         own = self.files, lines, (), ways, self.directions
-        return Pairs(source, target, self.name, 0, (), *own)
+        return Pairs(source, target, self.name, 0, (), *own, tags=tags)
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
@@ -85,8 +87,8 @@ class Pairs:
         others = tuple(self.others[i] for i in chosen) if self.others else ()
         lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
         source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
-        ways = self._ways(chosen)
-        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions)
+        ways, tags = self._ways(chosen), [self.tags[i] for i in chosen] if self.tags else ()
+        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions, tags=tags)
 
     def numbered(self) -> "Pairs":
         """The same, of pairs that were not read from files, as if they had been."""
@@ -101,6 +103,15 @@ class Pairs:
         for i, way in enumerate(self.ways):
             found.setdefault(way, []).append(i)
         return {self.directions[way]: found[way] for way in sorted(found)}
+
+    def by_kind(self) -> dict[tuple[Direction, str], list[int]]:
+        """The numbers of the pairs of each direction and tag; a direction is ("", "") where there is one alone. None
+        where there is one kind alone, without a tag."""
+        found: dict[tuple[Direction, str], list[int]] = {}
+        for i in range(len(self) if len(self.ways) or self.tags else 0):
+            way = self.directions[self.ways[i]] if len(self.ways) else ("", "")
+            found.setdefault((way, self.tags[i] if self.tags else ""), []).append(i)
+        return found
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,7 @@ def read_whole(
     source: str | None = None,
     target: str | None = None,
     columns: tuple[int, int] | None = None,
+    tag: str = "",
 ) -> tuple[Read, dict[str, float]]:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
@@ -146,20 +158,60 @@ def read_whole(
       and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
       sides. A source may be a list of sentences, which are one text, and a target one of several references.
 
+    PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
+
     Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
     """
-    source, target = source or None, target or None
+    given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
+    read, weights = _read_untagged([text for text, _ in given], source or None, target or None, columns)
+    if not tag and not any(own for _, own in given):
+        return read, weights
+    tags = {found: own for text, own in given for found, _ in found_as(said_in(text)[0])}
+
+    def tagged(part: Pairs) -> Pairs:
+        own: list[str] = [""] * len(part)
+        for file in part.files:
+            said = tags[max((one for one in tags if file.startswith(one)), key=len)]
+            told = {} if said or not tag else tags_in(Path(file), tag, read.taken.target)
+            for i in range(len(part)):
+                if part.file_of(i) == file:
+                    own[i] = said or told.get(part.lines[i] % LINES, "")
+        return replace(part, tags=own)
+
+    tests = {name: tagged(part) for name, part in read.tests.items()}
+    valid = None if read.valid is None else tagged(read.valid)
+    return replace(read, train=tagged(read.train), valid=valid, tests=tests), weights
+
+
+def tag_said(text: str) -> tuple[str, str]:
+    """A path without the tag that is said behind it, and this: of "back.tsv#back:0.5" "back.tsv:0.5" and "back"."""
+    found = re.search(r"#([A-Za-z][\w.-]*)(?=(?::[\d.]+)?$)", text)
+    if found is None or Path(text).exists():
+        return text, ""
+    return text[: found.start()] + text[found.end() :], found[1]
+
+
+def tags_in(path: Path, column: str, target: str) -> dict[int, str]:
+    """What a column or key of a table says, by the numbers of its rows. Raises InputError where there is none."""
+    if not path.is_file() or kind_of(path).lower().removeprefix(".") not in ("tsv", "csv", "jsonl", "json", "txt"):
+        fix = f"say what its pairs are: --data '{path}#formal'"
+        raise InputError(f"has no column {column!r}: it is no table of text", where=str(path), fix=fix)
+    return {number: row[0].strip() for number, row in read_rows(path, column, target)[0]}
+
+
+def _read_untagged(
+    given: Sequence[str], source: str | None, target: str | None, columns: tuple[int, int] | None
+) -> tuple[Read, dict[str, float]]:
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    given = [path] if isinstance(path, str | Path) else [*path]
-    said = [said_in(str(one)) for one in given]
+    said = [said_in(one) for one in given]
     said = [(one, ways or directions_in(Path(found_as(one)[0][0]))) for one, ways in said]
     if any(ways for _, ways in said):
         return _read_directions(said, source, target)
-    weighted = [own for one in given for own in found_as(str(one))]
-    if not isinstance(path, str | Path) and two_sides(weighted):
+    weighted = [own for one in given for own in found_as(one)]
+    if len(given) == 2 and two_sides(weighted):
         return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
     if not weighted:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
@@ -395,8 +447,9 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
         empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
     own = others if any(others) else ()
-    directions = parts[0].directions
-    return Pairs(source, target, str(where), dropped, own, files, lines, empty, ways if len(ways) else (), directions)
+    directions, tags = parts[0].directions, [tag for part in parts for tag in part.tags or [""] * len(part)]
+    kinds = ways if len(ways) else (), directions
+    return Pairs(source, target, str(where), dropped, own, files, lines, empty, *kinds, tags=tags if any(tags) else ())
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
