@@ -16,7 +16,7 @@ from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, found_as, tag_said
-from heedful.data.text.quality.told import in_a_line
+from heedful.data.text.quality.told import in_three_lines
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
@@ -72,8 +72,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(originals.source, originals.target, tests)
         ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
+        held = [corpus.valid, *corpus.tests.values()]
         for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
-            wrong += in_a_line(part, source, target) if data.scores == "bleu" else []
+            wrong += in_three_lines(part, held, source, target) if data.scores == "bleu" else []
         noted = len(corpus.notes)
         synthetic = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
         self.corpus = corpus = with_synthetic(corpus, synthetic, data.originals)
