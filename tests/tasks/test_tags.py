@@ -76,13 +76,13 @@ def test_a_path_may_say_it(table: Path, tmp_path: Path) -> None:
     job = job_on([f"{table}", f"{other}#news:2"])
     tagged = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_news|>"]]
     assert len(tagged) == list(job.corpus.train.tags).count("news")
-    assert "tag" not in job.spec()
+    assert "tagged" not in job.spec()
 
 
 def test_a_kind_is_asked_for(run: Path) -> None:
     ours: Translator = heedful.load(run)
     tokens = {name: ours.source.extra[tag_token(name)] for name in ("formal", "plain")}
-    assert (ours.about["tags"], ours.about["tag"]) == (tokens, "formal")
+    assert (ours.about["tags"], ours.about["tagged"]) == (tokens, "formal")
     assert ours.around[0] == [tokens["formal"]]  # the more frequent one, as each pair has one
     plain = ours.directed(tag="plain")
     assert plain.around[0] == [tokens["plain"]]
@@ -132,4 +132,4 @@ def test_back_translations_have_a_tag_of_their_own(table: Path, tmp_path: Path) 
     job = job_on(str(table), f'data.synthetic=["{back}"]')
     marked = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_back|>"]]
     assert len(marked) == 1
-    assert "tag" not in job.spec()
+    assert "tagged" not in job.spec()

@@ -21,6 +21,7 @@ from heedful.run.start import Start
 
 KEY = "languages"
 TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by its name
+TAGGED = "tagged"  # the one of them that is asked for
 MOST_TAGS = 100
 Ids = list[int]
 
@@ -172,7 +173,7 @@ def tagged(about: Mapping[str, Any], tag: str) -> dict[str, Any]:
         what = f"no tag {tag!r}: there are {listed(tokens)}" if tokens else "this model has learnt no tags"
         raise InputError(what, where="--tag", fix="name one of them" if tokens else "leave it out")
     plain = [token for token in about.get("before", []) if token not in tokens.values()]
-    return {**about, "before": [*plain, tokens[tag]], "tag": tag}
+    return {**about, "before": [*plain, tokens[tag]], TAGGED: tag}
 
 
 def arounds_of(

@@ -50,7 +50,7 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.languages import TAGS, in_a_line, languages_in, only_direction, tagged
+from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, only_direction, tagged
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
@@ -179,7 +179,7 @@ class Translator(Opened):
     def directed(self, source: str = "", target: str = "", tag: str = "") -> "Translator":
         """The same from and to these languages, and for translations of this kind, of those that it has; "" is what it
         has by default. Raises InputError for another."""
-        own = str(self.about.get("tag", ""))
+        own = str(self.about.get(TAGGED, ""))
         other = self._between(source, target)
         if (tag or own) and (other is not self or tag not in ("", own)):
             other = copy(other)
@@ -498,7 +498,7 @@ def translator_facts(saved: Saved) -> dict[str, Any]:
         "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
     }
     if about.get(TAGS):
-        default = f", {about['tag']} unless asked" if about.get("tag") else ""
+        default = f", {about[TAGGED]} unless asked" if about.get(TAGGED) else ""
         facts["tags"] = f"{', '.join(about[TAGS])}{default}"
     if known := about.get("source_tokens"):
         facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
