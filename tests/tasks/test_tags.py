@@ -8,7 +8,7 @@ import pytest
 
 import heedful
 from heedful.data.text.corpus import read_parallel
-from heedful.data.text.pairs import read_whole, tag_said
+from heedful.data.text.reading import read_whole, tag_said
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.folder import read_saved

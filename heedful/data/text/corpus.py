@@ -1,4 +1,4 @@
-"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.pairs` reads them, and what of
+"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.reading` reads them, and what of
 them is held out."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,8 @@ from typing import Any
 from heedful.data.parts import Parts, hold_out
 from heedful.data.text.directions import Direction
 from heedful.data.text.headers import SIDES, meaning
-from heedful.data.text.pairs import Pairs, Read, joined, read_whole
+from heedful.data.text.pairs import Pairs, joined
+from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test

@@ -18,7 +18,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.headers import is_header
 from heedful.data.text.layouts import is_language
-from heedful.data.text.pairs import found_as, holds_pairs, read_whole, tag_said
+from heedful.data.text.reading import found_as, holds_pairs, read_whole, tag_said
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.exchange.ctranslate2 import made_of

@@ -15,8 +15,9 @@ from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_s
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
-from heedful.data.text.pairs import Pairs, found_as, tag_said
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality.told import in_three_lines
+from heedful.data.text.reading import found_as, tag_said
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy

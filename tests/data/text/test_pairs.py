@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from heedful.data.lines import LONGEST_LINE, read_lines, sanitise
 from heedful.data.text.corpus import read_parallel
-from heedful.data.text.pairs import read_pairs, read_whole
+from heedful.data.text.pairs import read_pairs
+from heedful.data.text.reading import read_whole
 from heedful.errors import HeedError, InputError, MissingError
 
 ENGLISH = [f"the number {n}" for n in range(40)]

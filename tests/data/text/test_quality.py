@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.text.pairs import Pairs, read_whole
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.overlap import Overlap
 from heedful.data.text.quality.report import examine, leaving
 from heedful.data.text.quality.told import in_three_lines
+from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 from heedful.verbs.data import check_data, write_cleaned
 
