@@ -17,7 +17,7 @@ from heedful.store.migrations import FORMAT, migrated
 
 # What task.json says of the tokens around texts, of languages, conversations, and where a model is from: who starts
 # from the run keeps it.
-AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat")
+AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat", "tags", "tagged")
 
 
 class Start(NamedTuple):

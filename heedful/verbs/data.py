@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import tsv_row
-from heedful.data.text.pairs import LINES, Pairs, Read, read_whole
+from heedful.data.text.pairs import LINES, Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
+from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 

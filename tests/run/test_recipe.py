@@ -115,7 +115,7 @@ def test_a_task_takes_each_key_of_its_own(task):
 # Those that came after format 1.
 LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon", "train.lora"}
 LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train.tensorboard"}
-LATER |= {"data.bpe_dropout", "data.bpe_dropout_side", "data.mix", "data.synthetic", "data.originals"}
+LATER |= {"data.bpe_dropout", "data.bpe_dropout_side", "data.mix", "data.synthetic", "data.originals", "data.tag"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
 LATER_TASKS = {"chat", "reward", "prefer", "vectors"}
 # Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.

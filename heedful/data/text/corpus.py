@@ -1,7 +1,8 @@
-"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.pairs` reads them, and what of
+"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.reading` reads them, and what of
 them is held out."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from heedful.data.parts import Parts, hold_out
 from heedful.data.text.directions import Direction
 from heedful.data.text.headers import SIDES, meaning
-from heedful.data.text.pairs import Pairs, Read, joined, read_whole
+from heedful.data.text.pairs import Pairs, joined
+from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
@@ -36,6 +38,7 @@ def read_parallel(
     source: str | None = None,
     target: str | None = None,
     columns: tuple[int, int] | None = None,
+    tag: str = "",
 ) -> Corpus:
     """Read the pairs in `path`, whatever `read_whole` reads.
 
@@ -44,7 +47,7 @@ def read_parallel(
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
-    return _corpus(*read_whole(path, source=source, target=target, columns=columns))
+    return _corpus(*read_whole(path, source=source, target=target, columns=columns, tag=tag))
 
 
 def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
@@ -83,6 +86,15 @@ def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
     return source, target
 
 
+def _read_synthetic(path: str, like: Corpus) -> tuple[Read, dict[str, float]]:
+    """In the languages of a corpus, or by columns that say which is the source."""
+    source, target = languages_said(like)
+    if source and target:
+        with suppress(InputError):
+            return read_whole(path, source=source, target=target)
+    return read_whole(path)
+
+
 def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0) -> Corpus:
     """The same with pairs to train on that models wrote, in files as `read_whole` takes them: none of these is held
     out, and those of which a side is held out already are left out. An epoch has the other pairs `originals` times.
@@ -91,26 +103,26 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
         return corpus
     if corpus.directions:
         raise InputError("synthetic pairs beside data of several directions", fix="train one direction at a time")
-    names = languages_said(corpus)
-    source, target = (None, None) if None in names else names
-    read, weights = read_whole(paths if len(paths) > 1 else paths[0], source=source, target=target)
+    found = [_read_synthetic(path, corpus) for path in paths]
+    weights = {file: weight for _, own in found for file, weight in own.items()}
+    written = joined([read.train for read, _ in found], " + ".join(read.train.name for read, _ in found))
     held = [corpus.valid, *corpus.tests.values()]
     sources = {_key(text) for part in held for text in part.source}
     targets = {_key(text) for part in held for own in part.references for text in own}
-    both = zip(read.train.source, read.train.target, strict=True)
+    both = zip(written.source, written.target, strict=True)
     kept = [i for i, (one, other) in enumerate(both) if _key(one) not in sources and _key(other) not in targets]
     if not kept:
-        raise InputError("every pair is held out already", where=read.train.name, fix="give other pairs")
-    notes = [*corpus.notes, *read.notes]
-    if left_out := len(read.train) - len(kept):
-        notes.append(f"{read.train.name}: {left_out:,} synthetic pairs left out, a side of theirs is held out")
-    if read.train.dropped:
-        notes.append(f"{read.train.name}: {read.train.dropped:,} synthetic pairs dropped, a side is empty")
+        raise InputError("every pair is held out already", where=written.name, fix="give other pairs")
+    notes = [*corpus.notes, *(note for read, _ in found for note in read.notes)]
+    if left_out := len(written) - len(kept):
+        notes.append(f"{written.name}: {left_out:,} synthetic pairs left out, a side of theirs is held out")
+    if written.dropped:
+        notes.append(f"{written.name}: {written.dropped:,} synthetic pairs dropped, a side is empty")
     own = corpus.train if corpus.train.lines else corpus.train.numbered()
-    train = joined([own, read.train.rows(kept)], own.name)
-    weights = weights | {file: originals * corpus.weights.get(file, 1.0) for file in own.files}
-    told = tuple(f"written by models: {_with_weight(line, weights)}" for line in read.told)
-    files = (*corpus.files, *read.files)
+    train = joined([own, written.rows(kept)], own.name)
+    weights |= {file: originals * corpus.weights.get(file, 1.0) for file in own.files}
+    told = tuple(f"written by models: {_with_weight(line, weights)}" for read, _ in found for line in read.told)
+    files = (*corpus.files, *(file for read, _ in found for file in read.files))
     return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.data.text.corpus import Corpus, languages_said, read_parallel
-from heedful.data.text.pairs import found_as
+from heedful.data.text.reading import found_as
 from heedful.errors import InputError
 
 LEAST_OWN = 0.05  # of an epoch, that is not mixed in

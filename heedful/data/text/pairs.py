@@ -1,30 +1,17 @@
-"""Reading parallel text: files in any common layout become `Pairs`, or one line says what is wrong where.
+"""Parallel text: pairs that know where they stand, made of the rows of files.
 
-Everything is read and checked before anything is trained. Texts are left as they stand in the file: only line
-ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty side go.
+Texts are left as they stand in the file: only line ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty
+side go.
 """
 
-import importlib
-import re
-import stat
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from glob import glob
-from itertools import product
 from pathlib import Path
 
-from heedful.data.lines import files_in, listed, unreadable
-from heedful.data.parts import kind_of
-from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
-from heedful.data.text.directions import Direction, said_in
+from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
-from heedful.data.text.formats import format_of
-from heedful.data.text.formats.saved import read_split, splits_of
-from heedful.data.text.headers import column_of
-from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
-from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
-from heedful.errors import InputError, MissingError, pip_install
+from heedful.errors import InputError
 
 LINES = 1 << 40  # more than any file has
 
@@ -45,6 +32,7 @@ class Pairs:
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
     encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
+    tags: Sequence[str] = ()  # of each pair, "" of one without, where any has one
 
     def __len__(self) -> int:
         return len(self.source)
@@ -76,8 +64,9 @@ class Pairs:
         lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
         source, ways = [self.source[i] for i, _ in rows], self._ways(i for i, _ in rows)
         target = [target for _, target in rows]
+        tags = [self.tags[i] for i, _ in rows] if self.tags else ()
         own = self.files, lines, (), ways, self.directions
-        return Pairs(source, target, self.name, 0, (), *own)
+        return Pairs(source, target, self.name, 0, (), *own, tags=tags)
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
@@ -85,8 +74,8 @@ class Pairs:
         others = tuple(self.others[i] for i in chosen) if self.others else ()
         lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
         source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
-        ways = self._ways(chosen)
-        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions)
+        ways, tags = self._ways(chosen), [self.tags[i] for i in chosen] if self.tags else ()
+        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions, tags=tags)
 
     def numbered(self) -> "Pairs":
         """The same, of pairs that were not read from files, as if they had been."""
@@ -102,216 +91,17 @@ class Pairs:
             found.setdefault(way, []).append(i)
         return {self.directions[way]: found[way] for way in sorted(found)}
 
-
-@dataclass(frozen=True)
-class Read:
-    """What files hold, before anything is held out."""
-
-    train: Pairs
-    valid: Pairs | None
-    tests: dict[str, Pairs]
-    taken: Columns
-    files: list[Path]
-    notes: Sequence[str] = ()
-    told: Sequence[str] = ()
-    directions: Sequence[Direction] = ()  # where there are several
+    def by_kind(self) -> dict[tuple[Direction, str], list[int]]:
+        """The numbers of the pairs of each direction and tag; a direction is ("", "") where there is one alone. None
+        where there is one kind alone, without a tag."""
+        found: dict[tuple[Direction, str], list[int]] = {}
+        for i in range(len(self) if len(self.ways) or self.tags else 0):
+            way = self.directions[self.ways[i]] if len(self.ways) else ("", "")
+            found.setdefault((way, self.tags[i] if self.tags else ""), []).append(i)
+        return found
 
 
-def read_whole(
-    path: str | Path | Sequence[str | Path],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    columns: tuple[int, int] | None = None,
-) -> tuple[Read, dict[str, float]]:
-    """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
-    in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
-    and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
-
-    - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
-      `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
-      exactly two languages their names may be left out: the source is then the first in the alphabet. Without a file
-      called train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
-      all tables, whose names do not say valid, dev or test.
-    - Two files, the source first; or what comes before the languages in the names of two: `corpus` for `corpus.de` and
-      `corpus.en`.
-    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines tell
-      whether TAB, comma, semicolon or `|` separates them. The first line is a header when it
-      holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
-      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. `columns` does
-      too, and then no line is a header. Without a header, names are only what the two are called. Tatoeba's third
-      column, an attribution, is left out.
-    - TMX, XLIFF, PO, Excel's tables and Parquet, whatever their names; see `heedful.data.text.formats`.
-    - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
-      and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
-      sides. A source may be a list of sentences, which are one text, and a target one of several references.
-
-    Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
-    """
-    source, target = source or None, target or None
-    if source is not None and source == target:
-        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
-    if columns and (min(columns) < 1 or columns[0] == columns[1]):
-        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    given = [path] if isinstance(path, str | Path) else [*path]
-    said = [said_in(str(one)) for one in given]
-    said = [(one, ways or directions_in(Path(found_as(one)[0][0]))) for one, ways in said]
-    if any(ways for _, ways in said):
-        return _read_directions(said, source, target)
-    weighted = [own for one in given for own in found_as(str(one))]
-    if not isinstance(path, str | Path) and two_sides(weighted):
-        return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
-    if not weighted:
-        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(one, source, target, columns) for one, _ in weighted[:1]]
-    first = read[0].taken
-    named = source or target or columns or not first.header  # the first says what those of the others are called
-    for one, _ in weighted[1:]:
-        read.append(_read(one, *((source, target) if named else (first.source, first.target)), columns))
-    weights = {
-        file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
-    }
-    return (read[0] if len(read) == 1 else _united(read)), weights
-
-
-def _read_directions(
-    said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
-) -> tuple[Read, dict[str, float]]:
-    """Paths of which each says its directions. Raises InputError or MissingError."""
-    directions = list(dict.fromkeys(way for _, ways in said for way in ways))
-    if source or target:  # of all directions, those that are asked for
-        directions = [way for way in directions if source in (None, way[0]) and target in (None, way[1])]
-    if not directions:
-        raise InputError(f"no pairs from {source} to {target}", where=said[0][0], fix="name a direction that is there")
-    read: list[Read] = []
-    weights: dict[str, float] = {}
-    several = len(directions) > 1
-    for text, ways in said:
-        if not ways:
-            fix = f"say it: --data '{text}:en>de'"
-            raise InputError("from which language to which? other data say theirs", where=text, fix=fix)
-        for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
-            own = _read(path, *way, None)
-            weights |= {file: weight for file in own.train.files if weight != 1}
-            read.append(_of_way(own, directions, way) if several else own)
-    whole = _united(read) if len(read) > 1 else read[0]
-    tests: dict[str, list[Pairs]] = {}
-    for own in read:  # a test of several directions is one
-        for name, part in own.tests.items():
-            tests.setdefault(name, []).append(part)
-    joined = {name: joined(parts, name) for name, parts in tests.items()}
-    sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
-    taken = whole.taken._replace(source=sources, target=targets, other_way="")
-    return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
-
-
-def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
-    """The same with the number of its direction beside each pair."""
-    number = directions.index(way)
-
-    def marked(part: Pairs) -> Pairs:
-        return replace(part, ways=array("h", [number]) * len(part), directions=tuple(directions))
-
-    told = [f"{line} ({way[0]} to {way[1]})" for line in read.told]
-    tests = {name: marked(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else marked(read.valid)
-    return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
-
-
-def found_as(text: str) -> list[tuple[str, float]]:
-    """The paths that are meant, each with its weight: of "a.tmx", of "b.tsv:0.2", of "memories/*.tmx:2". Raises
-    InputError or MissingError."""
-    weight = re.search(r":(\d+(?:[.]\d*)?|[.]\d+)$", text)
-    if weight and not Path(text).exists():
-        path, share = text[: weight.start()], float(weight[1])
-        if share <= 0:
-            raise InputError("a weight of 0", where=text, fix="leave it out, or give one above 0")
-    else:
-        path, share = text, 1.0
-    if not any(sign in path for sign in "*?[") or Path(path).exists() or path.startswith("hf:"):
-        return [(path, share)]
-    found = sorted(glob(path))
-    if not found:
-        raise MissingError("no file of this pattern", where=path, fix="check it, in quotes: --data 'memories/*.tmx'")
-    return [(one, share) for one in found]
-
-
-def two_sides(weighted: Sequence[tuple[str, float]]) -> bool:
-    """Whether two paths are files of one language each: neither is weighted, a folder, or holds pairs."""
-    paths = [Path(path) for path, _ in weighted]
-    plain = all(weight == 1 and not path.startswith("hf:") for path, weight in weighted)
-    return len(paths) == 2 and plain and not any(path.is_dir() or holds_pairs(path) for path in paths)
-
-
-def _united(read: Sequence[Read]) -> Read:
-    """Several data sets as one, from which what is to be held out is chosen together."""
-    parts = [own.train for own in read]
-    valid = [own.valid for own in read if own.valid]
-    tests: dict[str, Pairs] = {}
-    for own in read:
-        tests |= {name if name not in tests else f"{name}, {own.train.name}": part for name, part in own.tests.items()}
-    name = " + ".join(own.train.name for own in read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
-    files = [file for own in read for file in own.files]
-    notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
-    return Read(joined(parts, name), joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
-
-
-def _read(given: str | Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Read:
-    """One folder, file or data set. Raises InputError or MissingError."""
-    path: str | Path = given
-    if str(path).startswith("hf:"):
-        return _read_hub(str(path), source or SOURCE, target or TARGET)
-    path = Path(path)
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except OSError as error:
-        around = files_in(path.parent) if path.parent.is_dir() and not path.is_symlink() else []
-        if languages := beside(path, around):
-            names = chosen(path.parent, languages, source, target, stem=path.name)
-            left, right = (_side(path, name) for name in names)
-            return _read_sides((left, right), *names, names)
-        raise unreadable(path, error) from None
-    if is_folder and (splits := splits_of(path)):
-        return _read_saved(path, splits, source or SOURCE, target or TARGET)
-    if is_folder or kind_of(path).lower() == ".zip":
-        return _read_files(path, files_in(path), source, target, columns)
-    if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
-        others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
-        other = path.with_suffix(f".{others[0]}") if others else "FILE"
-        fix = f"give the other side too: --data {path} {other}"
-        raise InputError("one side of the pairs alone", where=str(path), fix=fix)
-    train, taken = _read_table(path, source, target, columns)
-    return Read(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
-
-
-def holds_pairs(path: Path) -> bool:
-    """Whether a file holds both sides, by its name or by what is inside."""
-    kind = kind_of(path).lower().removeprefix(".")
-    return kind in {*TABLES, "zip"} - {"txt"} or (path.is_file() and format_of(path) is not None)
-
-
-def _side(path: Path, name: str) -> Path:
-    """PATH.NAME, or the same packed."""
-    plain = path.with_name(f"{path.name}.{name}")
-    return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
-
-
-def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
-    """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
-    (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
-    if len(source) != len(target):
-        (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
-        raise InputError(
-            f"the last line, but {long} has {m:,} lines, expected as many",
-            where=f"{short}:{n}",
-            fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
-        )
-    pairs = _pairs(str(source_file), enumerate(zip(source, target, strict=True), 1))
-    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
-    return replace(pairs, encoded=", ".join(told)) if told else pairs
-
-
-def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
+def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     """Keep the numbered rows, a source and its references, with text on both sides, and count the others."""
     read = list(rows)
     numbered = [(number, row) for number, row in read if row[0].strip() and row[1].strip()]
@@ -326,58 +116,6 @@ def _pairs(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     source, target = [row[0] for row in kept], [row[1] for row in kept]
     empty = [(number, row[0], row[1]) for number, row in read if not (row[0].strip() and row[1].strip())]
     return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines, empty)
-
-
-def _read_sides(
-    paths: tuple[Path, Path], source: str | None, target: str | None, names: tuple[str, str] | None = None
-) -> Read:
-    """Two files, the first of them the source unless its language is that of the target."""
-    for path in paths:
-        if holds_pairs(path):
-            fix = "give two files of plain lines, or --data before each of several files of pairs"
-            raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
-    first, second = names or (language_of(paths[0]) or source or SOURCE, language_of(paths[1]) or target or TARGET)
-    if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
-        paths, first, second = paths[::-1], second, first
-    turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
-    taken = Columns(0, 1, first, second, False, turned)
-    train = read_pairs(*paths)
-    return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
-
-
-def _read_files(
-    where: Path, found: list[Path], source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> Read:
-    """The files of a folder, or of a zip file."""
-    layout = layout_of(where, found, source, target)
-    read: dict[Files, Pairs] = {}
-    told: list[str] = []
-    first: Columns | None = None
-    for files in (*layout.train, *layout.valid, *layout.tests.values()):
-        read[files], taken = _read_one(files, layout.languages, source, target, columns)
-        told.append(_told(files, read[files], taken))
-        first = first or taken
-        if first.header and not columns:  # the first table says what the names of the others are to be
-            source, target = source or first.source, target or first.target
-    assert first is not None
-    train = joined([read[files] for files in layout.train], where)
-    valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
-    tests = {stem: read[files] for stem, files in layout.tests.items()}
-    used = [path for files in read for path in files] if where.is_dir() else [where]
-    return Read(train, valid, tests, first, used, layout.notes, told)
-
-
-def _read_one(
-    files: Files,
-    names: tuple[str, str] | None,
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-) -> tuple[Pairs, Columns]:
-    """A table, or two files of the languages of these names."""
-    if names is None:
-        return _read_table(files[0], source, target, columns)
-    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
 
 
 def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
@@ -395,68 +133,21 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
         empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
     own = others if any(others) else ()
-    directions = parts[0].directions
-    return Pairs(source, target, str(where), dropped, own, files, lines, empty, ways if len(ways) else (), directions)
+    directions, tags = parts[0].directions, [tag for part in parts for tag in part.tags or [""] * len(part)]
+    kinds = ways if len(ways) else (), directions
+    return Pairs(source, target, str(where), dropped, own, files, lines, empty, *kinds, tags=tags if any(tags) else ())
 
 
-def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
-    """What was read of a table or of two files, in a line for who trains on it."""
-    lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
-    layout = lines if len(files) == 2 else taken.layout
-    return (
-        f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
-    )
-
-
-def _read_table(
-    path: Path, source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> tuple[Pairs, Columns]:
-    rows, taken = read_rows(path, source or SOURCE, target or TARGET, columns)
-    return _pairs(str(path), rows), taken
-
-
-def _read_hub(path: str, source: str, target: str) -> Read:
-    try:
-        datasets = importlib.import_module("datasets")  # an optional extra, and slow to import
-    except ImportError:
-        fix = pip_install("datasets")
-        raise MissingError("reading this needs the package datasets", where=path, fix=fix) from None
-    name, _, config = path.removeprefix("hf:").partition(":")
-    try:
-        splits = datasets.load_dataset(name, config or None)
-    except (OSError, RuntimeError, ValueError) as error:
-        what = f"could not be loaded: {' '.join(str(error).split())}"
-        fix = "check the name, the configuration and the network"
-        raise MissingError(what, where=path, fix=fix) from None
-    parts = {
-        split: _pairs(
-            f"{path}:{split}",
-            ((number, sides_of(row, f"{path}:{split}:{number}", source, target)) for number, row in enumerate(rows, 1)),
+def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
+    """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
+    (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
+    if len(source) != len(target):
+        (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
+        raise InputError(
+            f"the last line, but {long} has {m:,} lines, expected as many",
+            where=f"{short}:{n}",
+            fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
         )
-        for split, rows in splits.items()
-        if split == "train" or split in VALID or split.startswith("test")
-    }
-    return _of_splits(path, parts, Columns(0, 1, source, target, True, other_way(source, target)))
-
-
-def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
-    """The splits of a data set that was saved into a folder."""
-    parts: dict[str, Pairs] = {}
-    told: list[str] = []
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
-    for split, folder in splits.items():
-        if split == "train" or split in VALID or split.startswith("test"):
-            rows, taken = read_split(folder, source, target)
-            parts[split] = _pairs(str(folder), rows)
-            told.append(_told((folder,), parts[split], taken))
-    return replace(_of_splits(str(path), parts, taken), files=[path], told=told)
-
-
-def _of_splits(path: str, parts: Mapping[str, Pairs], taken: Columns) -> Read:
-    """The parts of a data set by the names of its splits. Raises MissingError without one to learn from."""
-    if "train" not in parts:
-        what = f"no split 'train'; there are {listed(parts)}"
-        raise MissingError(what, where=path, fix="take a data set with a train split")
-    train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
-    tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    return Read(train, valid, tests, taken, [])
+    pairs = pairs_of(str(source_file), enumerate(zip(source, target, strict=True), 1))
+    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
+    return replace(pairs, encoded=", ".join(told)) if told else pairs

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
@@ -13,11 +13,14 @@ from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
 from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
-from heedful.data.text.headers import column_of, is_header, two_of
+from heedful.data.text.headers import column_of, is_header, meaning, two_of
+from heedful.data.text.quality.languages import language
 from heedful.errors import InputError
 
 TABLES = ("tsv", "csv", "jsonl", "json", "txt", "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
 LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
+LOOKED_INTO = 200  # rows, whose languages tell which column is which
+MOST_TEXT = 4000  # characters of a column that its language is told by
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
@@ -62,10 +65,42 @@ def table_rows(
         return _told_rows(path, cells, first, told, (source, target)), named
     taken = _columns(f"{path}:{number}", first, source, target, columns)
     rows = cells if taken.header else chain([(number, first)], cells)
+    by_language = None
+    if taken == Columns(0, 1, source, target, False, "--source 2 --target 1"):  # nothing said which columns they are
+        ahead = [*islice(rows, LOOKED_INTO)]
+        rows, by_language = chain(ahead, rows), columns_by_language([row for _, row in ahead if row], source, target)
+        taken = by_language or taken
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
+    numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
     which = f"{_named(first, taken)} of its header" if taken.header else numbers
     taken = taken._replace(layout=f"{described}, {which}")
-    return _column_rows(path, rows, first, taken, f"source {between} target"), taken
+    return _column_rows(path, rows, first, taken, f"source {between} target", others=by_language is not None), taken
+
+
+def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
+    """Which two columns of a table without a header are in the languages that are named; or, of more than two columns,
+    in the only two that there are. None where they do not say, or are the first two in their order."""
+    width = min(map(len, rows))
+    width = 2 if width == 3 and rows[0][2].startswith(ATTRIBUTION) else width
+    asked = [None if name in (SOURCE, TARGET) else meaning(name) for name in (source, target)]
+    if width < 2 or (width == 2 and None in asked):
+        return None
+    largest: dict[str, tuple[int, int]] = {}  # of the columns in a language the one with the most text
+    for column in range(width):
+        text = " ".join(row[column] for row in rows)
+        if code := language(text[:MOST_TEXT]):
+            largest[code] = max(largest.get(code, (0, 0)), (len(text), column))
+    found = {code: column for code, (_, column) in sorted(largest.items(), key=lambda each: each[1][1])}
+    if any(code is not None and code not in found for code in asked):
+        return None
+    rest = [code for code in found if code not in asked]
+    if len(rest) != asked.count(None) and None in asked:
+        return None
+    left, right = (code or rest.pop(0) for code in asked)
+    if left == right or (width == 2 and (found[left], found[right]) == (0, 1)):
+        return None
+    names = [code if name in (SOURCE, TARGET) else name for code, name in ((left, source), (right, target))]
+    return Columns(found[left], found[right], names[0], names[1], False, other_way(*names))
 
 
 def _told_rows(
@@ -209,8 +244,9 @@ def _column_rows(
     layout: str,
     *,
     whole: bool = False,
+    others: bool = False,
 ) -> Rows:
-    """The two columns of each row, or all of them; a blank row is a pair of empty sides."""
+    """The two columns of each row, beside `others`, or all of them; a blank row is a pair of empty sides."""
     attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
     if taken.header:
         least = most = len(first)
@@ -220,7 +256,7 @@ def _column_rows(
         )
     else:
         least = max(taken.left, taken.right) + 1
-        by_number = taken.source.startswith("column ")
+        by_number = others or taken.source.startswith("column ")
         most = sys.maxsize if by_number else 3 if attributed else 2
         expected = f"at least {least}" if by_number else f"2 ({layout})"
         fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"

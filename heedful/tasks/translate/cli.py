@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
 FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
+Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
 With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
@@ -77,6 +78,7 @@ class TranslationLook(LayerOptions):
     """What `heed look` is told for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+    tag: Tag = ""
 
 
 def translate(
@@ -127,6 +129,7 @@ def translate(
     ] = None,
     to: To = "",
     from_language: FromLanguage = "",
+    tag: Tag = "",
     together: With = None,
     rerank: Annotated[
         Path | None,
@@ -163,7 +166,7 @@ def translate(
     device = chosen_device(device, cpu_only="--engine ctranslate2" if engine == "ctranslate2" else few or several)
     runs = [run, *map(Path, together or ())]
     translator = load_together(runs, device=device, engine=engine, weights=weights)
-    translator = translator.directed(from_language, to)
+    translator = translator.directed(from_language, to, tag)
     settings = DecodingOptions(
         n_best=n_best,
         groups=groups,

@@ -83,7 +83,8 @@ def _answer_pairs(
     as_json: bool,
 ) -> None:
     """The records of pairs that are lines of two columns, two files, or in data as a training reads it."""
-    from heedful.data.text.pairs import read_pairs, read_whole
+    from heedful.data.text.pairs import read_pairs
+    from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.weigh import in_a_pair

@@ -5,7 +5,8 @@ for, and "" where one has to be.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,11 +14,15 @@ from heedful.core.config import from_json, to_json
 from heedful.data.lines import listed
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.start import Start
 
 KEY = "languages"
+TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by its name
+TAGGED = "tagged"  # the one of them that is asked for
+MOST_TAGS = 100
 Ids = list[int]
 
 
@@ -131,6 +136,44 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
 def token_of(name: str) -> str:
     """The control token that asks for a language, in a vocabulary that is made here."""
     return f"<|to_{re.sub(r'[^A-Za-z0-9_]', '_', name)}|>"
+
+
+def tag_token(name: str) -> str:
+    """The control token that asks for a kind of translation (Sennrich et al. 2016, Controlling politeness)."""
+    return f"<|tag_{re.sub(r'[^A-Za-z0-9_]', '_', name)}|>"
+
+
+def tags_said(parts: Iterable[Pairs]) -> list[str]:
+    """The tags of pairs, the most frequent first. Raises InputError where there are too many to be kinds."""
+    counted = Counter(tag for part in parts for tag in part.tags if tag)
+    if len(counted) > MOST_TAGS:
+        fix = "name a column that says what kind a pair is of"
+        raise InputError(f"{len(counted):,} different tags, at most {MOST_TAGS}", where="data.tag", fix=fix)
+    return [name for name, _ in counted.most_common()]
+
+
+def tags_of(names: Sequence[str], around: Mapping[str, Any], tokenizer: Tokenizer, *, where: str) -> dict[str, Any]:
+    """What task.json says of tags: of a model that training begins with, or of these in a new vocabulary. Raises
+    InputError for one that the model does not know."""
+    tokens = around.get(TAGS) or {name: tokenizer.extra.get(tag_token(name)) for name in names}
+    if unknown := [name for name in names if tokens.get(name) is None]:
+        what = f"the model does not know the tag {unknown[0]!r}"
+        raise InputError(what, where=where, fix="leave out --from, or the tags")
+    if not tokens:
+        return {}
+    forbidden = around.get("forbidden", [tokenizer.pad, tokenizer.bos])
+    return {TAGS: tokens, "forbidden": list(dict.fromkeys([*forbidden, *tokens.values()]))}
+
+
+def tagged(about: Mapping[str, Any], tag: str) -> dict[str, Any]:
+    """What task.json says, where a translation of this kind is asked for: its token is the last before a source.
+    Raises InputError for one that was not learnt."""
+    tokens = about.get(TAGS, {})
+    if tag not in tokens:
+        what = f"no tag {tag!r}: there are {listed(tokens)}" if tokens else "this model has learnt no tags"
+        raise InputError(what, where="--tag", fix="name one of them" if tokens else "leave it out")
+    plain = [token for token in about.get("before", []) if token not in tokens.values()]
+    return {**about, "before": [*plain, tokens[tag]], TAGGED: tag}
 
 
 def arounds_of(

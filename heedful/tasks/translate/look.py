@@ -18,7 +18,9 @@ from heedful.tasks.translate.use import Ids, Translator
 
 
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
-    looked = look_at_translation(translator, text, target=options.target, layers=options.layer or "*")
+    looked = look_at_translation(
+        translator.directed(tag=options.tag), text, target=options.target, layers=options.layer or "*"
+    )
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
     return Looked(picture, f"{text}\n  -> {looked.text}{font_note(looked, kind)}", facts)
@@ -26,7 +28,9 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
 
 def attention_translating(translator: Translator, text: str, options: TranslationLook) -> dict[str, NamedWeights]:
     """What `look_translating` draws."""
-    looked = look_at_translation(translator, text, target=options.target, layers=options.layer or "*")
+    looked = look_at_translation(
+        translator.directed(tag=options.tag), text, target=options.target, layers=options.layer or "*"
+    )
     return named_weights(looked, options.head)
 
 

@@ -32,6 +32,11 @@ class PairsData(TokenizedData):
         ge=0,
         description="with synthetic: how often an epoch has each pair of `path`; 0: synthetic ones alone",
     )
+    tag: str = Field(
+        "",
+        description="a column or key of tables that says what kind each pair is of, such as formal; a model can be "
+        "asked for each (`--tag`). Behind a path `#formal` says it of all of its pairs",
+    )
     source: str = Field("", description="the language, column or key to translate from")
     target: str = Field("", description="the language, column or key to translate to")
     joint: bool = Field(True, description="both sides share one vocabulary")

@@ -18,7 +18,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.headers import is_header
 from heedful.data.text.layouts import is_language
-from heedful.data.text.pairs import holds_pairs, read_whole
+from heedful.data.text.reading import found_as, holds_pairs, read_whole, tag_said
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.exchange.ctranslate2 import made_of
@@ -32,6 +32,7 @@ from heedful.tasks.translate.use import Translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down
 ENGINE = "ctranslate2"
+BACK = "back"  # the tag of back-translations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,17 @@ def _changed(known: Mapping[str, Any], facts: Mapping[str, Any]) -> str | None:
     names = {"texts": "other texts", "pairs": "other texts", "decode": "another search"}
     differing = [key for key in facts if key != "models" and known.get(key) != facts[key]]
     return names.get(differing[0], "other settings") if differing else None
+
+
+def with_tag(text: str) -> str:
+    """A path of pairs to train on, with the tag of back-translations where it holds such, and has none (Caswell et al.
+    2019): the model is told that their sources are not as people write."""
+    plain, tag = tag_said(text)
+    if tag:
+        return text
+    (path, _), *others = found_as(plain)
+    back = not others and (written_by(Path(path)) or {}).get("writes") == SOURCE
+    return f"{path}#{BACK}{plain.removeprefix(path)}" if back else text
 
 
 def columns_called(source: str, target: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import accumulate, compress, pairwise
@@ -14,8 +15,9 @@ from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_s
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
-from heedful.data.text.pairs import Pairs, found_as
-from heedful.data.text.quality.told import in_a_line
+from heedful.data.text.pairs import Pairs
+from heedful.data.text.quality.told import in_three_lines
+from heedful.data.text.reading import found_as, tag_said
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
@@ -32,14 +34,24 @@ from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
 from heedful.tasks.translate.epochs import TranslationTask
-from heedful.tasks.translate.languages import arounds_of, directed_start, token_of
+from heedful.tasks.translate.languages import (
+    TAGS,
+    arounds_of,
+    directed_start,
+    tag_token,
+    tagged,
+    tags_of,
+    tags_said,
+    token_of,
+)
 from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.synthetic import teacher_of, written_by
+from heedful.tasks.translate.synthetic import teacher_of, with_tag, written_by
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.variants import Variants, varies
 
 Ids = list[int]
+Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 1000  # pairs of the validation data, at most
@@ -61,10 +73,12 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(originals.source, originals.target, tests)
         ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
+        held = [corpus.valid, *corpus.tests.values()]
         for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
-            wrong += in_a_line(part, source, target) if data.scores == "bleu" else []
+            wrong += in_three_lines(part, held, source, target) if data.scores == "bleu" else []
         noted = len(corpus.notes)
-        self.corpus = corpus = with_synthetic(corpus, data.synthetic, data.originals)
+        synthetic = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
+        self.corpus = corpus = with_synthetic(corpus, synthetic, data.originals)
         self.synthetic = len(corpus.train) - len(originals)
         self.notes += corpus.notes[noted:]
         pairs = corpus.train.apart()
@@ -74,6 +88,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             self.notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
             self.notes += mix.corpus.notes
         parts = [pairs, *(mix.corpus.train.apart() for mix in self.mixes)]
+        names = tags_said(parts)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
@@ -88,19 +103,22 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         else:
             row = row_of(TRANSLATORS, recipe)
             known = None if begun is None else read_tokenizers(begun)
-            self.source, self.target = known or _train_tokenizers(recipe, corpus)
+            self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, names)])
             sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
             self.config = translator_config(row, **sizes, joint=data.joint)
         self.around = self.start.around if self.start else {}
         self.arounds = arounds_of(corpus.directions, self.around, self.source, where=recipe.start_from)
-        self.around = next(iter(self.arounds.values()), self.around)
+        tags = tags_of(names, self.around, self.source, where=recipe.start_from)
+        self.arounds = {way: own | tags for way, own in self.arounds.items()}
+        self.around = next(iter(self.arounds.values()), self.around | tags)
+        self.tag = names[0] if pairs.tags and all(pairs.tags) else ""  # what is meant where none is said
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         positions = most_positions(self.config)
         self.longest = data.longest if positions is None else min(data.longest, positions)
         sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
-        told_by = self._directions(parts)
+        told_by = self._kinds(parts)
         encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), told_by)
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
@@ -132,7 +150,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def read(self) -> Corpus:
         data = self.recipe.data
-        return read_parallel(data.path, source=data.source or None, target=data.target or None)
+        return read_parallel(data.path, source=data.source or None, target=data.target or None, tag=data.tag)
 
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
         """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
@@ -146,6 +164,13 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
                 raise InputError(what, where=part.train.name, fix=fix)
         rows = (range(begin, end) for begin, end in pairwise(kept[1:]))
         return [(own, mix.share) for own, mix in zip(rows, self.mixes, strict=True)]
+
+    def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
+        """The direction and the tag of each pair, where there are several."""
+        ways, tags = self._directions(parts), [tag for part in parts for tag in part.tags or [""] * len(part)]
+        if not ways and not any(tags):
+            return []
+        return [(ways[i] if ways else None, tag) for i, tag in enumerate(tags)]
 
     def _directions(self, parts: Sequence[Pairs]) -> list[Direction]:
         """The direction of each pair of the data and of the mixes, where there are several. Raises InputError for one
@@ -196,7 +221,9 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def _teacher(self, device: str) -> Translator | None:
         """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
-        return teacher_of([Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(text)], device)
+        return teacher_of(
+            [Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(tag_said(text)[0])], device
+        )
 
     def write(self, folder: Path, model: TranslationModel) -> None:
         files.remove_tree(folder / FILE)  # which was of another model
@@ -258,7 +285,8 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         about: dict[str, Any] = {"task": "translate", "decode": decode}
         about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths
         about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
-        return about | ({"scores": data.scores} if data.scores != "bleu" else {})
+        about |= {"scores": data.scores} if data.scores != "bleu" else {}
+        return tagged(about, self.tag) if self.tag else about
 
     def portion(self, valid: Pairs, share: float) -> Pairs:
         return valid.rows(spread(len(valid), share))
@@ -315,7 +343,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         return CardText(
             what=what,
             learnt_on=f"{len(corpus.train) - self.synthetic:,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
-            after=self._written(),
+            after=self._written() + self._tags(),
             table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
             + _speeds(first)
@@ -336,7 +364,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def _written(self) -> str:
         """What of the data models wrote, and which."""
         said = []
-        for path, weight in (own for text in self.recipe.data.synthetic for own in found_as(text)):
+        for path, weight in (own for text in self.recipe.data.synthetic for own in found_as(tag_said(text)[0])):
             known = written_by(Path(path)) or {"models": []}
             runs = " and ".join(f"`{one['run']}`" for one in known["models"])
             by = f", whose {known['writes']}s {runs} wrote" if runs else ""
@@ -347,6 +375,15 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         told = "" if own == 1 else f" The others were in each epoch {own:g} times." if own else " From no others."
         return f" {self.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
 
+    def _tags(self) -> str:
+        """The kinds of translations that can be asked for, and how often each was learnt from."""
+        if not self.around.get(TAGS):
+            return ""
+        counted = Counter(tag for tag in self.corpus.train.tags if tag)
+        listed = ", ".join(f"`{name}` ({counted[name]:,})" for name in self.around[TAGS])
+        default = f"`{self.tag}` is taken where none is" if self.tag else "where none is, no tag is said"
+        return f" Tags of its pairs are {listed}: `--tag {next(iter(self.around[TAGS]))}` asks for one; {default}."
+
     def _mixed_in(self) -> str:
         told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in self.mixes]
         return f", with {' and '.join(told)}" if told else ""
@@ -356,23 +393,26 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         for pairs in (self.corpus.valid, *(part for _, part in self.tests())):
             sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
             whole = framed_pairs(zip(*sides, strict=True), self.around)
-            check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
+            room = positions - bool(self.around.get(TAGS))
+            check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
 
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], directions: Sequence[Direction] = ()) -> list[tuple[Ids, Ids]]:
-        """As the model reads them, of these directions where there are several: sources that are too long are cut,
-        where they may be."""
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind] = ()) -> list[tuple[Ids, Ids]]:
+        """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
+        they may be."""
         cut = [(source[: self._cut()], target) for source, target in pairs]
-        if not directions:
+        if not kinds:
             return framed_pairs(cut, self.around)
-        return [
-            framed
-            for pair, way in zip(cut, directions, strict=True)
-            for framed in framed_pairs([pair], self.arounds[way])
-        ]
+        around = {kind: self._around(*kind) for kind in {*kinds}}
+        return [framed for pair, kind in zip(cut, kinds, strict=True) for framed in framed_pairs([pair], around[kind])]
+
+    def _around(self, way: Direction | None, tag: str) -> dict[str, Any]:
+        around = self.around if way is None else self.arounds[way]
+        return tagged(around, tag) if tag else around
 
     def _cut(self) -> int | None:
         """How many tokens of a source are read; None: all."""
-        return self.longest - 1 - len(self.around.get("before", [])) if self.recipe.data.cut else None
+        before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
+        return self.longest - 1 - before if self.recipe.data.cut else None
 
 
 def _speeds(scores: Mapping[str, Any]) -> str:
@@ -383,11 +423,12 @@ def _speeds(scores: Mapping[str, Any]) -> str:
     return f" So it translated {own:,.0f} sentences a second on this machine, and its teacher {other:,.0f}."
 
 
-def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus) -> tuple[Tokenizer, Tokenizer]:
+def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers trained on both sides together, or on each alone; with a token for each language that may be asked
-    for, where there are several, and with pieces of words in capitals, as often as sources have them."""
+    for, where there are several, and these tokens for tags, and with pieces of words in capitals, as often as sources
+    have them."""
     kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
-    asked = list(dict.fromkeys(token_of(target) for _, target in corpus.directions))
+    asked = list(dict.fromkeys([*(token_of(target) for _, target in corpus.directions), *tags]))
     loud = spread(len(pairs), recipe.noise.capitals, fewest=0) if recipe.noise.capitals else []
     sources = [*pairs.source, *(pairs.source[i].upper() for i in loud)]
     if recipe.data.joint:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from heedful.data.text.pairs import read_whole
+from heedful.data.text.reading import read_whole
 from heedful.run.recipe import read_yaml
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe

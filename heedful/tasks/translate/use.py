@@ -50,7 +50,7 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.languages import in_a_line, languages_in, only_direction
+from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, only_direction, tagged
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
@@ -176,9 +176,17 @@ class Translator(Opened):
         tokens = [hypothesis.tokens for hypothesis in found]
         return [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
 
-    def directed(self, source: str = "", target: str = "") -> "Translator":
-        """The same from and to these languages, of those that it has; "" is the one that it has by default. Raises
-        InputError for another."""
+    def directed(self, source: str = "", target: str = "", tag: str = "") -> "Translator":
+        """The same from and to these languages, and for translations of this kind, of those that it has; "" is what it
+        has by default. Raises InputError for another."""
+        own = str(self.about.get(TAGGED, ""))
+        other = self._between(source, target)
+        if (tag or own) and (other is not self or tag not in ("", own)):
+            other = copy(other)
+            other.about = tagged(other.about, tag or own)
+        return other
+
+    def _between(self, source: str, target: str) -> "Translator":
         if not source and not target:
             return self
         given = str(self.about.get("source", "")), str(self.about.get("target", ""))
@@ -355,12 +363,13 @@ class Translator(Opened):
     def search_pairs(
         self, pairs: Pairs, *, confidence: bool = False, **settings: Unpack[DecodingOptions]
     ) -> list[Translation]:
-        """The translations of the sources, each in the direction of its pair where there are several."""
-        if not pairs.directions:
+        """The translations of the sources, each in the direction and of the kind of its pair."""
+        kinds = pairs.by_kind()
+        if not kinds:
             return self.search(pairs.source, confidence=confidence, **settings)
         made: dict[int, Translation] = {}
-        for direction, rows in pairs.by_direction().items():
-            own = self.directed(*direction)
+        for (direction, tag), rows in kinds.items():
+            own = self.directed(*direction, tag)
             found = own.search([pairs.source[i] for i in rows], confidence=confidence, **settings)
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
@@ -369,7 +378,7 @@ class Translator(Opened):
         """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
         positions, or a model whose sources end otherwise than its targets."""
         found = [
-            self.directed(*direction)._nats(pairs.rows(rows)) for direction, rows in pairs.by_direction().items()
+            self.directed(*direction, tag)._nats(pairs.rows(rows)) for (direction, tag), rows in pairs.by_kind().items()
         ] or [self._nats(pairs)]
         return sum(nats for nats, _ in found) / sum(tokens for _, tokens in found)
 
@@ -419,6 +428,7 @@ class TranslateOptions:
     first: int = 0
     source: str = ""  # the language of the texts, where the model has several
     target: str = ""  # and the one to translate to
+    tag: str = ""  # the kind of translation, where the model has learnt several
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: tuple[tuple[str, ...], ...] = ()
@@ -438,7 +448,7 @@ def translate_texts(translator: Translator, texts: Sequence[str], options: Trans
     from heedful.tasks.translate.long import search_in_parts
 
     settings, told = options.decoding, options.confidence or options.flag is not None
-    translator = translator.directed(options.source, options.target)
+    translator = translator.directed(options.source, options.target, options.tag)
     if settings.get("n_best", 1) > 1 or "beam" in settings:
         width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
         settings = {**settings, "beam": width}
@@ -487,6 +497,9 @@ def translator_facts(saved: Saved) -> dict[str, Any]:
         "vocabulary": saved.tokenizers[1].size,
         "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
     }
+    if about.get(TAGS):
+        default = f", {about[TAGGED]} unless asked" if about.get(TAGGED) else ""
+        facts["tags"] = f"{', '.join(about[TAGS])}{default}"
     if known := about.get("source_tokens"):
         facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
     return facts

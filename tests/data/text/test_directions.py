@@ -8,7 +8,7 @@ import pytest
 
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.data.text.directions import said_in
-from heedful.data.text.pairs import read_whole
+from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 
 MEMORY = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>{}</body></tmx>"""

@@ -116,6 +116,13 @@ BOMB = (
     '<?xml version="1.0"?><!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>&b;</seg></tuv></tu></body></tmx>'
 )
+
+
+def overwritten(data: bytes, begin: int, count: int) -> bytes:
+    begin %= len(data)
+    return data[:begin] + b"\xff" * count + data[begin + count :]
+
+
 BROKEN = {
     "entities that grow": ("m.tmx", BOMB.encode(), "it defines entities of its own"),
     "an entity from a file": (
@@ -164,7 +171,24 @@ BROKEN = {
     "a parquet of numbers": ("m.parquet", written.parquet([(1, 2)] * 4), "expected text"),
     "not gzip": ("m.tmx.gz", b"\x1f\x8b" + b"0" * 40, "gzip"),
     "half a gzip": ("m.tmx.gz", gzip.compress(written.tmx(MANY))[:200], "gzip"),
+    **{f"nothing in a {kind}": (f"m.{kind}", b"", "empty") for kind in ("tmx", "xlf", "po", "xlsx", "parquet")},
+    "a memory of blanks": ("m.tmx", b"  \n\n", "empty"),
+    "a page in place of a memory": ("m.tmx", b"<!DOCTYPE html><html><body>Sign in</body></html>", "expected 2"),
+    "another xml": ("m.xlf", b'<?xml version="1.0"?><rss><item>a</item></rss>', "expected 2"),
+    "another element closed": ("m.tmx", written.tmx(MANY).replace(b"</seg>", b"</sag>", 1), "mismatched tag"),
+    "a NUL in a memory": ("m.tmx", written.tmx(MANY).replace(b"Satz", b"Sa\0tz", 1), "not well-formed XML"),
+    "an entity of HTML": ("m.xlf", written.xliff(MANY).replace(b"Satz", b"&nbsp;", 1), "undefined entity"),
+    "two memories in one": ("m.tmx", written.tmx(MANY) + b"<tmx/>", "junk after document element"),
+    "a xliff 2 without units": ("m.xlf", written.xliff2([]), "no unit with a source"),
+    "a xliff in Latin-1": ("m.xlf", written.xliff(MANY).replace(b"Satz", b"S\xe4tze", 1), "not well-formed XML"),
+    "a memory in UTF-16 that says UTF-8": ("m.tmx", written.tmx(MANY).decode().encode("utf-16"), "encoding"),
+    "a catalogue of plain text": ("m.po", b"just some words\nand more\n", "expected 2"),
+    "a damaged workbook": ("m.xlsx", overwritten(written.xlsx(MANY), 400, 300), "not a workbook"),
+    "a damaged parquet": ("m.parquet", overwritten(written.parquet(MANY), 40, 200), "damaged"),
+    "a parquet that says too much": ("m.parquet", overwritten(written.parquet(MANY), -12, 8), "damaged"),
+    "a gzip of nothing": ("m.po.gz", gzip.compress(b""), "empty"),
 }
+assert len(BROKEN) >= 40
 
 
 @pytest.mark.parametrize("fault", BROKEN)

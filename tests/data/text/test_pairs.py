@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from heedful.data.lines import LONGEST_LINE, read_lines, sanitise
 from heedful.data.text.corpus import read_parallel
 from heedful.data.text.pairs import read_pairs
+from heedful.data.text.reading import read_whole
 from heedful.errors import HeedError, InputError, MissingError
 
 ENGLISH = [f"the number {n}" for n in range(40)]
@@ -601,3 +602,39 @@ def test_what_is_sanitised_is_utf_8_and_stays(text: str) -> None:
     assert clean.encode().decode() == clean == sanitise(clean)
     if not any("\ud800" <= character <= "\udfff" for character in text):
         assert clean == text
+
+
+IN_ENGLISH = [
+    "The cat is sleeping on the old chair.",
+    "We will meet at the station tomorrow.",
+    "She bought some bread.",
+]
+IN_GERMAN = ["Die Katze schläft auf dem alten Stuhl.", "Wir treffen uns morgen am Bahnhof.", "Sie kaufte etwas Brot."]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+@pytest.mark.parametrize("order", ["eg", "ge", "#eg", "g#e", "#dge"])
+@pytest.mark.parametrize("asked", [("en", "de"), ("German", "English"), (None, None)])
+def test_columns_without_a_header_are_told_by_their_languages(
+    tmp_path: Path, kind: str, order: str, asked: tuple[str | None, str | None]
+) -> None:
+    """In any order, beside numbers and words that say of which kind a pair is."""
+    columns = {"e": IN_ENGLISH, "g": IN_GERMAN, "#": ["1", "2", "3"], "d": ["spoken", "travel", "spoken"]}
+    path, between = tmp_path / f"pairs.{kind}", "\t" if kind == "tsv" else ";"
+    path.write_text("".join(between.join(columns[key][i] for key in order) + "\n" for i in range(3)))
+    read, _ = read_whole(path, source=asked[0], target=asked[1])
+    first = "g" if asked[0] == "German" or (asked[0] is None and order.index("g") < order.index("e")) else "e"
+    assert read.train.source == columns[first]
+    assert read.train.target == columns["e" if first == "g" else "g"]
+    if len(order) > 2:
+        assert "by their languages" in read.told[0]
+        assert f"columns {order.index(first) + 1} and " in read.told[0]
+
+
+def test_columns_that_no_language_tells_are_not_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i}\t{text}\t{text}\n" for i, text in enumerate(IN_ENGLISH)))
+    with pytest.raises(InputError, match="3 columns, expected 2"):
+        read_whole(path, source="en", target="de")
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(IN_GERMAN, IN_ENGLISH, strict=True)))
+    assert read_whole(path)[0].train.source == IN_GERMAN  # two alone are source and target, as they stand

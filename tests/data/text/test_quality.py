@@ -1,16 +1,18 @@
 """What is found wrong with pairs, and what is not."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.text.pairs import Pairs, read_whole
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.overlap import Overlap
 from heedful.data.text.quality.report import examine, leaving
-from heedful.data.text.quality.told import in_a_line
+from heedful.data.text.quality.told import in_three_lines
+from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 from heedful.verbs.data import check_data, write_cleaned
 
@@ -146,12 +148,18 @@ def test_what_leaves_can_be_chosen(tmp_path: Path):
         write_cleaned(check_data(path), tmp_path / "clean.csv")
 
 
-def test_a_training_says_in_a_line_what_is_wrong(tmp_path: Path):
+def test_a_training_says_in_three_lines_what_is_wrong(tmp_path: Path):
     path = tmp_path / "p.tsv"
     path.write_text(
         "".join(f"{one} {i}\t{other} {i}\n" for i in range(40) for one, other in (GOOD[0], WRONG["mojibake"]))
     )
     read, _ = read_whole(path, source="en", target="de")
-    (line,) = in_a_line(read.train, "en", "de")
-    assert line == "of 80 pairs looked at, 40 have text that was decoded wrongly: heed data check shows them"
-    assert in_a_line(of(GOOD[:5] * 10), "en", "de") == []
+    much, wrong, known = in_three_lines(read.train, [of(GOOD[1:2])], "en", "de")
+    assert re.fullmatch(r"80 pairs to train on, of [\d,]+ and [\d,]+ words, in en and de", much)
+    assert wrong == "of 80 pairs looked at, 40 have text that was decoded wrongly: heed data check shows all"
+    assert known == "of as many, none has a text of the validation or test data, or nearly one"
+    clean = in_three_lines(of(GOOD[:5] * 10), [of(GOOD[1:2])], "en", "de")
+    assert clean[1:] == [
+        "of 50 pairs looked at, hardly any has a fault: heed data check shows all",
+        "of as many, 10 have a text of the validation or test data, and 0 nearly one",
+    ]

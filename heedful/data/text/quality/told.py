@@ -1,5 +1,7 @@
 """What a training says of its pairs before it begins, from some of them."""
 
+from collections.abc import Sequence
+
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import examine
@@ -16,12 +18,18 @@ TOLD = (
 SHARE = 0.002  # of the pairs, from which on it is worth saying
 
 
-def in_a_line(pairs: Pairs, source: str, target: str) -> list[str]:
-    """At most one line: which faults are there, and how often."""
+def in_three_lines(pairs: Pairs, tests: Sequence[Pairs] = (), source: str = "", target: str = "") -> list[str]:
+    """How much there is, and of which languages; which faults are there, and how often; and what of the texts that the
+    model is measured on is there too."""
     step = -(-len(pairs) // LOOKED_AT)
-    report = examine(pairs, source=source, target=target, step=step)
-    found = [(report.counts[name], name) for name in TOLD if report.counts[name] >= max(2, SHARE * report.looked_at)]
-    if not found:
-        return []
+    report = examine(pairs, tests, source=source, target=target, step=step)
+    codes = " and ".join(code or "a language that is not told" for code in report.languages)
+    words = " and ".join(f"{count:,}" for count in report.tokens)
+    much = f"{len(pairs):,} pairs to train on, of {words} words, in {codes}"
+    counts = report.counts
+    found = [(counts[name], name) for name in TOLD if counts[name] >= max(2, SHARE * report.looked_at)]
     told = "; ".join(f"{count:,} have {CHECKS[name].meaning}" for count, name in sorted(found, reverse=True))
-    return [f"of {report.looked_at:,} pairs looked at, {told}: heed data check shows them"]
+    wrong = f"of {report.looked_at:,} pairs looked at, {told or 'hardly any has a fault'}: heed data check shows all"
+    same, near = counts["overlap_test"], counts["near_overlap_test"]
+    known = f"{same:,} have a text of the validation or test data, and {near:,} nearly one" if same or near else ""
+    return [much, wrong, f"of as many, {known or 'none has a text of the validation or test data, or nearly one'}"]
