@@ -3,9 +3,8 @@
 python -m benchmarks.glossary RUN --train train.en train.de --test test.en test.de [--terms 500]
 
 The terms are words of the test's sources, each with the stem of the other language that most often comes with its own
-(Dice's coefficient over the training pairs, 0.4 and more), in all forms that the training has twice and more: those
-terms whose translation is in the reference of every sentence that has them. The searches are timed in turns, the median
-of three.
+(Dice's coefficient over the pairs of both, 0.4 and more), in all of its forms: those terms whose translation is in the
+reference of every sentence that has them. The searches are timed in turns, the median of three.
 """
 
 import argparse
@@ -31,17 +30,19 @@ def main() -> None:
     parser.add_argument("--train", nargs=2, required=True)
     parser.add_argument("--test", nargs=2, required=True)
     parser.add_argument("--terms", type=int, default=500)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--sentences", type=int, help="the first of the test alone")
     chosen = parser.parse_args()
     translator = Translator.load(chosen.run)
     train, test = read_pairs(*chosen.train), read_pairs(*chosen.test)
     test = test.rows(range(min(len(test), chosen.sentences or len(test))))
-    terms = pairs_of_terms(train.source, train.target, test.source, test.target, translator.languages)
+    known = [*train.source, *test.source], [*train.target, *test.target]
+    terms = pairs_of_terms(*known, test.source, test.target, translator.languages)
     terms = terms[: chosen.terms]
     wishes = Wishes(glossary=Glossary(tuple(terms), translator.languages[0]))
     times: dict[str, list[float]] = {"without": [], "with": []}
     made = {}
-    for _ in range(3):
+    for _ in range(chosen.turns):
         for name, own in (("without", Wishes()), ("with", wishes)):
             begin = time.perf_counter()
             made[name] = translator.search(test.source, wishes=own)
@@ -87,9 +88,8 @@ def pairs_of_terms(
         other = max(others, key=lambda own: others[own] / (counts[0][stem] + counts[1][own]))
         if 2 * others[other] / (counts[0][stem] + counts[1][other]) >= LEAST:
             best[stem] = other
-    frequent = {stem: tuple(form for form, count in own.items() if count > 1) for stem, own in forms.items()}
-    terms = [Term(min(spelled[one], key=len), frequent[other]) for one, other in best.items()]
-    glossary = Glossary(tuple(term for term in terms if term.forms), languages[0])
+    terms = [Term(min(spelled[one], key=len), tuple(forms[other])) for one, other in best.items()]
+    glossary = Glossary(tuple(terms), languages[0])
     there, honoured = Counter[str](), Counter[str]()
     for wanted, reference in zip(map(Wishes(glossary=glossary).of, test_source), test_target, strict=True):
         there.update(str(one.source) for one in wanted)

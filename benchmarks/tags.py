@@ -163,7 +163,7 @@ def main() -> None:
     learnt = [*zip(*(path.read_text("utf-8").splitlines() for path in given.train), strict=True)] if given.train else []
     links, *each = links_of([*zip(sources, bare, strict=True), *learnt], len(made))
     hits: dict[str, list[bool]] = {}
-    between: list[bool] = []  # whether the two directions of the aligner agree
+    sure: list[bool] = []  # of those on which the two directions of the aligner agree
     for passage, translation, own, link, forward, reverse in zip(passages, bare, made, links, *each, strict=True):
         wanted, one, other = (
             placed(
@@ -175,13 +175,17 @@ def main() -> None:
         for name, at in wanted.items():
             if linked(passage, name, link):  # else the aligner does not know either
                 hits.setdefault(name, []).append(ours.get(name) == at)
-                between.append(one.get(name) == other.get(name))
+                if one.get(name) == other.get(name):
+                    sure.append(ours.get(name) == at)
     every = [hit for own in hits.values() for hit in own]
     told = ", ".join(f"<{name}> {sum(own) / len(own):.1%} of {len(own):,}" for name, own in sorted(hits.items()))
     sys.stdout.write(
         f"{sum(every) / len(every):.1%} of {len(every):,} tags where the aligner would have put them: {told}\n"
     )
-    sys.stdout.write(f"its own two directions agree on {sum(between) / len(between):.1%} of them\n")
+    sys.stdout.write(
+        f"its own two directions agree on {len(sure) / len(every):.1%} of them, and of those "
+        f"{sum(sure) / len(sure):.1%} are there\n"
+    )
 
 
 if __name__ == "__main__":

@@ -207,6 +207,20 @@ def test_what_is_forbidden_is_never_said_and_not_shared_out(run: Path) -> None:
         assert all(often not in each.tokens for each in best)
 
 
+def test_it_is_as_sure_as_the_run(run: Path) -> None:
+    """Its search tells the score of the whole alone: the words are scored by a pass with the tokens given."""
+    settings: dict[str, Any] = {"beam": 3, "n_best": 2, "longest": 12}
+    ours, theirs = (
+        [one.said for one in heedful.load(run, engine=name).search(TEXTS, confidence=True, **settings)]
+        for name in (None, "ctranslate2")
+    )
+    for own, other in zip(
+        (one for each in ours for one in each), (one for each in theirs for one in each), strict=True
+    ):
+        assert (own.tokens, [text for text, _ in own.words]) == (other.tokens, [text for text, _ in other.words])
+        assert [x for _, x in other.words] == pytest.approx([x for _, x in own.words], abs=CLOSE)
+
+
 def test_an_imported_marian(tmp_path: Path) -> None:
     """Two SentencePiece models and one list of ids; what begins a sentence is the padding, which is forbidden."""
     marian_folder(tmp_path / "hub")

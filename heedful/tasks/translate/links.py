@@ -22,9 +22,9 @@ from heedful.data.lines import sanitise
 from heedful.tasks.translate.alignment import alignments
 from heedful.tasks.translate.use import Translator
 
-TENSION = 4.0  # how soon a link is less likely off the diagonal, as theirs
-SURE = 4  # a power of shares: a word mostly belongs to one
-LITTLE = 0.02  # of a share, so that neither of both can rule a link out
+TENSION = 2.0  # how soon a link is less likely off the diagonal; theirs is 4
+SURE = 3  # a power of shares: a word mostly belongs to one
+LITTLE = 0.01  # of a share, so that neither of both can rule a link out
 LOGITS = 1 << 26  # that are held at once
 ANOTHER = 0.1  # how likely another sign is than the same
 LEAST = 1e-6  # of a share
