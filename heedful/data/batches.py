@@ -48,6 +48,11 @@ class PairBatch(NamedTuple):
         """The source tokens that are not padding, EOS included."""
         return int(self.source_segments.count_nonzero())
 
+    @property
+    def target_tokens(self) -> int:
+        """The target tokens that are not padding, EOS included."""
+        return int(self.target_segments.count_nonzero())
+
 
 class Text(NamedTuple):
     """Token ids of a running text, and which of them are learnt, such as the answers of a conversation; None: all."""

@@ -54,13 +54,8 @@ def unpacked(batch: PairBatch) -> list[list[Pair]]:
     return rows
 
 
-def target_tokens(batch: PairBatch) -> int:
-    """Those that are not padding, EOS included."""
-    return int(batch.target_segments.count_nonzero())
-
-
 def counted(batches: Sequence[PairBatch]) -> tuple[int, int]:
-    return sum(batch.source_tokens for batch in batches), sum(map(target_tokens, batches))
+    return sum(batch.source_tokens for batch in batches), sum(batch.target_tokens for batch in batches)
 
 
 def expected_count(pairs: Sequence[Pair]) -> tuple[int, int]:
@@ -126,7 +121,7 @@ def test_a_packed_row_token_by_token() -> None:
         [[1, 1, 1, 1, 2, 2, 0], [0] * 7],
     ]
     assert len(batches) == 1
-    assert (batches[0].source_tokens, target_tokens(batches[0])) == (5, 6)
+    assert (batches[0].source_tokens, batches[0].target_tokens) == (5, 6)
 
 
 def test_rows_of_64_are_packed_nine_tenths_full() -> None:
@@ -222,7 +217,7 @@ def test_buckets_hold_like_lengths_of_one_window() -> None:
     drops = [i for i in range(1, len(widths)) if widths[i] < widths[i - 1]]
     assert len(drops) == 1  # ascending, and once more in the second window
     assert sum(len(batch.source) for batch in batches[: drops[0]]) == SORT_WINDOW
-    target = sum(map(target_tokens, batches)) / sum(batch.target_in.numel() for batch in batches)
+    target = sum(batch.target_tokens for batch in batches) / sum(batch.target_in.numel() for batch in batches)
     assert target > 0.95
 
 

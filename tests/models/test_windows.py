@@ -13,7 +13,8 @@ from heedful.core.block import Block, BlockConfig, Context
 from heedful.core.mask import EVERYONE
 from heedful.errors import InputError
 from heedful.models.windows import WindowBlock, fold, unfold
-from pictures import close, loud
+from nearly import close
+from pictures import loud
 
 C, H = 12, 3
 CONFIG = BlockConfig(attention=AttentionConfig(n_heads=H), d_ff=20, order="pre", activation="gelu")
