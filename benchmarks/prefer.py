@@ -139,8 +139,9 @@ def begin_world(out: Path, seed: int = 1) -> tuple[Path, list[str], Path]:
     return data, (data / "prompts.txt").read_text().splitlines(), start
 
 
-def learn_reward(path: Path, start: Path, out: Path, *, steps: int = 400) -> dict[str, Any]:
-    train = {"steps": steps, "lr": 1e-3, "tokens": 2048, "precision": "fp32"}
+def learn_reward(path: Path, start: Path, out: Path, *, epochs: int = 20) -> dict[str, Any]:
+    """As often over all judgements, however many rounds they are of."""
+    train = {"epochs": epochs, "lr": 1e-3, "tokens": 2048, "precision": "fp32"}
     recipe = heedful.recipe("reward", start_from=str(start), data={"path": str(path)}, train=train)
     done = heedful.train(recipe, out, device="cpu")
     assert done is not None
@@ -203,7 +204,7 @@ def hack(out: Path, seed: int) -> None:
     begun = heedful.load(start, heedful.LanguageModel)
     path = write_judgements(out / f"few-{seed}.jsonl", judged(begun, prompts, seed=3, noise=NOISE))
     reward = out / f"reward-few-{seed}"
-    learn_reward(path, start, reward, steps=200)
+    learn_reward(path, start, reward, epochs=100)
     judge = heedful.load(reward, heedful.RewardModel)
     rows: dict[int, dict[str, Any]] = {}
     print("steps  KL penalty  reward  true value")

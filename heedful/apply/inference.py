@@ -222,7 +222,7 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
 
 
 def inference_copy(model: Model) -> Model:
-    """A copy that is `for_inference`, of a model that goes on learning; one whose weights are replaced already is its
+    """A copy that is `for_inference`, of a model that continues to learn; one whose weights are replaced already is its
     own."""
     if any(isinstance(module, PackedLinear | Int8Linear | Int4Linear) for module in model.modules()):
         return model

@@ -136,14 +136,14 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
     def measure(self, model: Classifier) -> Measurement:
         reward = RewardModel(model, self.tokenizer, self.spec(), self.prompting)
         scores = reward.evaluate(self.valid)
-        loss, accuracy = scores.pop("loss"), scores["pair_accuracy"]
+        loss = scores.pop("loss")
         lines = []
         for one in self.valid[:SHOWN]:
             found, _ = reward.weigh([one.prompt] * len(one.candidates), one.candidates)
             lines += [f"{one.prompt}\n"]
             each = sorted(zip(one.ranks, found, one.candidates, strict=True))
             lines += [f"    {rank + 1} {value:8.3f} {answer}\n" for rank, value, answer in each]
-        return Measurement(loss, scores, accuracy, "".join(lines))
+        return Measurement(loss, scores, -loss, "".join(lines))  # accuracy jumps, and is the same however sure it is
 
     def score(self, best: RewardModel, part: list[Judgement]) -> Mapping[str, Any]:
         return best.evaluate(part)
@@ -158,7 +158,7 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
             how="Accuracy is the share of pairs of a better and a worse answer in that order; the calibration error is "
             "how far the chances by the rewards are from it. Length is what is rewarded as far as the correlation of "
             "reward and length says, and where it is right less often about better answers that are shorter.",
-            kept=f"step {best['step']:,}, the best on the validation judgements ({best['pair_accuracy']:.4f} of pairs)",
+            kept=f"step {best['step']:,}, the best on the validation judgements ({best['valid_loss']:.4f} nats a pair)",
             use=[
                 f'heed reward {folder} "A question." "An answer."',
                 f"heed eval {folder} --data more.jsonl",
