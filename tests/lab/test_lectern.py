@@ -61,7 +61,7 @@ def test_an_exhibit_shows_all_claims_and_draws(name: str):
     assert {*deck().exhibits[name].says} <= {line.claim for line in shown.lines}
     json.dumps([(line.deck, line.computed) for line in shown.lines], allow_nan=False)
     if shown.draw:
-        assert picture(shown, "svg", dark=True).startswith(b"<?xml")
+        assert b"<svg" in picture(shown, "svg", dark=True)
 
 
 def test_every_id_of_the_data_file_has_an_exhibit():

@@ -14,9 +14,9 @@ from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.training.loss import contrastive
 
 STEPS = 300
-PLACES = ("top left", "top right", "bottom left", "bottom right")
-TEXTS = [f"{colour} {place}" for colour in COLOURS for place in PLACES]
-NEW = [f"{colour} {place}" for colour, place in zip(COLOURS, PLACES, strict=True)]  # never shown with its text
+CORNERS = ("top left", "top right", "bottom left", "bottom right")
+TEXTS = [f"{colour} {corner}" for colour in COLOURS for corner in CORNERS]
+NEW = [f"{colour} {corner}" for colour, corner in zip(COLOURS, CORNERS, strict=True)]  # never shown with its text
 CLEAR = 3  # pixels between a shape's middle and the picture's, at least
 
 
@@ -25,7 +25,7 @@ def placed(part: str, count: int) -> tuple[Tensor, Tensor]:
     made: Pictures = pictures(part, count)
     on, at = made.masks.float(), torch.arange(SIDE).float() + 0.5
     down, across = ((on.sum(axis) * at).sum(1) / on.sum((1, 2)) - SIDE / 2 for axis in (2, 1))
-    told = made.labels // 3 * len(PLACES) + 2 * (down > 0) + (across > 0)
+    told = made.labels // 3 * len(CORNERS) + 2 * (down > 0) + (across > 0)
     clear = (down.abs() > CLEAR) & (across.abs() > CLEAR)
     return made.pixels[clear], told[clear]
 
