@@ -206,6 +206,24 @@ def arounds_of(
     return made
 
 
+def redirected(
+    about: Mapping[str, Any], source: str, target: str, tokenizer: Tokenizer
+) -> tuple[dict[str, Any], int | None] | None:
+    """What task.json says, where another direction is asked for, and the token that decoding starts with, where the
+    target's language is that; None where nothing is another. Raises InputError for one that it does not have."""
+    if not source and not target:
+        return None
+    given = str(about.get("source", "")), str(about.get("target", ""))
+    languages = languages_in(about)
+    if languages is None:
+        only_direction(source, target, given=given)
+        return None
+    source, target = languages.direction(source, target, given=given)
+    prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
+    around = languages.around(source, target, tokenizer.encode([prefix])[0], eos=tokenizer.eos)
+    return {**about, **around, "source": source, "target": target}, languages.start(target)
+
+
 def only_direction(source: str, target: str, *, given: tuple[str, str]) -> None:
     """Raises InputError where a model of one direction is asked for another one."""
     for name, known, option in ((source, given[0], "--from-language"), (target, given[1], "--to")):

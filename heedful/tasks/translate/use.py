@@ -13,7 +13,6 @@ from torch import Tensor
 
 from heedful.apply.inference import for_inference
 from heedful.data.batches import by_length, pad
-from heedful.data.text.directions import ARROW
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.constrained import Wish
@@ -50,7 +49,7 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, only_direction, tagged
+from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, redirected, tagged
 from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
@@ -187,20 +186,12 @@ class Translator(Opened):
         return other
 
     def _between(self, source: str, target: str) -> "Translator":
-        if not source and not target:
+        found = redirected(self.about, source, target, self.source)
+        if found is None:
             return self
-        given = str(self.about.get("source", "")), str(self.about.get("target", ""))
-        languages = languages_in(self.about)
-        if languages is None:
-            only_direction(source, target, given=given)
-            return self
-        source, target = languages.direction(source, target, given=given)
-        prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
-        around = languages.around(source, target, self.source.encode([prefix])[0], eos=self.source.eos)
         other = copy(self)
-        other.about = {**self.about, **around, "source": source, "target": target}
-        if (start := languages.start(target)) is not None:
-            other.target = self.target.begun_by(start)
+        other.about, start = found
+        other.target = self.target if start is None else self.target.begun_by(start)
         return other
 
     def join(self, other: "Translator", *, name: str = "") -> None:
