@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
-TOGETHER = 16  # tokens that come together where nobody reads along
+TOGETHER = 16  # tokens that come together in an answer that is told as a whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
     """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`. `exact`:
     the prompt is tokens, and nothing is to be put before them. `at_once`: pieces that may come together, which costs
-    less where nobody reads along. `top`: how many of the likeliest tokens are told with each."""
+    less in an answer that is told as a whole. `top`: how many of the likeliest tokens are told with each."""
 
     tokens: int = 200
     stop: tuple[str, ...] = ()
