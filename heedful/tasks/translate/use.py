@@ -159,7 +159,10 @@ class Translator(Opened):
             for n, best in zip(lacking, again, strict=True):
                 found[n], read[n] = best, self.texts_of(best)
         if confidence and self.engine is not None:
-            found = self.engine.scored([self.framed(own) for own in ids], found, decoding)
+            filled = [n for n, own in enumerate(ids) if own]
+            scored = self.engine.scored([self.framed(ids[n]) for n in filled], [found[n] for n in filled], decoding)
+            for n, best in zip(filled, scored, strict=True):
+                found[n] = best
         made = []
         for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
             warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)]
