@@ -54,7 +54,7 @@ Ids = list[int]
 Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
-CALIBRATED = 1000  # pairs of the validation data, at most
+CALIBRATED = 400  # pairs of the validation data, at most
 STEPS = 2_000  # that a translator which begins with nothing makes at least, where no budget is given
 
 
