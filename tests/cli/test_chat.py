@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -118,17 +119,26 @@ def test_an_answer_that_is_stopped_is_kept_as_far_as_it_came(talk):
     assert talk.messages == [{"role": "user", "content": "ba"}, {"role": "assistant", "content": begun}]
 
 
-def read_until(screen: int, text: str, seconds: float = 60.0) -> str:
-    found, until = b"", time.monotonic() + seconds
-    while text.encode() not in found:
-        assert time.monotonic() < until, found
-        found += os.read(screen, 4096)
-    return found.decode()
+class Screen:
+    """What a program shows at a terminal, read up to where a text ends."""
+
+    def __init__(self, terminal: int) -> None:
+        self.terminal, self.rest = terminal, ""
+
+    def until(self, text: str, seconds: float = 60.0) -> str:
+        end = time.monotonic() + seconds
+        while text not in self.rest:
+            left = max(0.0, end - time.monotonic())
+            assert select.select([self.terminal], [], [], left)[0], self.rest
+            self.rest += os.read(self.terminal, 4096).decode()
+        found, _, self.rest = self.rest.partition(text)
+        return found + text
 
 
 def test_at_a_terminal(run, tmp_path):
     """Ctrl-C at an answer that would take long stops it, and the next is asked for."""
     screen, terminal = pty.openpty()
+    shown = Screen(screen)
     root = Path(heedful.__file__).parent.parent
     words = [sys.executable, "-m", "heedful", "chat", str(run), "--tokens", "50", "--temperature", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "TERM": "dumb"}
@@ -136,15 +146,16 @@ def test_at_a_terminal(run, tmp_path):
         words, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, cwd=tmp_path, start_new_session=True
     )
     try:
-        assert "/help" in read_until(screen, "> ")
+        assert "/help" in shown.until("> ")
         os.write(screen, b"/help\n")
-        assert "/reset" in read_until(screen, "leave, as Ctrl-D does")
+        assert "/reset" in shown.until("leave, as Ctrl-D does")
+        shown.until("\n> ")
         os.write(screen, b"ba\n")
-        read_until(screen, "\n> ")
+        shown.until("\n> ")  # which is there when the answer is complete
         process.send_signal(signal.SIGINT)  # at the prompt: it stays
-        read_until(screen, "leaves")
+        shown.until("leaves")
         os.write(screen, b"/quit\n")
-        read_until(screen, GONE)
+        shown.until(GONE)
         assert process.wait(20) == 0
     finally:
         process.kill()
