@@ -83,8 +83,8 @@ def refuse_out(out: Path | None, several: bool) -> None:
     """Raises MissingError or InputError before anything is computed."""
     if out is None:
         return
-    if several and not out.is_dir():
-        raise MissingError("no such folder", where=str(out), fix="make it first, or change --out")
+    if several and out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
     if not several and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
     if not several and not out.parent.is_dir():
@@ -103,6 +103,7 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
     from heedful.store import files
 
     path = out / f"{name}.svg" if several else out
+    files.make_folder(path.parent)
     files.write_bytes(path, paper.picture(shown, KINDS[path.suffix], dark=dark))
     return str(path)
 

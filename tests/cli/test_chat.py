@@ -143,7 +143,14 @@ def test_at_a_terminal(run, tmp_path):
     words = [sys.executable, "-m", "heedful", "chat", str(run), "--tokens", "50", "--temperature", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "TERM": "dumb"}
     process = subprocess.Popen(
-        words, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, cwd=tmp_path, start_new_session=True
+        words,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+        cwd=tmp_path,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
     )
     try:
         assert "/help" in shown.until("> ")

@@ -10,19 +10,15 @@ from heedful.cli.memory import SETTINGS
 
 FAULTS = """
 import ctypes, resource, sys
+import torch
 from heedful.cli.memory import keep_freed_memory
 
-libc = ctypes.CDLL(None)
-libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: pages of 4 KiB alone
+torch.set_num_threads(1)
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: pages of 4 KiB alone
 if sys.argv[1] == "kept":
     keep_freed_memory()
 def step():
-    blocks = [ctypes.c_void_p() for _ in range(2)]
-    for block in blocks:  # as torch takes it; 64 MiB: more than glibc would ever learn to keep
-        libc.posix_memalign(ctypes.byref(block), ctypes.c_size_t(64), ctypes.c_size_t(1 << 26))
-        libc.memset(block, 0, ctypes.c_size_t(1 << 26))
-    for block in blocks:
-        libc.free(block)
+    blocks = [torch.zeros(1 << 24) for _ in range(2)]  # 64 MiB each: more than glibc would ever learn to keep
 step()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(5):

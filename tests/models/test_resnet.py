@@ -30,7 +30,7 @@ def test_what_of_a_norm_learns(learned: bool, names: set[str]) -> None:
 
 
 def test_groups_are_of_many_channels_and_divide_them() -> None:
-    assert [make_map_norm("group", C, learned=True).num_groups for C in (64, 48, 40, 50, 10)] == [4, 3, 2, 1, 1]
+    assert [make_map_norm("group", C).num_groups for C in (64, 48, 40, 50, 10)] == [4, 3, 2, 1, 1]
 
 
 @pytest.mark.parametrize("kind", ["basic", "bottleneck"])

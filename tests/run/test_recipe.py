@@ -114,7 +114,7 @@ def test_a_task_takes_each_key_of_its_own(task):
 
 # Those that came after format 1.
 LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon", "train.lora"}
-LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train.tensorboard"}
+LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train.tensorboard", "train.rdrop"}
 LATER |= {"data.bpe_dropout", "data.bpe_dropout_side", "data.mix", "data.synthetic", "data.originals", "data.tag"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
 LATER_TASKS = {"chat", "reward", "prefer", "vectors"}
