@@ -81,7 +81,7 @@ def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_bud
 @pytest.mark.parametrize(("pairs", "least", "most"), [(20, 30, 30), (120, 30, 30), (600, 70, 110)])
 def test_few_pairs_are_gone_through_more_often_without_a_budget(tmp_path, monkeypatch, pairs, least, most):
     """Ten times, or for so many steps as it takes to learn anything."""
-    monkeypatch.setattr("heedful.tasks.translate.train.STEPS", 30)
+    monkeypatch.setattr("heedful.tasks.translate.recipe.TranslateRecipe.FEWEST_STEPS", 30)
     recipe = made_recipe(steps="null", eval_every=1000, eval_sentences=1)
     *_, last = (
         event for event in train(recipe, tmp_path / "run", corpus=made_corpus(pairs)) if isinstance(event, Trained)

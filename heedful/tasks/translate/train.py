@@ -55,7 +55,6 @@ Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
-STEPS = 2_000  # that a translator which begins with nothing makes at least, where no budget is given
 
 
 class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
@@ -140,7 +139,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
             self.notes.append(
                 f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             )
-        self.fewest_steps = 0 if self.start else STEPS
+        self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.lengths = length_facts([*compress(sources, fits)], begun)
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
