@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,8 @@ def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, r
     print(machine(len(os.sched_getaffinity(0))))
     job = job_of(run, engine)
     copies = max(1, round(seconds * (1000 if job.by_lines else 60) / len(job.texts)))  # about as long as the crowd asks
+    if job.by_lines and not (find_spec("flask") and find_spec("waitress")):
+        sys.exit("the peer is not there: pip install flask waitress")
     _, one = job.offline(job.texts[:1])
     answers, took = job.offline([*job.texts] * (copies if job.by_lines else 1))
     right, whole = answers[: len(job.texts)], len(answers) / took

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.data.documents.passages import Mark, Passage, plain, with_pairs
+from heedful.data.documents.passages import Mark, Passage, Role, plain, with_pairs
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
 from heedful.decode.settings import DecodingOptions
@@ -55,8 +55,8 @@ def passage_of(text: str) -> Passage:
     for tag in TAG.finditer(text):
         bare += text[begin : tag.start()]
         begin = tag.end()
-        role = "closes" if tag[0].startswith("</") else "alone" if tag[0].endswith("/>") else "opens"
-        marks.append(Mark(len(bare), tag[0], role))  # type: ignore[arg-type]
+        role: Role = "closes" if tag[0].startswith("</") else "alone" if tag[0].endswith("/>") else "opens"
+        marks.append(Mark(len(bare), tag[0], role))
         names.append(tag[0].strip("</>"))
     return Passage(bare + text[begin:], tuple(with_pairs(marks, names)), text)
 

@@ -12,10 +12,12 @@ LOOKED_AT = 1 << 18  # bytes
 JUDGED = 5000  # characters, of the cells that are not ASCII alone
 # What texts of a language are in, if not in UTF-8, by its code.
 _WESTERN = "ca da de en es fi fr gl id is it nb nl nn no pt sv"
+_CENTRAL = "bs cs hr hu pl ro sk sl"
+_CYRILLIC = "be bg kk mk ru sr uk"
 USUAL: dict[str, tuple[str, ...]] = {
-    **{code: ("cp1252",) for code in _WESTERN.split()},  # noqa: C420
-    **{code: ("cp1250", "iso8859_2") for code in ("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl")},  # noqa: C420
-    **{code: ("cp1251", "koi8_r") for code in ("be", "bg", "kk", "mk", "ru", "sr", "uk")},  # noqa: C420
+    **dict.fromkeys(_WESTERN.split(), ("cp1252",)),
+    **dict.fromkeys(_CENTRAL.split(), ("cp1250", "iso8859_2")),
+    **dict.fromkeys(_CYRILLIC.split(), ("cp1251", "koi8_r")),
     "el": ("cp1253", "iso8859_7"),
     "tr": ("cp1254",),
     "he": ("cp1255",),
