@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from heedful.data.images.boxes import BoxedPart, read_boxed_images, thing_labels
 from heedful.metrics.boxes import ScoredBox, average_precision
-from heedful.run.train import Finished, Measured
+from heedful.run.events import Finished, Measured
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

@@ -18,8 +18,8 @@ import torch
 
 import heedful
 from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.run.events import Finished, Measured, Note, Trained
 from heedful.run.recipe import Recipe
-from heedful.run.train import Finished, Measured, Note, Trained
 from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob

@@ -25,8 +25,8 @@ from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import ImageFiles, members, resize
 from heedful.data.lines import read_lines, tsv_cells
 from heedful.data.made import shapes
+from heedful.run.events import Measured, Note
 from heedful.run.recipe import override
-from heedful.run.train import Measured, Note
 from heedful.tasks.match.use import RECALLS, Matcher, recalls
 from heedful.verbs.train import train
 

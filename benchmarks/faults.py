@@ -31,7 +31,7 @@ from torch import nn
 import heedful
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
-from heedful.run.train import Checkpointed
+from heedful.run.events import Checkpointed
 from heedful.tasks.translate.epochs import TranslationTask
 from heedful.verbs.train import train
 

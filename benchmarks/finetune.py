@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from benchmarks.datasets import copa, mctest, mrpc, sick, sst2, trec, write, write_by_article
 from heedful.data.text.labelled import Labelled
+from heedful.run.events import Finished, Measured
 from heedful.run.recipe import Recipe
-from heedful.run.train import Finished, Measured
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.verbs.train import train
 

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from heedful.data.images.labelled import Part
 from heedful.errors import HeedError
+from heedful.run.events import Measured, Note
 from heedful.run.recipe import Recipe, override
-from heedful.run.train import Measured, Note
 from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
 from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask
 from heedful.tasks.classify_images.use import ImageClassifier, targets_of

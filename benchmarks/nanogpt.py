@@ -24,8 +24,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import heedful
+from heedful.run.events import Finished
 from heedful.run.recipe import override
-from heedful.run.train import Finished
 from heedful.tasks.generate.use import LanguageModel
 from heedful.verbs.train import train
 

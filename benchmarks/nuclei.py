@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.masks import MaskedPart, read_masked_images
-from heedful.run.train import Finished, Measured
+from heedful.run.events import Finished, Measured
 from heedful.tasks.recipes import build
 from heedful.tasks.segment.use import confusion, overlaps
 from heedful.verbs.train import train

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from heedful.data.text.trees import Tree, read_treebank, right_branching
 from heedful.metrics.brackets import bracket_scores
-from heedful.run.train import Measured, Note
+from heedful.run.events import Measured, Note
 from heedful.tasks.parse.use import Parser
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train

@@ -4,20 +4,23 @@ what becomes of a reward that is followed too far.
     python -m benchmarks.prefer sums --out runs/prefer
     python -m benchmarks.prefer ranker --out runs/prefer
     python -m benchmarks.prefer hacking --out runs/prefer
+    python -m benchmarks.prefer generation --out runs/prefer
 
 `sums`: success before and after each method, at equal generated tokens. `ranker`: how many of its preferences are
 learnt, how often what is written then is preferred, and in a second round. `hacking`: the learnt reward and the true
-one on the way, with and without the KL penalty, as figures and as a plot. All of it is trained here from nothing, once
-with each of the seeds.
+one on the way, with and without the KL penalty, as figures and as a plot. `generation`: tokens a second of the answers
+that PPO makes, beside `heed generate` on the same prompts and model, in turns. All of it is trained here from nothing,
+once with each of the seeds.
 """
 
 import argparse
 import json
 import random
 import runpy
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import heedful
@@ -28,6 +31,8 @@ from heedful.run.folder import read_tokenizers
 from heedful.run.recipe import Recipe
 from heedful.store.checkpoint import load_newest
 from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.prefer.rollouts import ROWS, make_answers
+from heedful.tasks.reward.prompting import Prompting
 
 ANSWERS, TURNS = 128, 25  # of every method: as many are made at a time, and so many times
 METHODS = ("ppo", "grpo", "dpo", "best-of-n")
@@ -240,7 +245,47 @@ def newest(run: Path) -> LanguageModel:
     return model
 
 
-PARTS: dict[str, Callable[[Path, Iterable[int]], None]] = {"sums": sums, "ranker": ranker, "hacking": hacking}
+def generation(out: Path, seeds: Iterable[int], *, turns: int = 7) -> None:
+    print("seed  PPO's answers (tokens/s)  heed generate  ratio of medians")
+    for seed in seeds:
+        _, prompts, start = begin_world(out, seed)
+        model = heedful.load(start, heedful.LanguageModel)
+        asked = [prompts[i % len(prompts)] for i in range(ANSWERS)]
+        prompting = Prompting(model.tokenizer, {})
+        ids = prompting.prompts(asked)
+
+        def of_ppo(turn: int, model: LanguageModel = model, ids: Any = ids, prompting: Any = prompting) -> int:
+            made = make_answers(
+                model.model,
+                ids,
+                range(turn, turn + len(ids)),
+                tokens=24,
+                temperature=1.0,
+                end=prompting.end,
+                forbidden=prompting.forbidden,
+            )
+            return sum(map(len, made))
+
+        def of_generate(turn: int, model: LanguageModel = model, asked: Any = asked) -> int:
+            made = model.generate(asked, tokens=24, temperature=1.0, seed=turn, batch=ROWS)
+            return sum(len(each.tokens) for own in made for each in own)
+
+        rates: dict[str, list[float]] = {"ppo": [], "generate": []}
+        for turn in range(turns + 1):
+            for name, work in (("ppo", of_ppo), ("generate", of_generate)):
+                begin = time.perf_counter()
+                count = work(turn)
+                rates[name].append(count / (time.perf_counter() - begin))
+        ppo, generate = (median(own[1:]) for own in rates.values())  # without the first, which warms up
+        print(f"{seed:4}  {ppo:24,.0f}  {generate:13,.0f}  {ppo / generate:16.2f}", flush=True)
+
+
+PARTS: dict[str, Callable[[Path, Iterable[int]], None]] = {
+    "sums": sums,
+    "ranker": ranker,
+    "hacking": hacking,
+    "generation": generation,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

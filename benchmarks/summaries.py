@@ -13,8 +13,8 @@ from heedful.data.text.corpus import read_parallel
 from heedful.data.text.noise import sentences_of
 from heedful.metrics.names import LABELS
 from heedful.metrics.texts import ROUGE, score_rouge
+from heedful.run.events import Measured, Note
 from heedful.run.recipe import override
-from heedful.run.train import Measured, Note
 from heedful.tasks.recipes import read_recipe
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train

@@ -22,8 +22,8 @@ from types import SimpleNamespace
 import torch
 
 from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.run.events import Finished, Measured, Trained
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Measured, Trained
 from heedful.tasks.recipes import read_recipe
 from heedful.tasks.translate.use import Translator
 from heedful.training import loop

@@ -19,7 +19,7 @@ from benchmarks.lstm_lm import nats, trained
 from benchmarks.ngram import SPLITS, KneserNey, numbered, read_words
 from heedful.data.text.documents import read_text
 from heedful.errors import HeedError, InputError
-from heedful.run.train import Measured, Note
+from heedful.run.events import Measured, Note
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import read_recipe
 from heedful.verbs.train import train

@@ -17,8 +17,8 @@ from statistics import mean, stdev
 
 import torch
 
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.recipes import recipe
 from heedful.tasks.vectors.formats import as_binary
 from heedful.tasks.vectors.judged import judged, read_pairs

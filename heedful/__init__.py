@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
+    from heedful.run.events import Finished
     from heedful.run.recipe import Recipe
-    from heedful.run.train import Finished
     from heedful.tasks.load import (
         Answerer,
         ChatModel,
@@ -128,7 +128,7 @@ def train(
 
     Under `torchrun`, None on all ranks but the first.
     """
-    from heedful.run.train import Finished
+    from heedful.run.events import Finished
     from heedful.verbs.memory import path_and_corpus
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events

@@ -24,8 +24,8 @@ from heedful.data.text.trees import Treebank, parse_trees
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.events import Finished, Trained
 from heedful.run.recipe import Recipe, keys_in, row_of
-from heedful.run.train import Finished, Trained
 from heedful.tasks import TASKS
 from heedful.tasks.generate.in_context import Asking
 from heedful.tasks.generate.in_context import evaluate_in_context as ask

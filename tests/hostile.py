@@ -6,7 +6,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from heedful.store import checkpoint
+from heedful.store import tensors
 
 CONFIGS = [  # the text of config.json, and what is said of it
     ('{"kind": "lm", "format": 1, "auto_map": {"AutoModel": "evil.Model"}}', "auto_map"),
@@ -39,7 +39,7 @@ def raw(header: Any, body: bytes = b"", *, length: int | None = None) -> bytes:
 def signed(header: dict[str, Any], body: bytes, **notes: str) -> bytes:
     """As `_pack` would sign it: an attacker can compute a sha256 too."""
     header = header | {"__metadata__": {"files": "{}", **notes}}
-    header["__metadata__"]["sha256"] = checkpoint._content(header, memoryview(body))
+    header["__metadata__"]["sha256"] = tensors._content(header, memoryview(body))
     return raw(header, body)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
+from heedful.run.events import Finished
 from heedful.run.recipe import Recipe, override
-from heedful.run.train import Finished
 from heedful.tasks.recipes import build
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]

@@ -128,7 +128,7 @@ def serve() -> None:
 
 def train(job: dict[str, Any], rank: int, port: int) -> int:
     from heedful.errors import HeedError
-    from heedful.run.train import Checkpointed, Note, Trained
+    from heedful.run.events import Checkpointed, Note, Trained
     from heedful.training.loop import Kept
     from heedful.verbs.train import train as events
 

@@ -18,7 +18,7 @@ from heedful.exchange import ct2
 from heedful.models import config_of
 from heedful.run.folder import NUMBERS, SPECIAL_TOKENS, filled_then_renamed, tokenizer_files
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, MODEL
+from heedful.store.model import CONFIG, MODEL
 
 OURS, TASK = "heedful.json", "task.json"
 SMALL = 1 << 26  # bytes of weights below which a batch is one thread's

@@ -18,9 +18,10 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, read_config, read_model, read_small, read_tensors, save_model, save_tensors
 from heedful.store.files import json_bytes, read_json
 from heedful.store.migrations import FORMAT, migrated, named_before
+from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
+from heedful.store.tensors import read_tensors, save_tensors
 
 SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
 ADAPTERS = "adapters.safetensors"  # of a training that learnt them

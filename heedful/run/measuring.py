@@ -1,18 +1,94 @@
-"""How much measuring a training for so many minutes can afford, and whether it was long enough to mean something.
+"""Measuring a model on the validation data as it is trained, and keeping the best one; how much of it a training for
+so many minutes can afford, and whether it was long enough to mean something.
 
-The model may be measured for a fifth as long as it trains. So it is measured on as large a share of the validation
-data as lets it be measured several times within that, and then as often as that allows, up to ten times.
+Where minutes are given, the model may be measured for a fifth as long as it trains. So it is measured on as large a
+share of the validation data as lets it be measured several times within that, and then as often as that allows, up to
+ten times.
 """
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
+
+from heedful.errors import NonFiniteError
+from heedful.run.averaging import mean_of_last
+from heedful.run.events import Measured
+from heedful.run.job import Job, Measurement
+from heedful.run.log import Log
+from heedful.run.resume import Progress
+from heedful.training.loop import NON_FINITE_FIX, State
+from heedful.training.signals import Signals
 
 SHARE = 0.2  # seconds of measuring for each of training
 TIMES = 5  # that the model should be measured, at least
 SMALLEST = 1 / 64  # share of the validation data
 FEWEST, FEW = 100, 500  # steps below which a model has learnt little, and that are few for less than one pass
+
+
+class Validation:
+    """Measures the models of the run in `out`, and keeps the best of them there.
+
+    A signal ends a measurement by `Leave`, and nothing is then changed: it is made up for when the run continues.
+    """
+
+    def __init__(self, job: Job[Any, Any, Any], out: Path, log: Log, signals: Signals) -> None:
+        self.job, self.out, self.log, self.signals = job, out, log, signals
+
+    def choose_share(self, state: State, progress: Progress, minutes: float) -> None:
+        """From here on it is measured on as much of the validation data as a training for so many minutes can afford;
+        in a run that has begun, on as much as before."""
+        if progress.best is not None:  # a run of before shares were chosen measured on all
+            progress.share = progress.share or 1.0
+        if not progress.share:
+            with self.signals.giving_up():
+                found = affordable_share(self.job, state.average.model, minutes)
+            progress.share, progress.cost, progress.measuring = found
+        if progress.share < 1:
+            self.job.valid = self.job.portion(self.job.valid, progress.share)
+
+    def measure(self, state: State, progress: Progress) -> Measured:
+        """The average of the weights: the best model so far where none was better."""
+        found = self._found(state.average.model, state, progress)
+        better = progress.best is None or found.rank > progress.best
+        progress.worse = 0 if better else progress.worse + 1
+        return self._told(found, state.average.model, state, progress, best=better or found.rank == progress.best)
+
+    def measure_mean(self, state: State, progress: Progress, last: int) -> tuple[Measured, int]:
+        """The mean of so many of the last checkpoints, or of as many as there are, and their number: the best model
+        where it is better than any."""
+        model, count = mean_of_last(self.out, state, last)
+        found = self._found(model, state, progress)
+        best = progress.best is None or found.rank > progress.best
+        return self._told(found, model, state, progress, best=best, averaged=count), count
+
+    def _found(self, model: nn.Module, state: State, progress: Progress) -> Measurement:
+        begin = time.perf_counter()
+        try:
+            with self.signals.giving_up():
+                found = self.job.measure(model)
+        except NonFiniteError as error:
+            raise NonFiniteError(error.what, where=f"step {state.step}, measured", fix=NON_FINITE_FIX) from None
+        progress.cost = time.perf_counter() - begin
+        progress.measuring += progress.cost
+        return found
+
+    def _told(
+        self,
+        found: Measurement,
+        model: nn.Module,
+        state: State,
+        progress: Progress,
+        *,
+        best: bool,
+        averaged: int = 0,
+    ) -> Measured:
+        self.log.measured(state.step, found, averaged=averaged)
+        if best:
+            progress.best, progress.best_step, progress.best_averaged = found.rank, state.step, averaged > 0
+            self.job.write(self.out, model)
+        return Measured(state.step, found.loss, found.scores, best, found.sample)
 
 
 @runtime_checkable

@@ -10,9 +10,10 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import model_from
 from heedful.run.folder import load_weights, parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.store import files
-from heedful.store.checkpoint import CONFIG, MODEL, Checkpoint, load_newest, read_config, read_model
+from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock
 from heedful.store.migrations import migrated, renamed
+from heedful.store.model import CONFIG, MODEL, read_config, read_model
 
 ASIDE = "model.safetensors.damaged"
 FIX = "get the whole folder from a copy, or train it again"

@@ -12,8 +12,8 @@ from heedful.errors import InputError
 from heedful.run.folder import check_weights, read_tokenizers, task_name
 from heedful.run.recipe import Recipe
 from heedful.store import files
-from heedful.store.checkpoint import read_model
 from heedful.store.migrations import FORMAT, migrated
+from heedful.store.model import read_model
 
 # What task.json says of the tokens around texts, of languages, conversations, and where a model is from: who starts
 # from the run keeps it.

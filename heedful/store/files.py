@@ -326,3 +326,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(value := float(text)):
         raise ValueError(f"{text[:80]} is not a finite number")
     return value
+
+
+def children(folder: Path) -> list[Path]:
+    """What is in a folder, by name; nothing where there is none. Raises StorageError."""
+    with storage_errors(folder):
+        return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -30,7 +30,7 @@ from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.run.folder import filled_then_renamed, parameters, read_adapters
 from heedful.run.task import Hub, Served
 from heedful.store import files
-from heedful.store.checkpoint import read_model, save_model
+from heedful.store.model import read_model, save_model
 from heedful.tasks import TASKS
 from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe

@@ -9,8 +9,8 @@ import torch
 
 from heedful.errors import InputError
 from heedful.run.device import chosen_device
+from heedful.run.events import Event
 from heedful.run.recipe import AUTO, Recipe, override
-from heedful.run.train import Event
 from heedful.run.train import train as run_training
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
@@ -38,40 +38,50 @@ def planned(
     imported model takes that model's usual rates. Raises InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
-    by_file = isinstance(recipe, str) and recipe not in TASKS
     given = {key: value for key, value in given.items() if value is not None}
     if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
         made = saved_recipe(out)
     said = made.given | {setting.partition("=")[0] for setting in settings}
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
-    told: list[str] = []
     if "method" in given:
         if not made.METHOD:
             raise InputError(f"--method is not used by {made.task}", fix="leave it out")
         given[made.METHOD] = given.pop("method")
-    made = override(made, [*(f"{key}={_as_yaml(value)}" for key, value in given.items()), *timed])
-    budget = None if isinstance(recipe, str) and not timed and "train.minutes" not in given else made.train.minutes
-    row = TASKS[made.task]
+    made = override(made, [*_settings(given), *timed])
+    if isinstance(recipe, str) and recipe not in TASKS:  # a file says how it is to be
+        return override(made, settings), []
+    told: list[str] = []
+    asked = timed or "train.minutes" in given or not isinstance(recipe, str)
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
-    sizes = chosen or made.start_from or made.model
-    if budget is not None and row.sized is not None and not sizes and not by_file:
-        made, why = row.sized()(made, out, torch.device(chosen_device(device)))
-        told.append(why)
-    if budget is not None and made.SIZES and not sizes and not by_file:
-        made = override(made, [f"preset={AUTO}"])
-    start = Path(made.start_from) if made.start_from else None
-    imported = start is not None and (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
-    whole = override(made, settings)
-    adapting = whole.train.lora > 0
-    own, why = row.tuned()(whole) if row.tuned is not None and start is not None and not by_file else ({}, "")
-    usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
-    rates = [f"{key}={_as_yaml(value)}" for key, value in own.items()] or [*usual]
+    if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
+        made, told = _sized(made, out, device)
+    rates, how = _rates(override(made, settings))
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]
-    if rates and not by_file:
+    if rates:
         made = override(made, rates)
-        whose = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-        told.append(f"{whose} tuned with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
+        told.append(f"{how[0]} tuned with {', '.join(rates)}, {how[1]}unless --set says otherwise")
     return override(made, settings), told
+
+
+def _sized(recipe: Recipe, out: Path, device: str) -> tuple[Recipe, list[str]]:
+    """A size for the minutes of the recipe: now where the task's row can tell, else when its data are known."""
+    sized = TASKS[recipe.task].sized
+    if sized is not None:
+        recipe, why = sized()(recipe, out, torch.device(chosen_device(device)))
+        return recipe, [why]
+    return override(recipe, [f"preset={AUTO}"]) if recipe.SIZES else recipe, []
+
+
+def _rates(recipe: Recipe) -> tuple[list[str], tuple[str, str]]:
+    """Settings that suit a model which begins with another's weights, what is tuned, and why so."""
+    if not recipe.start_from:
+        return [], ("", "")
+    start, tuned, adapting = Path(recipe.start_from), TASKS[recipe.task].tuned, recipe.train.lora > 0
+    imported = (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
+    own, why = tuned()(recipe) if tuned is not None else ({}, "")
+    usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
+    what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
+    return _settings(own) or [*usual], (what, why and f"{why}, ")
 
 
 def train(
@@ -83,5 +93,6 @@ def train(
     return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
 
 
-def _as_yaml(value: object) -> str:
-    return json.dumps(str(value) if isinstance(value, Path) else value)
+def _settings(values: Mapping[str, object]) -> list[str]:
+    """key=value of each, as YAML."""
+    return [f"{key}={json.dumps(str(value) if isinstance(value, Path) else value)}" for key, value in values.items()]

@@ -16,10 +16,10 @@ from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LMSize, TransformerSize, lm_config, translator_config
+from heedful.run.events import Note, Trained
 from heedful.run.folder import parameters
 from heedful.run.recipe import override
-from heedful.run.train import Note, Trained
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.recipes import build
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import planned, train

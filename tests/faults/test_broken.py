@@ -18,7 +18,7 @@ from cases import METHODS
 from disks import Faulty, Killed
 from heedful.data.text.corpus import Corpus
 from heedful.errors import NonFiniteError, StorageError
-from heedful.run.train import Checkpointed, Finished, Note, Trained
+from heedful.run.events import Checkpointed, Finished, Note, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
 from heedful.training.loop import Kept

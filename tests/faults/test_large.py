@@ -11,8 +11,8 @@ import pytest
 
 from heedful.core.config import from_json
 from heedful.data.text.corpus import Corpus
+from heedful.run.events import Trained
 from heedful.run.resume import Progress
-from heedful.run.train import Trained
 from heedful.store.checkpoint import load_newest, save_checkpoint
 from heedful.tasks.translate.epochs import TranslationTask
 from heedful.training.loss import Loss

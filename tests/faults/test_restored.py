@@ -15,7 +15,7 @@ from commands import heed
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.run.restore import restore_model
 from heedful.run.train import train
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.translate import TRANSLATE
 from made import made_corpus, made_recipe
 

@@ -4,7 +4,7 @@ import random
 
 from heedful.data.parts import Parts
 from heedful.data.text.questions import Question, Span
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

@@ -3,7 +3,7 @@
 import random
 
 from heedful.data.text.labelled import Example, Labelled
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

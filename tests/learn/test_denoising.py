@@ -7,8 +7,8 @@ import heedful
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
 from heedful.data.text.pairs import Pairs
+from heedful.run.events import Measured
 from heedful.run.recipe import override
-from heedful.run.train import Measured
 from heedful.tasks.denoise.noise import make_noise, read_passages
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train

@@ -4,7 +4,7 @@ import torch
 
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
 from heedful.metrics.boxes import ScoredBox, average_precision
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

@@ -3,7 +3,7 @@
 import torch
 
 from heedful.data.images.labelled import LabelledImages, Part
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

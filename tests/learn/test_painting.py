@@ -7,7 +7,7 @@ from PIL import Image
 
 import heedful
 from heedful.data.images.labelled import LabelledImages, Part
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

@@ -4,7 +4,7 @@ import random
 
 from heedful.data.text.trees import Leaf, Tree, Treebank, right_branching
 from heedful.metrics.brackets import bracket_scores
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

@@ -4,7 +4,7 @@ import torch
 
 from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

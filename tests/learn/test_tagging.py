@@ -5,7 +5,7 @@ import random
 
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 

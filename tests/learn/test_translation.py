@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.data.text.corpus import Corpus
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 from made import backwards

@@ -29,7 +29,7 @@ from heedful.models.presets import (
     lm_config,
     translator_config,
 )
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.look import look_at_translation
 from heedful.tasks.translate.use import Translator

@@ -20,7 +20,7 @@ from transformers.models.qwen3 import Qwen3Config
 import heedful
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.errors import InputError
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.use import LanguageModel
 from heedful.verbs.check import check

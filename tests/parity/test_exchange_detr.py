@@ -31,10 +31,10 @@ from heedful.exchange.hf import detr
 from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models import make_model
 from heedful.models.vision_presets import DETECTORS, detr_config
+from heedful.run.events import Finished
 from heedful.run.folder import parameters, write_model
 from heedful.run.recipe import override
-from heedful.run.train import Finished
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
 from nearly import close

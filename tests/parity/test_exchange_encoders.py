@@ -34,7 +34,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import EncoderSize, encoder_config
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.look import draw_text, head_labels, look_within, looked_at

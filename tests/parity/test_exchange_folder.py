@@ -12,7 +12,8 @@ import torch
 from heedful.errors import MissingError, StorageError
 from heedful.exchange.hf import folder
 from heedful.exchange.hf.folder import read_weights
-from heedful.store import checkpoint, files
+from heedful.store import files
+from heedful.store import tensors as tensors_file
 from hostile import TENSOR_FILES
 
 
@@ -52,7 +53,7 @@ def test_a_model_is_held_once(shards: int, tmp_path: Path, monkeypatch: pytest.M
     assert all(tensor.dtype == torch.float32 and (tensor == int(name[6:])).all() for name, tensor in found.items())
     assert 0.9 * size < max(seen) - seen[0] < 1.15 * size
     before = anonymous()
-    chunks = checkpoint._pack(found, {})
+    chunks = tensors_file.pack(found, {})
     assert anonymous() - before < 0.1 * size
     assert sum(len(chunk) for chunk in chunks[1:]) == size
 
@@ -70,15 +71,15 @@ def test_what_is_packed_is_what_safetensors_writes() -> None:
     ]
     made = {f"{chr(122 - i)}.{kind}": torch.arange(3 * i).view(3, i).to(kind) for i, kind in enumerate(kinds)}
     made |= {"one": torch.tensor(5.0), "turned": torch.randn(4, 2).T, "none": torch.zeros(0, 3)}
-    tensors, notes = checkpoint._unpack(b"".join(map(bytes, checkpoint._pack(made, {"a": "b"}))), where=Path("x"))
+    tensors, notes = tensors_file.unpack(b"".join(map(bytes, tensors_file.pack(made, {"a": "b"}))), where=Path("x"))
     assert notes == {"format": "pt", "a": "b"}
     assert tensors.keys() == made.keys()
     assert all(tensors[name].dtype == own.dtype and torch.equal(tensors[name], own) for name, own in made.items())
     plain = {name: tensor.contiguous() for name, tensor in made.items()}
     data = safetensors.torch.save(plain)
     length = int.from_bytes(data[:8], "little")
-    assert checkpoint._header(plain) == json.loads(data[8 : 8 + length])
-    assert b"".join(map(bytes, checkpoint._pack(plain, {})[1:])) == data[8 + length :]
+    assert tensors_file.header_of(plain) == json.loads(data[8 : 8 + length])
+    assert b"".join(map(bytes, tensors_file.pack(plain, {})[1:])) == data[8 + length :]
 
 
 def test_more_than_the_memory_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

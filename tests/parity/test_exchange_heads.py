@@ -35,7 +35,7 @@ from heedful.models import make_model
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm_config
 from heedful.models.token_classifier import TokenClassifierConfig
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, bert_folder, gpt2_folder, loud, roberta_folder
 from hub_languages import xlm_roberta_folder

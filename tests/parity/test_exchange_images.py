@@ -29,7 +29,7 @@ from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_prepa
 from heedful.models import make_model
 from heedful.models.vision_presets import ViTSize, vit_config
 from heedful.run.folder import parameters, write_model
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
 from nearly import close
 from pictures import loud

@@ -17,7 +17,7 @@ import heedful
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator

@@ -23,7 +23,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError
 from heedful.models import make_model
 from heedful.models.vision_presets import ClipSize, clip_config
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.match.use import MatchSpec, lowered
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model

@@ -19,7 +19,7 @@ from transformers import (
 import heedful
 from heedful.errors import InputError
 from heedful.exchange.preprocessor import PREPROCESSOR
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
 from pictures import loud
 

@@ -19,7 +19,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.look import look_at_translation
 from heedful.tasks.translate.train import TranslateJob

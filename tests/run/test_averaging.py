@@ -11,9 +11,9 @@ import safetensors.torch
 import torch
 
 from heedful.data.text.corpus import Corpus
+from heedful.run.events import Event, Measured, Note, Trained
 from heedful.run.job import Measurement
-from heedful.run.train import Event, Measured, Note, Trained
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.train import train
 from made import made_recipe

@@ -10,9 +10,10 @@ import pytest
 import heedful
 from heedful.data.text.documents import Documents
 from heedful.models import config_from
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
-from heedful.store.checkpoint import load_newest, read_config, read_model
+from heedful.store.checkpoint import load_newest
+from heedful.store.model import read_config, read_model
 from heedful.tasks.recipes import saved_recipe
 from heedful.verbs.check import check
 from heedful.verbs.train import train

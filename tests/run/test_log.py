@@ -11,7 +11,7 @@ import pytest
 from heedful.data.text.corpus import Corpus
 from heedful.errors import MissingError
 from heedful.run import log
-from heedful.run.train import Trained
+from heedful.run.events import Trained
 from heedful.verbs.train import train
 from made import made_recipe
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from heedful.data.images.boxes import BoxedPart
 from heedful.run import measuring
+from heedful.run.events import Checkpointed, Measured, Note, Trained
 from heedful.run.measuring import SHARE, SMALLEST, TIMES, Affordable, affordable_share
-from heedful.run.train import Checkpointed, Measured, Note, Trained
 from heedful.store.checkpoint import load_newest
 from heedful.tasks.shared.picture_job import PictureJob
 from heedful.tasks.shared.text_job import TextJob
@@ -61,7 +61,7 @@ def events_of(monkeypatch, tmp_path, corpus, cost, **plan):
     """Those of a training that finds half of its validation data affordable at this cost; and how much was measured."""
     sizes = []
     measure = TranslateJob.measure
-    monkeypatch.setattr("heedful.run.train.affordable_share", lambda *_: Affordable(0.5, cost, 0.0))
+    monkeypatch.setattr("heedful.run.measuring.affordable_share", lambda *_: Affordable(0.5, cost, 0.0))
     monkeypatch.setattr(TranslateJob, "measure", lambda job, model: sizes.append(len(job.valid)) or measure(job, model))
     recipe = made_recipe(steps=10, minutes=5, eval_sentences=50, save_every="null", **plan)
     return list(train(recipe, tmp_path / "run", corpus=corpus)), sizes
@@ -76,7 +76,7 @@ def test_a_training_for_minutes_measures_on_a_share_and_keeps_it_when_it_is_cont
     newest = load_newest(tmp_path / "run", lambda line: None)
     assert newest is not None
     assert newest.json("state.json")["progress"]["share"] == 0.5
-    monkeypatch.setattr("heedful.run.train.affordable_share", None)  # is not asked again
+    monkeypatch.setattr("heedful.run.measuring.affordable_share", None)  # is not asked again
     more = made_recipe(steps=11, minutes=5, eval_sentences=50, save_every="null", eval_every="null")
     assert [e.step for e in train(more, tmp_path / "run", corpus=corpus) if isinstance(e, Measured)] == [11]
     assert sizes == [25, 25]

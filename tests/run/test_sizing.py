@@ -7,9 +7,9 @@ import yaml
 import heedful
 from heedful.errors import InputError
 from heedful.run import sizing
+from heedful.run.events import Note, Trained
 from heedful.run.recipe import override
 from heedful.run.sizing import EACH, STEPS, Trial, sized_job, with_begun_preset
-from heedful.run.train import Note, Trained
 from heedful.tasks import TASKS
 from heedful.verbs.train import planned, train
 

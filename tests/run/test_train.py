@@ -16,9 +16,9 @@ import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.look.draw import to_bytes
 from heedful.models.presets import TRANSLATORS
+from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
 from heedful.run.recipe import override
-from heedful.run.train import Checkpointed, Finished, Measured, Note, Trained
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check

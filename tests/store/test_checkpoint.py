@@ -23,16 +23,8 @@ from torch import Tensor
 from disks import Faulty, Killed, PowerCut
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.store import checkpoint, files, migrations
-from heedful.store.checkpoint import (
-    clean,
-    load_newest,
-    read_config,
-    read_model,
-    rotate,
-    save_checkpoint,
-    save_model,
-    verify,
-)
+from heedful.store.checkpoint import clean, load_newest, rotate, save_checkpoint, verify
+from heedful.store.model import read_config, read_model, save_model
 from hostile import CONFIGS, TENSOR_FILES
 
 Tally = Callable[[str, int], None]

@@ -12,7 +12,7 @@ from accelerator import DEVICE, Away, accelerator
 from cases import CASES, CHARS, DOCUMENTS, PIXELS, TINY, learnt, recipe_of
 from heedful.data.images.files import to_image
 from heedful.errors import InputError
-from heedful.run.train import Trained
+from heedful.run.events import Trained
 from heedful.tasks import TASKS
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build

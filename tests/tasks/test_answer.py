@@ -9,8 +9,8 @@ from heedful.data.text.questions import Question, Span
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.events import Finished
 from heedful.run.recipe import override
-from heedful.run.train import Finished
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, answer_batch
 from heedful.tasks.answer.train import AnswerJob, AnswerTask
 from heedful.tasks.answer.use import AnswerOptions, answer_questions, normalised, word_f1

@@ -13,7 +13,7 @@ from heedful.data.batches import pack_texts
 from heedful.data.parts import Parts
 from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.errors import InputError, MissingError, OtherTaskError
-from heedful.run.train import Finished
+from heedful.run.events import Finished
 from heedful.tasks.chat.layout import fitted_prompt, later, learnable
 from heedful.tasks.chat.train import ChatJob
 from heedful.tasks.chat.use import ChatModel, messages_in

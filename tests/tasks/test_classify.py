@@ -12,8 +12,8 @@ from heedful.data.text.labelled import Example, Labelled
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
 from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
 from heedful.tasks.recipes import build

@@ -15,8 +15,8 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import make_model
 from heedful.models.patches import interpolated_positions
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.classify_images.look import draw_picture, look_at_picture
 from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask, MixedBatch
 from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.run.train import Finished, Measured, Note
+from heedful.run.events import Finished, Measured, Note
 from heedful.tasks.translate.demo import _first_right, demo_recipe, train_demo
 
 

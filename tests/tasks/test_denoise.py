@@ -14,9 +14,9 @@ from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.events import Finished, Measured, Trained
 from heedful.run.recipe import Recipe, override
-from heedful.run.train import Finished, Measured, Trained
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.denoise.noise import make_noise, read_passages
 from heedful.tasks.denoise.train import DenoiseTask
 from heedful.tasks.denoise.use import denoising_likelihood

@@ -17,8 +17,8 @@ from heedful.data.images.views import whole
 from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.detect import look as look_detect
 from heedful.tasks.detect.train import DetectJob
 from heedful.tasks.detect.use import target_of

@@ -9,8 +9,8 @@ import heedful
 from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.events import Finished
 from heedful.run.recipe import override
-from heedful.run.train import Finished
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator

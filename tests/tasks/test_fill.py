@@ -13,8 +13,8 @@ from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, SPECIALS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.events import Finished, Measured
 from heedful.run.recipe import Recipe, override
-from heedful.run.train import Finished, Measured
 from heedful.tasks.fill.train import FillJob, FillTask
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.generate.use import LanguageModel

@@ -13,9 +13,9 @@ from heedful.data.batches import TextBatch
 from heedful.data.text.documents import Documents, read_documents, read_text
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError, MissingError
+from heedful.run.events import Finished, Measured
 from heedful.run.folder import parameters
 from heedful.run.recipe import Recipe, override
-from heedful.run.train import Finished, Measured
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.train import GenerateTask
 from heedful.tasks.recipes import build

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError
-from heedful.run.train import Checkpointed
+from heedful.run.events import Checkpointed
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
 from serving import language_model

@@ -11,8 +11,8 @@ from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import read_image, to_image
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.match.look import draw_texts, look_at_texts
 from heedful.tasks.match.train import CaptionBatch, MatchJob
 from heedful.tasks.match.use import Matcher, MatchSpec

@@ -12,8 +12,8 @@ from commands import heed
 from heedful.data.images.files import to_image
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.errors import InputError
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.paint.train import PaintJob
 from heedful.tasks.paint.use import Painter
 from heedful.tasks.recipes import build

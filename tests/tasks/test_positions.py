@@ -15,8 +15,8 @@ from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.exchange.ct2 import refuse
 from heedful.models.presets import EMBEDDED, LMSize, Positions, lm_config
+from heedful.run.events import Finished, Measured, Trained
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Measured, Trained
 from heedful.tasks.classify_images.look import look_at_picture
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check

@@ -21,9 +21,9 @@ from heedful.errors import InputError, MissingError, NonFiniteError
 from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.events import Finished, Note, Trained
 from heedful.run.recipe import row_of
 from heedful.run.restore import restore_model
-from heedful.run.train import Finished, Note, Trained
 from heedful.tasks.prefer.learning import Memory, RolloutTask
 from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.prefer.rewards import NormalisedReward, reward_named

@@ -15,8 +15,8 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.events import Note
 from heedful.run.recipe import row_of
-from heedful.run.train import Note
 from heedful.tasks.recipes import build
 from heedful.tasks.reward.prompting import Prompting, cut_to
 from heedful.tasks.reward.train import Compared, RewardTask, reward_batch

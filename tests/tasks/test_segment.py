@@ -8,8 +8,8 @@ import heedful
 from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.errors import InputError
+from heedful.run.events import Trained
 from heedful.run.recipe import override
-from heedful.run.train import Trained
 from heedful.tasks.recipes import build
 from heedful.tasks.segment.train import SegmentJob
 from heedful.tasks.segment.use import confusion, overlaps, pixel_loss, upsampled

@@ -10,8 +10,8 @@ from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import has_spans, span_scores, spans
 from heedful.models import make_model
+from heedful.run.events import Finished, Trained
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Trained
 from heedful.tasks.recipes import build
 from heedful.tasks.tag.layout import NONE, TagLayout, tag_batch, tagged_pieces
 from heedful.tasks.tag.train import TagJob, TagTask

@@ -10,8 +10,8 @@ import torch
 
 from heedful.data.text.pairs import Pairs
 from heedful.models import make_model
+from heedful.run.events import Finished, Note, Trained
 from heedful.run.recipe import override
-from heedful.run.train import Finished, Note, Trained
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.train import planned, train

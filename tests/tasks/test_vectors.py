@@ -13,8 +13,8 @@ from commands import heed
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
+from heedful.run.events import Checkpointed
 from heedful.run.recipe import override
-from heedful.run.train import Checkpointed
 from heedful.tasks.vectors.batches import BLOCK, PairBatches, WindowBatch, WindowBatches
 from heedful.tasks.vectors.formats import as_binary, as_text, read_vectors
 from heedful.tasks.vectors.judged import judged, read_pairs, solved

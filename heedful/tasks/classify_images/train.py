@@ -25,7 +25,7 @@ from heedful.run.card import CardText, Scores
 from heedful.run.folder import load_weights, parameters
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
 from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted

@@ -19,10 +19,11 @@ from heedful.core.seeds import counter_seed
 from heedful.data.text.judgements import judgements_in, order_by
 from heedful.data.text.prompts import prompts_in
 from heedful.errors import InputError
+from heedful.run.events import Event
 from heedful.run.folder import read_run
 from heedful.run.recipe import Recipe, override, validated
 from heedful.run.task import Task
-from heedful.run.train import Event, train
+from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks.prefer import PREFER
 from heedful.tasks.prefer.recipe import PreferRecipe

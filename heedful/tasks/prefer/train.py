@@ -21,7 +21,7 @@ from heedful.run.folder import task_name, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
-from heedful.store.checkpoint import MODEL
+from heedful.store.model import MODEL
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask, pair_batch
 from heedful.tasks.prefer.losses import pair_loss

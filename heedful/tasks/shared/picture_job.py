@@ -20,7 +20,7 @@ from heedful.run.folder import load_weights, parameters, task_name
 from heedful.run.job import Job, M
 from heedful.run.recipe import Recipe
 from heedful.store import files
-from heedful.store.checkpoint import read_model
+from heedful.store.model import read_model
 from heedful.tasks.shared.pictures import Viewer
 from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of

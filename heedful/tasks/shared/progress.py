@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from heedful.metrics.names import in_words
 
 if TYPE_CHECKING:
-    from heedful.run.train import Event, Finished, Trained
+    from heedful.run.events import Event, Finished, Trained
 
 EVERY = 15  # seconds between two plain lines
 
@@ -25,7 +25,7 @@ class ProgressLine:
 
     def follow(self, events: "Iterator[Event]") -> "Finished | None":
         """Draws the events of a training up to the last, which is handed back."""
-        from heedful.run.train import Finished, Measured, Note, Trained
+        from heedful.run.events import Finished, Measured, Note, Trained
 
         status = self.console.status("") if self.console.is_terminal else None
         with status or contextlib.nullcontext():

@@ -9,8 +9,9 @@ from heedful.data.made.phrasebook import phrasebook
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.run.device import chosen_device
+from heedful.run.events import Event, Measured, Note
 from heedful.run.recipe import override
-from heedful.run.train import Event, Measured, Note, train
+from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks.shared.look import draw_text
 from heedful.tasks.translate import TRANSLATE

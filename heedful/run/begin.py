@@ -1,0 +1,117 @@
+"""What stands before the first step of a training: a folder that can be used, a job, its newest checkpoint."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.data.parts import Parts
+from heedful.errors import InputError, MissingError, NonFiniteError
+from heedful.run.card import environment
+from heedful.run.job import Job
+from heedful.run.log import check_tensorboard
+from heedful.run.recipe import AUTO, Recipe, to_yaml
+from heedful.run.resume import same_recipe
+from heedful.run.sizing import sized_job, with_begun_preset
+from heedful.run.state import precision_of
+from heedful.run.task import Task
+from heedful.store import files
+from heedful.store.checkpoint import Checkpoint, load_newest
+from heedful.store.lock import NAME
+from heedful.training.precision import Precision
+from heedful.training.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A training that can take its next step, on one rank."""
+
+    recipe: Recipe  # its preset chosen
+    job: Job[Any, Any, Any]
+    newest: Checkpoint | None  # to continue from; None: from the start
+    precision: Precision
+    notes: list[str]
+
+
+def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
+    """The recipe with the preset that the run in `out` was begun with, and whether there is such a run. Raises
+    InputError or MissingError where `out` cannot be used."""
+    recipe = with_begun_preset(recipe, out)
+    if recipe.train.tensorboard:
+        check_tensorboard()
+    begun = (out / "recipe.yaml").is_file()
+    if resume and not begun:
+        raise MissingError("there is no run to continue", where=str(out), fix="leave out --resume to begin one")
+    if begun:
+        same_recipe(recipe, out)
+    elif out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
+    elif out.exists() and any(
+        path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in out.iterdir()
+    ):
+        raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
+    return recipe, begun
+
+
+def make_job(
+    task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
+) -> Job[Any, Any, Any]:
+    """A task's job by a recipe, whose preset it chooses where the recipe leaves it open. `begun`: the folder of a run
+    that is continued."""
+    if task.job is None:
+        raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
+    if recipe.preset != AUTO:
+        return task.job()(recipe, corpus, begun)
+    job, told = sized_job(task, recipe, corpus, device)
+    job.notes.append(told)
+    return job
+
+
+def begin(
+    task: Task,
+    recipe: Recipe,
+    out: Path,
+    corpus: Parts[Any] | None,
+    opened: Job[Any, Any, Any] | None,
+    ranks: Ranks,
+    device: torch.device,
+) -> Begun:
+    """On the first rank, whose job is `opened`: writes the first files of a training that begins. The other ranks make
+    theirs when that is done. Raises NonFiniteError where there are checkpoints, but of broken weights alone."""
+    notes: list[str] = []
+    if opened is not None:
+        notes += opened.notes
+        newest = _newest(out, notes)
+        precision, why = precision_of(opened.recipe, newest, device)
+        threads = torch.get_num_threads()
+        notes.append(f"training in {precision} on {device.type} with {threads} threads: {why}")
+        if newest is None:
+            _write_first_files(opened.recipe, out, opened, environment(device, precision))
+        ranks.share(precision)
+        return Begun(opened.recipe, opened, newest, precision, notes)
+    precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
+    recipe = with_begun_preset(recipe, out)
+    job = make_job(task, recipe, corpus, out, device)
+    return Begun(recipe, job, _newest(out, notes), precision, notes)
+
+
+def _newest(out: Path, notes: list[str]) -> Checkpoint | None:
+    """The newest good checkpoint. Raises NonFiniteError where there are some, but of broken weights alone."""
+    newest = load_newest(out, notes.append, finite=True)
+    broken = load_newest(out, lambda line: None)
+    if broken is not None and (newest is None or newest.step < broken.step):
+        what = f"{broken.path}: weights that are not finite, left out"
+        if newest is None:
+            raise NonFiniteError(what, fix="choose another --out and a lower train.lr")
+        notes.append(what)
+    return newest
+
+
+def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
+    """Writes what a run's folder holds from its first moment, the recipe first: with it, the run can be continued."""
+    files.write_text(out / "recipe.yaml", to_yaml(recipe))
+    files.write_json(out / "environment.json", machine)
+    files.write_json(out / "data.json", job.facts())
+    for name, data in job.tokenizers().items():
+        files.write_bytes(out / name, data)

@@ -1,0 +1,27 @@
+"""What of a store's files is not read or written, and why."""
+
+import re
+from pathlib import Path
+
+from heedful.errors import InputError, StorageError
+
+MANIFEST = "manifest.json"  # of a checkpoint
+PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", ".joblib"}
+UPGRADE = "pip install -U heedful"
+AGAIN = "get the file again from its source"
+
+
+def check_name(name: str) -> None:
+    """Raises StorageError for what is not a plain name of a file of our own."""
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name)
+    if not plain or name == MANIFEST or Path(name).suffix in PICKLES:
+        what = f"{name[:80]!r} is not a name for a file here"
+        raise StorageError(what, fix="give it a plain name, such as model.safetensors")
+
+
+def damaged(where: Path, what: str, *, fix: str = AGAIN) -> StorageError:
+    return StorageError(what, where=str(where), fix=fix)
+
+
+def refused(where: Path, what: str, *, fix: str) -> InputError:
+    return InputError(what, where=str(where), fix=fix)
