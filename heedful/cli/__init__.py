@@ -15,6 +15,7 @@ from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted, OtherTaskError
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
+from heedful.training.threads import Waits
 
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (
@@ -83,7 +84,8 @@ def main() -> None:
         arguments = training.with_two_files(arguments)
     trains = arguments[:1] in (["train"], ["demo"], ["distil"])
     try:
-        heed(args=arguments, prog_name="heed", standalone_mode=True)
+        with Waits():
+            heed(args=arguments, prog_name="heed", standalone_mode=True)
     except Interrupted as error:
         _leave(str(error), error.exit_code)
     except HeedError as error:

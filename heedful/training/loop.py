@@ -151,7 +151,7 @@ def fit(
     state.model.train()
     task = task if isinstance(task, Kept) else Kept(task)
     begin = time.perf_counter()
-    with Waits() as waits:
+    with Waits():
         while True:
             batches = task.batches(state.epoch, state.model)
             if state.batch >= len(batches):
@@ -190,7 +190,6 @@ def fit(
             now = time.perf_counter()
             state.seconds = everyone[0][3] + now - begin
             asked = int(max(each[2] for each in everyone))
-            waits.look()
             yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
             begin = time.perf_counter()
 

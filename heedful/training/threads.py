@@ -3,16 +3,17 @@
 libgomp's threads wait by trying again and again for milliseconds before they sleep. On a quiet machine that is the
 fastest way; where the thread that is waited for has lost its core to another program, it is time lost for all. libgomp
 itself waits a three-hundredth as long in a process with more of its threads than there are cores. So while others are
-busy, idle threads are held beside those that work. What is computed, and by how many threads, stays the same.
+busy, idle threads are held beside those that work, in a training and in every command. What is computed, and by how
+many threads, stays the same.
 """
 
 import os
+import sys
 import threading
 import time
 from pathlib import Path
 from types import TracebackType
-
-import torch
+from typing import ClassVar
 
 STAT = Path("/proc/stat")  # of Linux; elsewhere threads wait as they do
 CHOSEN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # in the environment: how they are to wait has been said
@@ -46,29 +47,29 @@ class Others:
 
 
 class Waits:
-    """Inside a `with`: `look`, called after each step, sees to it that this process waits briefly while others are
-    busy. Does nothing for one thread, or where how to wait has been chosen in the environment."""
+    """Inside a `with`, a thread sees to it that this process waits briefly while others are busy. Does nothing for one
+    thread, inside another such `with`, or where how to wait has been chosen in the environment."""
+
+    _outer: ClassVar["Waits | None"] = None
 
     def __init__(self) -> None:
         chosen = any(name in os.environ for name in CHOSEN)
-        self.others = Others() if torch.get_num_threads() > 1 and STAT.is_file() and not chosen else None
+        self.others = Others() if STAT.is_file() and not chosen else None
         self._held: list[Idle] = []
-        self._looked = time.perf_counter()
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._stay, daemon=True)
 
     @property
     def brief(self) -> bool:
         return bool(self._held)
 
     def look(self) -> None:
-        now = time.perf_counter()
-        if self.others is None or now - self._looked < EVERY:
+        """What others do may have changed."""
+        if self.others is None or "torch" not in sys.modules:
             return
-        self._looked = now
         busy = self.others.busy() > BUSY
         if busy and not self._held:
-            threads = torch.get_num_threads()
-            more = len(self.others.cores) - threads + 1  # than there are cores
-            self._held = [Idle() for _ in range(-(-more // (threads - 1)))]
+            self._held = [Idle() for _ in range(_needed(len(self.others.cores)))]
         elif self._held and not busy:
             self.end()
 
@@ -78,10 +79,29 @@ class Waits:
         self._held = []
 
     def __enter__(self) -> "Waits":
+        if self.others is not None and Waits._outer is None:
+            Waits._outer = self
+            self._watch.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if Waits._outer is self:
+            self._over.set()
+            self._watch.join()
+            Waits._outer = None
         self.end()
+
+    def _stay(self) -> None:
+        while not self._over.wait(EVERY):
+            self.look()
+
+
+def _needed(cores: int) -> int:
+    """So many idle teams make more threads than there are cores."""
+    import torch  # whoever imports it is waited for
+
+    threads = torch.get_num_threads()
+    return -(-(cores - threads + 1) // (threads - 1)) if threads > 1 else 0
 
 
 class Idle:
@@ -94,6 +114,8 @@ class Idle:
         made.wait()
 
     def _stay(self, made: threading.Event) -> None:
+        import torch
+
         torch.ones(SHARED).sum()
         made.set()
         self._over.wait()

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
+from heedful.cli import main
 from heedful.training.threads import CHOSEN, STAT, Others, Waits
 
 pytestmark = pytest.mark.skipif(not STAT.is_file(), reason="only Linux tells what the others do")
@@ -62,23 +63,22 @@ def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.Mo
     with threads(2):
         torch.ones(1 << 17).sum()  # makes the threads that work
         before = alive()
-        with Waits() as waits:
-            waits.look()
-            assert not waits.brief
-            assert alive() == before
-            _later(waits)
-            assert waits.brief
-            assert alive() >= before + max(2, len(Others().cores) - 2)
-            held = alive()
-            _later(waits)
-            assert alive() == held
-            found = 0.0
-            _later(waits)
-            assert not waits.brief
-            assert _falls_to(before)
-            found = 2.0
-            _later(waits)
-            assert waits.brief
+        waits = Waits()
+        waits.look()
+        assert waits.brief
+        assert alive() >= before + max(2, len(Others().cores) - 2)
+        held = alive()
+        waits.look()
+        assert alive() == held
+        found = 0.0
+        waits.look()
+        assert not waits.brief
+        assert _falls_to(before)
+        found = 2.0
+        with waits, Waits() as inner:
+            assert _becomes(lambda: waits.brief)
+            assert inner.others is not None
+            assert not inner.brief  # one watch is enough
         assert not waits.brief
         assert _falls_to(before)
 
@@ -86,23 +86,38 @@ def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.Mo
 def test_a_way_to_wait_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Others, "busy", lambda self: 2.0)
     monkeypatch.setenv("GOMP_SPINCOUNT", "300000")
-    with threads(2), Waits() as waits:
-        _later(waits)
+    with threads(2):
+        waits = Waits()
+        waits.look()
         assert not waits.brief
     monkeypatch.delenv("GOMP_SPINCOUNT")
-    with threads(1), Waits() as waits:
-        _later(waits)
+    with threads(1):
+        waits = Waits()
+        waits.look()
         assert not waits.brief
 
 
-def _later(waits: Waits) -> None:
-    waits._looked -= 60
-    waits.look()
+def test_every_command_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside: list[bool] = []
+
+    def command(**how: object) -> None:
+        inside.append(Waits._outer is not None)
+
+    monkeypatch.setattr("heedful.cli.heed", command)
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    main()
+    assert inside == [True]
+    assert Waits._outer is None
 
 
 def _falls_to(count: int) -> bool:
     """libgomp's threads end a moment after the one that they belong to."""
+    return _becomes(lambda: alive() <= count)
+
+
+def _becomes(true: Callable[[], bool]) -> bool:
     end = time.perf_counter() + 10
-    while alive() > count and time.perf_counter() < end:
+    while not true() and time.perf_counter() < end:
         time.sleep(0.01)
-    return alive() <= count
+    return true()
