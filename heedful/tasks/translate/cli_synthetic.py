@@ -191,12 +191,9 @@ def _write(writing: "Synthetic", device: str, shown: "ProgressLine") -> None:
 def _vocabulary(teacher: Path) -> dict[str, Any]:
     """How the teacher was told to make its vocabulary, which is how the student makes its own; of a model without a
     recipe nothing."""
-    from heedful.run.recipe import read_yaml
-    from heedful.run.resume import recipe_text
+    from heedful.run.resume import plain_recipe
 
-    if not (teacher / "recipe.yaml").is_file():
-        return {}
-    data = read_yaml(recipe_text(teacher), where=str(teacher / "recipe.yaml")).get("data", {})
+    data = plain_recipe(teacher).get("data", {})
     return {key: data[key] for key in OWN_DATA if key in data}
 
 
