@@ -37,4 +37,5 @@ TRANSLATE = Task(
         "onnx": Lazy("heedful.tasks.translate.onnx:ENGINE"),
     },
     commands=Lazy("heedful.tasks.translate.cli:COMMANDS"),
+    fitted={"confidence.json": "heed eval {run} --data DATA --calibrate"},
 )
