@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
 from heedful.data.parts import spread
+from heedful.data.text.columns import TARGET
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
@@ -342,7 +343,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         return CardText(
             what=what,
             learnt_on=f"{len(corpus.train) - self.synthetic:,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
-            after=self._written() + self._tags(),
+            after=self._written(f"{rank}{TEACHER}" in first) + self._tags(),
             table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
             how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
             + _speeds(first)
@@ -360,18 +361,20 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         """How another direction than the first is asked for."""
         return "".join(f" --to {target}" for _, target in self.corpus.directions[-1:])
 
-    def _written(self) -> str:
-        """What of the data models wrote, and which."""
-        said = []
+    def _written(self, scored: bool) -> str:
+        """What of the data models wrote, and which; and whether a teacher among them is not `scored` beside it."""
+        said, lacking = [], False
         for path, weight in (own for text in self.recipe.data.synthetic for own in found_as(tag_said(text)[0])):
             known = written_by(Path(path)) or {"models": []}
             runs = " and ".join(f"`{one['run']}`" for one in known["models"])
             by = f", whose {known['writes']}s {runs} wrote" if runs else ""
+            lacking |= bool(runs) and known["writes"] == TARGET and not scored
             said.append(f"`{path}`{by}{f', {weight:g} times in each epoch' if weight != 1 else ''}")
         if not said:
             return ""
         own = self.recipe.data.originals
         told = "" if own == 1 else f" The others were in each epoch {own:g} times." if own else " From no others."
+        told += " The teacher was no longer there as it had been, and has no scores here." if lacking else ""
         return f" {self.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
 
     def _tags(self) -> str:
