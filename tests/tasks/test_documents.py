@@ -18,9 +18,9 @@ from heedful.data.documents.read import read_document
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.tasks.translate.cli import translate as heed_translate
-from heedful.tasks.translate.documents import translate_documents
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.passages import translate_passages, translate_sentences
+from heedful.tasks.translate.documents.files import translate_documents
+from heedful.tasks.translate.documents.passages import translate_passages, translate_sentences
+from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.use import Translation, Translator
 from heedful.tasks.translate.wishes import wishes_of
 from heedful.verbs.use import ask

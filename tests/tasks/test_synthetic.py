@@ -13,11 +13,11 @@ from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.recipe import override
 from heedful.tasks.shared.cli import CONTROL
-from heedful.tasks.translate import synthetic
 from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training import synthetic
+from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, backwards
 

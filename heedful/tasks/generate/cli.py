@@ -161,7 +161,7 @@ def score(
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.generate.use import LanguageModel, ScoreOptions, weigh_texts
-    from heedful.tasks.translate.cli_pairs import score_pairs
+    from heedful.tasks.translate.pairs.cli import score_pairs
 
     if (run / "task.json").is_file() and task_name(run)[0] == "translate":
         if choice:

@@ -31,8 +31,8 @@ from heedful.tasks.shared.cli import (
     say,
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
-from heedful.tasks.translate.cli_pairs import align
-from heedful.tasks.translate.cli_synthetic import COMMANDS as SYNTHETIC
+from heedful.tasks.translate.pairs.cli import align
+from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
@@ -154,8 +154,8 @@ def translate(
     from heedful.decode.settings import DecodingOptions
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_together, load_translator
-    from heedful.tasks.translate.pharaoh import pharaoh, with_alignments
-    from heedful.tasks.translate.rerank import Judge, reranked
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
+    from heedful.tasks.translate.pairs.rerank import Judge, reranked
     from heedful.tasks.translate.use import TranslateOptions, flagged, translate_texts
     from heedful.tasks.translate.wishes import wishes_of
 
@@ -251,8 +251,8 @@ def write_documents(
     """`heed translate` of documents. Raises InputError for options that it has no use for."""
     import torch
 
-    from heedful.tasks.translate.documents import translate_documents
-    from heedful.tasks.translate.pharaoh import pharaoh
+    from heedful.tasks.translate.documents.files import translate_documents
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh
 
     if not names or out is None:
         fix = "--file a.html --out b.html, or a folder for several"

@@ -34,7 +34,6 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
-from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.languages import (
     TAGS,
     arounds_of,
@@ -45,11 +44,12 @@ from heedful.tasks.translate.languages import (
     tags_said,
     token_of,
 )
-from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.synthetic import teacher_of, with_tag, written_by
+from heedful.tasks.translate.training.epochs import TranslationTask
+from heedful.tasks.translate.training.losses import ends_of, framed_pairs
+from heedful.tasks.translate.training.synthetic import teacher_of, with_tag, written_by
+from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
-from heedful.tasks.translate.variants import Variants, varies
 
 Ids = list[int]
 Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag

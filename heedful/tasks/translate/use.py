@@ -50,8 +50,8 @@ from heedful.tasks.translate.confidence import (
     word_confidences,
 )
 from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, redirected, tagged
-from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
+from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
 
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
@@ -112,7 +112,7 @@ class Translator(Opened):
     ) -> list[str]:
         """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
         whole, or are longer than all that the model was trained on, and of wishes that are not met."""
-        from heedful.tasks.translate.long import search_in_parts
+        from heedful.tasks.translate.documents.parts import search_in_parts
 
         wishes = wishes_of(require, avoid, glossary, self.languages)
         found = search_in_parts(self, texts, prefix=prefix, wishes=wishes, **settings)
@@ -439,7 +439,7 @@ class TranslateOptions:
 
 def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
     """Of n best, the beam is at least as wide. Raises InputError."""
-    from heedful.tasks.translate.long import search_in_parts
+    from heedful.tasks.translate.documents.parts import search_in_parts
 
     settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(options.source, options.target, options.tag)

@@ -35,7 +35,7 @@ def align(
 
     Example: heed align runs/demo --source test.en --target test.fr
     """
-    from heedful.tasks.translate.pharaoh import align_pairs, pharaoh
+    from heedful.tasks.translate.pairs.pharaoh import align_pairs, pharaoh
 
     _answer_pairs(
         run,
@@ -61,7 +61,7 @@ def score_pairs(
     as_json: bool,
 ) -> None:
     """`heed score` of a translator: lines of two columns, two files, or pairs as a training reads them."""
-    from heedful.tasks.translate.weigh import weigh
+    from heedful.tasks.translate.pairs.weigh import weigh
 
     def show(found: Mapping[str, Any]) -> str:
         figures = f"{found['per_token']:.3f}\t{found['logprob']:.3f}\t{found['tokens']}"
@@ -86,8 +86,8 @@ def _answer_pairs(
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
+    from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
-    from heedful.tasks.translate.weigh import in_a_pair
 
     if data is None and (source is None) != (target is None):
         raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")

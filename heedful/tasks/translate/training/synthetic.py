@@ -27,8 +27,8 @@ from heedful.run.card import fingerprint
 from heedful.run.folder import task_name
 from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.load import load_together, load_translator
-from heedful.tasks.translate.long import search_in_parts
 from heedful.tasks.translate.use import Translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down

@@ -8,8 +8,8 @@ from heedful.data.documents.read import read_document
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.store import files
-from heedful.tasks.translate.passages import translate_passages
-from heedful.tasks.translate.pharaoh import AlignedPair
+from heedful.tasks.translate.documents.passages import translate_passages
+from heedful.tasks.translate.pairs.pharaoh import AlignedPair
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 

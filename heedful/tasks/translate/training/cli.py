@@ -12,7 +12,7 @@ from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty,
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
     from heedful.tasks.shared.progress import ProgressLine
-    from heedful.tasks.translate.synthetic import Synthetic
+    from heedful.tasks.translate.training.synthetic import Synthetic
 
 EVERY = 15  # seconds between two lines that tell how far it is
 OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its teacher's recipe
@@ -70,7 +70,7 @@ def distil(
     from heedful.tasks.translate import TRANSLATE
     from heedful.tasks.translate.languages import KEY
     from heedful.tasks.translate.recipe import TranslateRecipe
-    from heedful.tasks.translate.synthetic import Synthetic, columns_called
+    from heedful.tasks.translate.training.synthetic import Synthetic, columns_called
     from heedful.tasks.translate.use import Translator
 
     if not data:
@@ -132,7 +132,7 @@ def back_translate(
     from heedful.run.folder import task_name
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate.languages import languages_of
-    from heedful.tasks.translate.synthetic import Synthetic, columns_called, texts_in
+    from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, texts_in
 
     read, made = languages_of(task_name(run)[1]) or ("", "")
     settings = _searching(beam, length_penalty)
@@ -165,7 +165,7 @@ def _write(writing: "Synthetic", device: str, shown: "ProgressLine") -> None:
     """Writes what is not yet written, and says how far it is."""
     import torch
 
-    from heedful.tasks.translate.synthetic import fastest
+    from heedful.tasks.translate.training.synthetic import fastest
 
     count = len(writing.texts)
     if writing.written() is None:

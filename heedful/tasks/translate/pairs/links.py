@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span, words_in
 from heedful.data.lines import sanitise
-from heedful.tasks.translate.alignment import alignments
+from heedful.tasks.translate.pairs.attended import alignments
 from heedful.tasks.translate.use import Translator
 
 TENSION = 2.0  # how soon a link is less likely off the diagonal; theirs is 4
@@ -35,7 +35,7 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
     """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
     beside it, and TextError for a text that is too long for it."""
     if translator.engine is not None:
-        from heedful.tasks.translate.ctranslate2 import CTranslate2
+        from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 
         translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]

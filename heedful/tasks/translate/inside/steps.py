@@ -8,7 +8,7 @@ from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
-from heedful.tasks.translate.look import watched
+from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.use import Translator
 
 WIDEST = 12

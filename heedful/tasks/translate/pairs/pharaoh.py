@@ -12,7 +12,7 @@ from heedful.data.documents.tags import Alignment
 from heedful.data.lines import sanitise
 from heedful.errors import TextError
 from heedful.tasks.shared.lengths import shorten
-from heedful.tasks.translate.links import aligned
+from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.use import Translated, Translator
 
 Links = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
