@@ -24,8 +24,9 @@ from heedful.tasks.translate.confidence import (
 )
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.inside.words import AlignOptions, align
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
 from made import backwards
 from serving import opened, translator

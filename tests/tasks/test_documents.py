@@ -21,7 +21,8 @@ from heedful.tasks.translate.cli import translate as heed_translate
 from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.documents.passages import translate_passages, translate_sentences
 from heedful.tasks.translate.pairs.links import aligned
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import wishes_of
 from heedful.verbs.use import ask
 from serving import opened, translator

@@ -18,9 +18,10 @@ from heedful.tasks import TASKS
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.languages import tag_token
+from heedful.tasks.translate.records import TranslateOptions, translate_texts, translator_facts
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.synthetic import with_tag
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts, translator_facts
+from heedful.tasks.translate.use import Translator
 from heedful.verbs.evaluate import evaluate
 from made import TRANSFORMER, backwards
 

@@ -16,7 +16,8 @@ from heedful.tasks.recipes import build
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, reranked
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.use import Translator
 from made import DECODER, RECURRENT, TRANSFORMER
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}

@@ -36,7 +36,8 @@ from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
-    from heedful.tasks.translate.use import Translated, Translator
+    from heedful.tasks.translate.records import Translated
+    from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
 
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
@@ -156,7 +157,7 @@ def translate(
     from heedful.tasks.translate.load import load_together, load_translator
     from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
     from heedful.tasks.translate.pairs.rerank import Judge, reranked
-    from heedful.tasks.translate.use import TranslateOptions, flagged, translate_texts
+    from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
     from heedful.tasks.translate.wishes import wishes_of
 
     if engine == "auto" and (together or require or avoid or glossary or samples or rerank or processes):

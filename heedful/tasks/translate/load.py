@@ -6,7 +6,8 @@ from pathlib import Path
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
 from heedful.tasks.shared.served import by_library, in_bits
-from heedful.tasks.translate.use import ASK, Translator
+from heedful.tasks.translate.records import ASK
+from heedful.tasks.translate.use import Translator
 
 ENGINES = ("auto", "own", "ctranslate2")
 

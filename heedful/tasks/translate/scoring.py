@@ -24,7 +24,8 @@ from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
 from heedful.tasks.translate.languages import KEY, TAGGED, TAGS
 from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 
 SURE = 0.05  # what is less probable by chance counts as a difference
 

@@ -19,7 +19,8 @@ from heedful.tasks.translate.confidence import doubtful, sentence_confidence, wo
 from heedful.tasks.translate.documents.parts import parts_of
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import Links, links_of
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see

@@ -22,7 +22,8 @@ from heedful.errors import InputError, TextError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator, Seq2Seq
 from heedful.tasks.shared.lengths import most_positions, shorten
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.use import Translator
 
 Span = tuple[int, int]  # of a text's characters, from the first to before the last
 TOKENS = 2048  # in a batch on either side, padding included

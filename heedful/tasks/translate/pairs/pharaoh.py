@@ -13,7 +13,8 @@ from heedful.data.lines import sanitise
 from heedful.errors import TextError
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.translate.pairs.links import aligned
-from heedful.tasks.translate.use import Translated, Translator
+from heedful.tasks.translate.records import Translated
+from heedful.tasks.translate.use import Translator
 
 Links = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
 WORD = re.compile(r"\S+")

@@ -13,7 +13,8 @@ from heedful.decode.search import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, shorten
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.use import Translator
 
 TOKENS = 2048  # in a batch on either side, padding included
 LOGITS = 1 << 24  # that exist at a time
