@@ -152,7 +152,7 @@ def translate(
     """
     import torch
 
-    from heedful.decode.settings import DecodingOptions
+    from heedful.decode.settings import DecodingOptions, chosen
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_together, load_translator
     from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
@@ -168,7 +168,8 @@ def translate(
     runs = [run, *map(Path, together or ())]
     translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to, tag)
-    settings = DecodingOptions(
+    settings = chosen(beam=beam, length_penalty=length_penalty, longest=longest, shortest=shortest, no_repeat=no_repeat)
+    settings |= DecodingOptions(
         n_best=n_best,
         groups=groups,
         diversity=diversity,
@@ -178,16 +179,6 @@ def translate(
         top_p=top_p,
         seed=seed,
     )
-    if beam is not None:
-        settings["beam"] = beam
-    if length_penalty is not None:
-        settings["length_penalty"] = length_penalty
-    if longest is not None:
-        settings["longest"] = longest
-    if shortest is not None:
-        settings["shortest"] = shortest
-    if no_repeat is not None:
-        settings["no_repeat"] = no_repeat
     wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
     if glossary is not None and wanted.glossary is not None:
         say(f"{glossary}: {len(wanted.glossary.terms):,} terms")

@@ -11,7 +11,7 @@ import torch
 from heedful.core.config import to_json
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import chosen
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
@@ -37,11 +37,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     other = _other(translator, options)
     for run in options.together or ():
         translator.join(load_translator(Path(run), device=_device(translator)), name=run)
-    settings = DecodingOptions()
-    if options.beam is not None:
-        settings["beam"] = options.beam
-    if options.length_penalty is not None:
-        settings["length_penalty"] = options.length_penalty
+    settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
     with ExitStack() as both:
         for one in (translator, other):
             if one is not None:

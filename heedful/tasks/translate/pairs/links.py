@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.documents.tags import Alignment
-from heedful.data.documents.words import Span, words_in
+from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
-from heedful.tasks.translate.pairs.attended import alignments
+from heedful.tasks.translate.pairs.attended import attended_words
 from heedful.tasks.translate.use import Translator
 
 TENSION = 2.0  # how soon a link is less likely off the diagonal; theirs is 4
@@ -40,10 +40,9 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
         translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
     made = []
-    for pair, found in zip(pairs, alignments(translator, pairs, cut=words_in), strict=True):
-        source, target = found.source, found.target
+    for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):
         missing = missed(translator, *pair, source, target)
-        both = ((found.shares.double() + LITTLE) * (missing + LITTLE)).sqrt()
+        both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
         shares = balanced(both, likely(*pair, source, target)) ** SURE
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
         rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]

@@ -10,7 +10,6 @@ from heedful.errors import InputError
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
 
 if TYPE_CHECKING:
-    from heedful.decode.settings import DecodingOptions
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate.training.synthetic import Synthetic
 
@@ -62,6 +61,7 @@ def distil(
     import torch
 
     from heedful.data.text.corpus import read_parallel
+    from heedful.decode.settings import chosen
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.run.recipe import override, validated
@@ -99,7 +99,7 @@ def distil(
         writes="target",
         languages=columns_called(corpus.source, corpus.target),
         direction=(corpus.source, corpus.target) if several else ("", ""),
-        settings=_searching(beam, length_penalty),
+        settings=chosen(beam=beam, length_penalty=length_penalty),
     )
     _write(writing, where, shown)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
@@ -128,6 +128,7 @@ def back_translate(
 
     Example: heed back-translate runs/de-en german.txt --out back.tsv
     """
+    from heedful.decode.settings import chosen
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.shared.progress import ProgressLine
@@ -135,7 +136,7 @@ def back_translate(
     from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, texts_in
 
     read, made = languages_of(task_name(run)[1]) or ("", "")
-    settings = _searching(beam, length_penalty)
+    settings = chosen(beam=beam, length_penalty=length_penalty)
     if sample:
         settings["samples"], settings["seed"] = 1, seed
     writing = Synthetic(
@@ -150,15 +151,6 @@ def back_translate(
     _write(writing, chosen_device(device), shown)
     shown.say(f"heed train translate --data PAIRS --synthetic {out}    # trains on them beside your own pairs")
     tell({"out": str(out), "pairs": len(writing.texts)}, (), as_json=as_json)
-
-
-def _searching(beam: int | None, length_penalty: float | None) -> "DecodingOptions":
-    settings: DecodingOptions = {}
-    if beam is not None:
-        settings["beam"] = beam
-    if length_penalty is not None:
-        settings["length_penalty"] = length_penalty
-    return settings
 
 
 def _write(writing: "Synthetic", device: str, shown: "ProgressLine") -> None:
