@@ -94,12 +94,11 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         if corpus.directions:
             return dict(by_direction(corpus.tests)), corpus.valid, told
         way = translator.directed(corpus.source, corpus.target).about
-        known = ((way["source"], way["target"]),)
-        tests, valid = (
-            {name: replace(part, ways=[0] * len(part), directions=known) for name, part in parts.items()}
-            for parts in (corpus.tests, {"valid": corpus.valid})
-        )
-        return tests, valid["valid"], told
+
+        def known_way(part: Pairs) -> Pairs:
+            return replace(part, ways=[0] * len(part), directions=((way["source"], way["target"]),))
+
+        return {name: known_way(part) for name, part in corpus.tests.items()}, known_way(corpus.valid), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
         return {Path(source).name: pairs}, pairs, ()

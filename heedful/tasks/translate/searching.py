@@ -14,7 +14,7 @@ from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import Likelihood, likelihood_of
-from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, Wishes
+from heedful.tasks.translate.wishes import UsedTerm, Wishes
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
@@ -73,11 +73,10 @@ def search_texts(
     translator: "Translator",
     texts: Sequence[str],
     decoding: Decoding,
-    *,
-    prefix: Sequence[str] | None = None,
-    wishes: Wishes = NO_WISHES,
-    first: int = 0,
-    confidence: bool = False,
+    prefix: Sequence[str] | None,
+    wishes: Wishes,
+    first: int,
+    confidence: bool,
 ) -> list[Translation]:
     """What `Translator.search` does, and raises."""
     ids, beyond = translator.encode(texts)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -43,6 +42,7 @@ from heedful.tasks.translate.languages import (
     token_of,
 )
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.scoring import known
 from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
@@ -317,7 +317,7 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         return Measurement(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
 
     def score(self, best: Translator, part: Pairs) -> Mapping[str, Any]:
-        return {key: value for key, value in asdict(best.evaluate(part)[0]).items() if value is not None}
+        return known(best.evaluate(part)[0])
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return card_text(self, folder, scores, best)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
@@ -100,9 +101,7 @@ class Translator(Opened):
         in it, and must not. `first`: the number of the first text among all that are asked for, which counts where
         translations are drawn. `confidence`: tell the words and their probabilities. Raises TextError for a text of
         more tokens than the model can read."""
-        return search_texts(
-            self, texts, self.decoding(**settings), prefix=prefix, wishes=wishes, first=first, confidence=confidence
-        )
+        return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
         tokens = [hypothesis.tokens for hypothesis in found]
@@ -231,7 +230,7 @@ class Translator(Opened):
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             own = None if wishes is None else [wishes[i] for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, own, avoid))
-        found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
+        found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for batch, best in zip(batches, found, strict=True):
             for number, one in zip(batch.numbers, best, strict=True):
                 out[number - first] = one
@@ -245,7 +244,7 @@ class Translator(Opened):
         if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
             yield
             return
-        self.processes = Processes(self._search, count)
+        self.processes = Processes(partial(search_batch, self), count)
         try:
             yield
         finally:
@@ -256,9 +255,6 @@ class Translator(Opened):
     def searched(self) -> Any:
         """What a search asks: the model, or several as one."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
-
-    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
-        return search_batch(self, batch)
 
     def evaluate(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]

@@ -74,13 +74,7 @@ def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[
     found = log_probabilities(translator, [*zip(sources, said, strict=True)])
     for (source, target), ids, cut, each in zip(pairs, sources, beyond, found, strict=True):
         total, tokens = sum(each), len(each)
-        record: ScoredPair = {
-            "source": source,
-            "target": target,
-            "logprob": total,
-            "tokens": tokens,
-            "per_token": total / tokens,
-        }
+        record = ScoredPair(source=source, target=target, logprob=total, tokens=tokens, per_token=total / tokens)
         if warning := cut_warning(len(ids), len(ids) + cut):
             record["warning"] = warning
         yield record

@@ -21,6 +21,7 @@ WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
     corpus, decode, first = job.corpus, job.recipe.decode, next(iter(scores.values()))
     verb, names, rank = job.recipe.task, job.score_names, job.metric.rank
+    asked = "".join(f" --to {target}" for _, target in corpus.directions[-1:])  # of several directions the last
     what, example = (
         text.format(source=corpus.source, target=corpus.target) for text in (job.recipe.PURPOSE, job.recipe.EXAMPLE)
     )
@@ -46,17 +47,12 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
         + sure,
         kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
         use=[
-            f'heed {verb} {folder} "{example}"{_asked(job)}',
+            f'heed {verb} {folder} "{example}"{asked}',
             f'heed look {folder} "{example}" --out attention.html',
         ],
         limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
         "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
     )
-
-
-def _asked(job: "TranslateJob") -> str:
-    """How another direction than the first is asked for."""
-    return "".join(f" --to {target}" for _, target in job.corpus.directions[-1:])
 
 
 def _written(job: "TranslateJob", scored: bool) -> str:
