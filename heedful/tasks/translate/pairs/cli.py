@@ -76,6 +76,7 @@ def _answer_pairs(
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
+    from heedful.tasks.translate.languages import KEY
     from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
 
@@ -86,8 +87,12 @@ def _answer_pairs(
         raise InputError("texts beside a file of pairs", fix="give one of the two")
     translator = Translator.load(run, device=chosen_device(device))
     if data is not None:
-        about = translator.about
-        read, _ = read_whole(data, source=source or about["source"], target=target or about["target"])
+        known = {} if KEY in translator.about else translator.about  # of several directions the data says which
+        read, _ = read_whole(data, source=source or known.get("source"), target=target or known.get("target"))
+        if read.directions:
+            raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
+        if KEY in translator.about:
+            translator = translator.directed(read.taken.source, read.taken.target)
         pairs = read.train.apart()
     elif source is not None and target is not None:
         pairs = read_pairs(source, target)
