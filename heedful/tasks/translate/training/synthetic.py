@@ -91,8 +91,7 @@ class Synthetic:
 
     def write(self, translator: Translator) -> Iterator[tuple[int, int]]:
         """Translates what is not yet translated, and yields how many texts are, and of how many since the last time
-        there is a warning. Raises StorageError, InputError where the models say nothing to all of them, and as a search
-        does."""
+        there is a warning. Raises StorageError, InputError where no text becomes a word, and as a search does."""
         rows = self.written()
         if rows is None:
             return
