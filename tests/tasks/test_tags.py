@@ -114,18 +114,21 @@ def test_pairs_are_scored_as_their_kind(run: Path, table: Path) -> None:
 
 def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: Path, tmp_path: Path) -> None:
     ours: Translator = heedful.load(run)
-    held = read_parallel(str(table), tag="register").tests["test"]
-    (found,) = evaluate(run, TranslationScoring(data=str(table), beam=1))
+    lines = table.read_text().splitlines()[:10]
+    for name, head in (("own", lines[0]), ("other", lines[0].replace("register", "kind"))):
+        (tmp_path / name).mkdir()
+        for part in ("train", "valid", "test"):
+            (tmp_path / name / f"{part}.tsv").write_text("\n".join([head, *lines[1:], ""]))
+    held = read_parallel(tmp_path / "own", tag="register").tests["test"]
+    (found,) = evaluate(run, TranslationScoring(data=str(tmp_path / "own"), beam=1))
     assert found.scores["loss"] == pytest.approx(ours.loss(held), rel=1e-6)
     assert found.notes == ()
-    turned = tmp_path / "turned.tsv"
-    turned.write_text(table.read_text().replace("register", "kind", 1))
-    (other,) = evaluate(run, TranslationScoring(data=str(turned), beam=1))
+    (other,) = evaluate(run, TranslationScoring(data=str(tmp_path / "other"), beam=1))
     assert other.scores["loss"] == pytest.approx(ours.loss(replace(held, tags=[""] * len(held))), rel=1e-6)
     assert other.scores["loss"] != found.scores["loss"]
     assert "no column 'register'" in other.notes[0]
     assert "'formal' is asked for, as by default" in other.notes[0]
-    with pytest.raises(InputError, match="no column 'de'"):
+    with pytest.raises(InputError, match="no column 'fr'"):
         list(evaluate(run, TranslationScoring(data=str(table), source="en", target="fr")))
 
 
