@@ -20,9 +20,9 @@ import heedful
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.run.events import Finished, Measured, Note, Trained
 from heedful.run.recipe import Recipe
-from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
 

@@ -32,7 +32,7 @@ import heedful
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.run.events import Checkpointed
-from heedful.tasks.translate.epochs import TranslationTask
+from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.verbs.train import train
 
 STEPS, EVERY, KEPT, HALF = 60, 5, 3, 30

@@ -22,8 +22,8 @@ from heedful.data.documents.passages import Mark, Passage, Role, plain, with_pai
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
 from heedful.decode.settings import DecodingOptions
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.passages import translate_passages
+from heedful.tasks.translate.documents.passages import translate_passages
+from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.use import Translator
 
 TAG = re.compile(r"</?[a-z]\d*/?>")

@@ -40,8 +40,8 @@ from heedful.models import make_model
 from heedful.run.job import Job
 from heedful.run.recipe import Recipe
 from heedful.tasks.generate.train import GenerateJob
-from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.training.loop import Budget, Kept, State, Step, fit
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision

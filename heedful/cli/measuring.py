@@ -129,11 +129,15 @@ def restore(run: Run, as_json: Json = False) -> None:
     Example: heed restore runs/demo
     """
     from heedful.run.restore import restore_model
+    from heedful.tasks.load import row_of_run
 
-    made = restore_model(run, say)
-    best = f"the best had been of step {made.best_step:,}" if made.best_step != made.step else "the same as before"
+    fitted = row_of_run(run).fitted if (run / "task.json").is_file() else {}
+    made = restore_model(run, say, fitted=[*fitted])
+    best = "the same as before" if made.same else "those that were saved were of another step, or of several"
     say(f"{made.out}: the weights of step {made.step:,}; {best}")
     if made.aside is not None:
         say(f"the damaged file is now {made.aside}")
+    for name in made.removed:
+        say(f"{name} is removed, as it was fitted to other weights; made again by: {fitted[name].format(run=run)}")
     if as_json:
         print(json.dumps(asdict(made)))

@@ -1,7 +1,7 @@
 """A run whose saved model is damaged, or gone, gets one again from its newest sound checkpoint."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,18 +22,22 @@ FIX = "get the whole folder from a copy, or train it again"
 @dataclass(frozen=True)
 class Restored:
     """The checkpoint that the model is now of, and the step at which the one that was saved had been measured best, if
-    that is known; where they are one, the weights are the same again. `aside`: where the damaged file was put."""
+    that is known. `same`: whether the weights are those that had been saved. `aside`: where the damaged file was put;
+    `removed`: files that were fitted to other weights."""
 
     out: str
     step: int
     best_step: int | None
+    same: bool
     aside: str | None
+    removed: tuple[str, ...] = ()
 
 
-def restore_model(run: Path, warn: Callable[[str], None]) -> Restored:
+def restore_model(run: Path, warn: Callable[[str], None], *, fitted: Sequence[str] = ()) -> Restored:
     """Writes the averaged weights of the newest sound checkpoint as the run's model. What is damaged is put aside; each
-    checkpoint that is left out is told to `warn`. Raises InputError where the model is sound, MissingError where no
-    checkpoint is left, StorageError where other files of the run are damaged."""
+    checkpoint that is left out is told to `warn`. Files of the run that are `fitted` to its weights are removed where
+    these are others now. Raises InputError where the model is sound, MissingError where no checkpoint is left,
+    StorageError where other files of the run are damaged."""
     if not run.is_dir():
         raise MissingError("no such folder", where=str(run), fix="check the path")
     with run_lock(run):
@@ -46,10 +50,10 @@ def restore_model(run: Path, warn: Callable[[str], None]) -> Restored:
         newest = load_newest(run, warn, finite=True)
         if newest is None:
             raise MissingError("there is no checkpoint to make the model of", where=str(run), fix=FIX)
-        return _written(run, newest)
+        return _written(run, newest, fitted)
 
 
-def _written(run: Path, newest: Checkpoint) -> Restored:
+def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     facts = newest.json("state.json")
     number = facts.get("format", 1)
     config = read_config(run)
@@ -74,6 +78,20 @@ def _written(run: Path, newest: Checkpoint) -> Restored:
     if os.path.lexists(run / MODEL):
         files.rename_folder(run / MODEL, run / ASIDE)
         aside = str(run / ASIDE)
+    progress = facts["progress"]
+    best = progress.get("best_step")
+    same = best == newest.step and not progress.get("best_averaged") and not _measured_after(run, newest.step)
+    removed = [] if same else [name for name in fitted if (run / name).is_file()]
+    for name in removed:
+        files.remove_tree(run / name)
     beside = {} if tokenizers is None else tokenizer_files(*tokenizers)
     write_model(run, model, parameters(model), beside | {"task.json": about})
-    return Restored(str(run), newest.step, facts["progress"].get("best_step"), aside)
+    return Restored(str(run), newest.step, best, same, aside, tuple(removed))
+
+
+def _measured_after(run: Path, step: int) -> bool:
+    """Whether a later model was measured, which may have been better."""
+    path = run / "metrics.jsonl"
+    lines = files.read_whole_lines(path) if path.is_file() else []
+    rows = [files.parse_json(line.encode(), where=path) for line in lines]
+    return any(row["step"] > step and "valid_loss" in row for row in rows)

@@ -86,6 +86,14 @@ def recipe_text(out: Path) -> str:
     return files.read_bytes(path, limit=files.JSON_LIMIT).decode(errors="replace")
 
 
+def plain_recipe(out: Path) -> dict[str, Any]:
+    """What recipe.yaml of the run in `out` says, as it stands there; {} of a model without one."""
+    if not (out / "recipe.yaml").is_file():
+        return {}
+    said = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
+    return said if isinstance(said, dict) else {}
+
+
 def begun_recipe(kind: type[R], out: Path) -> R:
     """The recipe of the run in `out`, which is of this kind."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)

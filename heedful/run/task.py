@@ -223,6 +223,8 @@ class Task:
     hub_head: str = ""  # which of their heads, where models of this kind have one of several
     hub_lacks: str = ""  # why there is no `hub`
     engines: Mapping[str, Lazy[Engine]] = field(default_factory=dict)
+    # Files of a run that are fitted to its weights, and the command that makes each again, of {run}.
+    fitted: Mapping[str, str] = field(default_factory=dict)
     # task.json of such a run says this task, where it is not `name`; and holds this key, where others say so too.
     saved_as: str = ""
     marked: str = ""

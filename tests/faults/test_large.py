@@ -14,7 +14,7 @@ from heedful.data.text.corpus import Corpus
 from heedful.run.events import Trained
 from heedful.run.resume import Progress
 from heedful.store.checkpoint import load_newest, save_checkpoint
-from heedful.tasks.translate.epochs import TranslationTask
+from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.training.loss import Loss
 from heedful.verbs.train import train
 from made import made_corpus, made_recipe

@@ -88,10 +88,40 @@ def test_the_command_says_which_step_it_took(run: Path, capsys: pytest.CaptureFi
         "out": str(run),
         "step": 3,
         "best_step": made["best_step"],
+        "same": False,
         "aside": f"{run}/model.safetensors.damaged",
+        "removed": ["confidence.json"],
     }
     average = heedful.load(run)
     assert len(average.translate(TEXTS)) == len(TEXTS)
+
+
+def test_what_was_fitted_to_other_weights_goes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The confidence of a run is of its best model: it stays with the same weights, and not with older ones."""
+    kept = run / "confidence.json"
+    assert kept.exists()
+    flip(run / "model.safetensors", -5)
+    assert heed("restore", run) == 0
+    assert kept.exists()
+    assert "the same as before" in capsys.readouterr().err
+    flip(run / "model.safetensors", -5)
+    flip(run / "checkpoints" / "step-6" / "average.safetensors", -5)
+    assert heed("restore", run) == 0
+    assert not kept.exists()
+    told = capsys.readouterr().err
+    assert "the same as before" not in told
+    assert f"confidence.json is removed, as it was fitted to other weights; made again by: heed eval {run} " in told
+
+
+def test_a_later_model_may_have_been_better(run: Path) -> None:
+    """One that was measured, and saved, after the newest checkpoint."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    last = json.loads(next(line for line in reversed(lines) if "valid_loss" in line))
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(last | {"step": 7}) + "\n")
+    flip(run / "model.safetensors", -5)
+    made = restore_model(run, print)
+    assert (made.step, made.best_step, made.same) == (6, 6, False)
 
 
 def test_a_sound_model_is_left_alone(run: Path) -> None:

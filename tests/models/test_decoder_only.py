@@ -18,7 +18,7 @@ from heedful.errors import InputError
 from heedful.models import config_of, make_model, model_from
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.lm import LM, LMConfig
-from heedful.tasks.translate.losses import cross_entropy, whole_cross_entropy
+from heedful.tasks.translate.training.losses import cross_entropy, whole_cross_entropy
 from rows import V, packed, padded, sentences
 
 B, S, T, C = 3, 6, 5, 16

@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from serving import opened
 
 TEXT = "ko la ba de fi"

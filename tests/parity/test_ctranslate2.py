@@ -25,7 +25,7 @@ from heedful.exchange import ct2
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.translate.ctranslate2 import CTranslate2, compare_translator, convertible
+from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2, compare_translator, convertible
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check

@@ -31,7 +31,7 @@ from heedful.models.presets import (
 )
 from heedful.store.model import read_model
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.use import Translator
 from heedful.verbs import exchange
 from heedful.verbs.check import check

@@ -21,7 +21,7 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
 from heedful.store.model import read_model
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check

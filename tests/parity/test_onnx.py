@@ -12,7 +12,7 @@ import pytest
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import onnx as ours
 from heedful.models.presets import TransformerSize, translator_config
-from heedful.tasks.translate import onnx as engine
+from heedful.tasks.translate.exchange import onnx as engine
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model
 from saved import save_run

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from heedful.look.record import record
 from heedful.serve.app import make_app
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from serving import hosted, language_model, opened, translator
 
 TEXT = "ko la ba"

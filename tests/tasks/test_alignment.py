@@ -14,12 +14,12 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.alignment import attended
 from heedful.tasks.translate.cli import translate
-from heedful.tasks.translate.cli_pairs import align as heed_align
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.look import watched
-from heedful.tasks.translate.pharaoh import align_pairs, linked, links_of
+from heedful.tasks.translate.inside.look import watched
+from heedful.tasks.translate.pairs.attended import attended
+from heedful.tasks.translate.pairs.cli import align as heed_align
+from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.pairs.pharaoh import align_pairs, linked, links_of
 from heedful.tasks.translate.use import Translator
 from made import DECODER, RECURRENT, TRANSFORMER
 

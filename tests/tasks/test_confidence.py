@@ -10,7 +10,6 @@ import torch
 
 from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError
-from heedful.tasks.translate.align import AlignOptions, align
 from heedful.tasks.translate.cli import TranslationScoring, translate
 from heedful.tasks.translate.confidence import (
     FILE,
@@ -23,9 +22,11 @@ from heedful.tasks.translate.confidence import (
     log_odds,
     write_calibration,
 )
-from heedful.tasks.translate.long import search_in_parts
+from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.inside.words import AlignOptions, align
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
 from made import backwards
 from serving import opened, translator

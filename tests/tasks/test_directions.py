@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 import heedful
+from commands import heed
 from heedful.data.text.pairs import Pairs
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
@@ -103,6 +105,21 @@ def test_scores_and_losses_are_those_of_each_direction(run: tuple[Path, Finished
         assert [made[i].text for i in rows] == [one.text for one in alone]
     parts = [ours.directed(target=to)._nats(whole.rows(range(way, 12, 2))) for way, to in enumerate(("de", "fr"))]
     assert ours.loss(whole) == pytest.approx(sum(n for n, _ in parts) / sum(t for _, t in parts))
+
+
+def test_pairs_are_scored_in_their_direction(
+    run: tuple[Path, Finished], data: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not in that which the model takes unless another is asked for."""
+    ours, pairs = heedful.load(run[0], Translator), backwards(3, 5)
+    path = tmp_path / "pairs.tsv"
+    written(path, ["fr", *pairs.target], ["en", *pairs.source])
+    assert heed("score", run[0], "--data", path, "--json") == 0
+    told = [json.loads(line)["logprob"] for line in capsys.readouterr().out.splitlines()]
+    both = [*zip(pairs.target, pairs.source, strict=True)]
+    right, other = ([one["logprob"] for one in weigh(ours.directed(target=to), both)] for to in ("en", "de"))
+    assert told == pytest.approx(right, abs=1e-4)
+    assert told != pytest.approx(other, abs=1e-4)
 
 
 def test_a_model_of_one_direction_learns_no_others(data: list[str], tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ from heedful.data.documents.read import read_document
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.tasks.translate.cli import translate as heed_translate
-from heedful.tasks.translate.documents import translate_documents
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.passages import translate_passages, translate_sentences
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.documents.files import translate_documents
+from heedful.tasks.translate.documents.passages import translate_passages, translate_sentences
+from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import wishes_of
 from heedful.verbs.use import ask
 from serving import opened, translator
@@ -72,6 +73,34 @@ def test_a_document_is_translated(own: Translator, tmp_path: Path) -> None:
     whole = re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", made)))
     for sentence in ("ba de gi.", "Ko lu ma!", "pi & ro"):
         assert re.sub(r"\s+", " ", own.translate(sentence)).strip() in whole
+
+
+def test_a_document_that_says_other_languages_is_told(
+    own: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "about", own.about | {"source": "en", "target": "French"})
+    unit = '<body><trans-unit id="1"><source>ba</source></trans-unit></body>'
+    head = 'msgid ""\nmsgstr "Language: {}\\n"\n\nmsgid "ba"\nmsgstr ""\n'
+    made = {
+        "right.xlf": f'<xliff version="1.2"><file source-language="en-GB" target-language="fr">{unit}</file></xliff>',
+        "open.xlf": f'<xliff version="1.2"><file source-language="en">{unit}</file></xliff>',
+        "other.xlf": f'<xliff version="1.2"><file source-language="de" target-language="es">{unit}</file></xliff>',
+        "right.po": head.format("fr_CA"),
+        "other.po": head.format("es"),
+    }
+    told = {}
+    for name, text in made.items():
+        (tmp_path / name).write_text(text)
+        (written,) = translate_documents(own, [tmp_path / name], tmp_path / f"out-{name}", DecodingOptions(longest=4))
+        told[name] = [line.removeprefix(f"{tmp_path / name}: ") for line in written.warnings if "this model" in line]
+    ways = "it is to be translated {0} {1}, and this model translates {0} {2}"
+    assert told == {
+        "right.xlf": [],
+        "open.xlf": [],
+        "other.xlf": [ways.format("from", "de", "en"), ways.format("to", "es", "French")],
+        "right.po": [],
+        "other.po": [ways.format("to", "es", "French")],
+    }
 
 
 def test_terms_of_a_glossary_hold_in_documents(own: Translator, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.tasks.translate.epochs import drawn, mixed_order
+from heedful.tasks.translate.training.epochs import drawn, mixed_order
 
 counts = st.integers(1, 40)
 

@@ -13,7 +13,7 @@ from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.look import draw_text, font_note
 from heedful.tasks.shared.pieces import readable_pieces
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.use import Translator
 
 SIZES = {"d_model": 32, "n_heads": 2, "d_ff": 64, "order": "pre"}

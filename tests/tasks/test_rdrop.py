@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from heedful.core import dropout
 from heedful.data.batches import PairBatch
 from heedful.models import TranslationModel, make_model
-from heedful.tasks.translate.losses import training_loss
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.losses import training_loss
 from made import DECODER, RECURRENT, TRANSFORMER, made_corpus, made_recipe
 
 SEEDS = [11, 12, 13]

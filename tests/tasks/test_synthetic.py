@@ -1,6 +1,7 @@
 """Pairs that models write: a teacher's for its student, and back-translations."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.recipe import override
 from heedful.tasks.shared.cli import CONTROL
-from heedful.tasks.translate import synthetic
 from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training import synthetic
+from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
+from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, backwards
 
 TEXTS = ["ba de", "gi ko lu", "ma", "ne pi ro su", "ba ba", "de"]
@@ -47,7 +49,10 @@ def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], 
     assert [*other.write(translator)]
     assert rows(other.out) == [("source", "target"), *zip(said, TEXTS, strict=True)]
     assert not one.part.exists()
-    assert written_by(one.out) == one.facts
+    known = written_by(one.out)
+    assert known is not None
+    assert [own["run"] for own in known["models"]] == [str(translators[0])]
+    assert known | {"models": one.facts["models"]} == one.facts
 
 
 def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
@@ -83,6 +88,41 @@ def test_it_is_bound_to_its_models_texts_and_search(translators: tuple[Path, Pat
     assert teacher_of([whole.out], "cpu") is None
     with pytest.raises(InputError, match="nothing known"):
         replace(whole).written()
+
+
+def test_a_teacher_is_found_wherever_the_command_runs(
+    translators: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where the folder of both is moved; an older file names it from where the command ran."""
+    project = tmp_path / "project"
+    shutil.copytree(translators[0], project / "runs" / "big")
+    monkeypatch.chdir(project)
+    made = Synthetic(texts=TEXTS, models=(Path("runs/big"),), out=Path("runs/small.taught.tsv"), writes="target")
+    list(made.write(load_translator(made.models[0])))
+    assert made.facts["models"][0]["run"] == "big"
+    monkeypatch.chdir(tmp_path)
+    moved = project.rename(tmp_path / "moved")
+    taught = moved / "runs" / "small.taught.tsv"
+    assert teacher_of([taught], "cpu") is not None
+    assert teacher_of([taught.relative_to(tmp_path)], "cpu") is not None
+    old = taught.with_suffix(".json")
+    old.write_text(old.read_text().replace('"big"', '"moved/runs/big"'))
+    assert teacher_of([taught], "cpu") is not None
+    monkeypatch.chdir("/")
+    assert teacher_of([taught], "cpu") is None
+
+
+def test_a_teacher_that_says_nothing_is_named(
+    translators: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the data, which would seem to have an empty side."""
+    silent = Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target")
+    translator = load_translator(translators[0])
+    monkeypatch.setattr(Translator, "texts_of", lambda self, found: [" " for _ in found])
+    with pytest.raises(InputError, match="6 texts were translated, and to none of them it says a word") as caught:
+        list(silent.write(translator))
+    assert caught.value.where == str(translators[0])
+    assert [*tmp_path.iterdir()] == [], "a better teacher begins anew"
 
 
 def test_the_fastest_engine_says_the_same(translators: tuple[Path, Path]) -> None:

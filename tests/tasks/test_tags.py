@@ -16,10 +16,13 @@ from heedful.run.recipe import override
 from heedful.run.train import train
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.languages import tag_token
-from heedful.tasks.translate.synthetic import with_tag
+from heedful.tasks.translate.records import TranslateOptions, translate_texts, translator_facts
 from heedful.tasks.translate.train import TranslateJob
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts, translator_facts
+from heedful.tasks.translate.training.synthetic import with_tag
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.evaluate import evaluate
 from made import TRANSFORMER, backwards
 
 KINDS = ("formal", "plain", "formal")
@@ -107,6 +110,26 @@ def test_pairs_are_scored_as_their_kind(run: Path, table: Path) -> None:
         alone = ours.directed(tag=tag).search([pairs.source[i] for i in rows], beam=1)
         assert [made[i].text for i in rows] == [one.text for one in alone]
     assert ours.loss(pairs) != pytest.approx(ours.loss(replace(pairs, tags=["plain"] * 6)), rel=1e-6)
+
+
+def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: Path, tmp_path: Path) -> None:
+    ours: Translator = heedful.load(run)
+    lines = table.read_text().splitlines()[:10]
+    for name, head in (("own", lines[0]), ("other", lines[0].replace("register", "kind"))):
+        (tmp_path / name).mkdir()
+        for part in ("train", "valid", "test"):
+            (tmp_path / name / f"{part}.tsv").write_text("\n".join([head, *lines[1:], ""]))
+    held = read_parallel(tmp_path / "own", tag="register").tests["test"]
+    (found,) = evaluate(run, TranslationScoring(data=str(tmp_path / "own"), beam=1))
+    assert found.scores["loss"] == pytest.approx(ours.loss(held), rel=1e-6)
+    assert found.notes == ()
+    (other,) = evaluate(run, TranslationScoring(data=str(tmp_path / "other"), beam=1))
+    assert other.scores["loss"] == pytest.approx(ours.loss(replace(held, tags=[""] * len(held))), rel=1e-6)
+    assert other.scores["loss"] != found.scores["loss"]
+    assert "no column 'register'" in other.notes[0]
+    assert "'formal' is asked for, as by default" in other.notes[0]
+    with pytest.raises(InputError, match="no column 'fr'"):
+        list(evaluate(run, TranslationScoring(data=str(table), source="en", target="fr")))
 
 
 def test_a_model_begun_with_knows_its_tags_and_no_others(run: Path, table: Path) -> None:

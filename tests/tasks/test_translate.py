@@ -14,9 +14,9 @@ from heedful.decode.processes import Processes
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.sections import PackedTrain
-from heedful.tasks.translate import use as translate
-from heedful.tasks.translate.epochs import TranslationTask
-from heedful.tasks.translate.losses import cross_entropy
+from heedful.tasks.translate import searching as translate
+from heedful.tasks.translate.training.epochs import TranslationTask
+from heedful.tasks.translate.training.losses import cross_entropy
 from heedful.tasks.translate.use import Translator
 
 ROWS = {

@@ -9,8 +9,8 @@ from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.recipe import override
-from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.epochs import TranslationTask
 from made import TRANSFORMER, backwards, made_recipe
 
 

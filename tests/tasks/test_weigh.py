@@ -13,10 +13,11 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
-from heedful.tasks.translate import weigh as module
-from heedful.tasks.translate.rerank import Judge, reranked
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
-from heedful.tasks.translate.weigh import PairOptions, log_probabilities, weigh, weigh_texts
+from heedful.tasks.translate.pairs import weigh as module
+from heedful.tasks.translate.pairs.rerank import Judge, reranked
+from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.use import Translator
 from made import DECODER, RECURRENT, TRANSFORMER
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}

@@ -14,7 +14,8 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.use import TranslateOptions, Translator, translate_texts
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER
 

@@ -32,7 +32,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
 
     text, encode = decoded(data, where, says=PO)
     try:
-        polib.pofile(f"{text}\n")
+        language = polib.pofile(f"{text}\n").metadata.get("Language", "")
     except (OSError, ValueError) as error:
         found = re.search(r"line (\d+)", str(error))
         at = f"{where}:{found[1]}" if found else where
@@ -62,7 +62,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
             done = end
     notes = [f"{fuzzy:,} fuzzy entries are translated anew, and stay marked as fuzzy"] if fuzzy else []
     notes += [f"{left:,} entries are translated already: they are left as they are"] if left else []
-    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes))
+    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), ("", language))
 
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:

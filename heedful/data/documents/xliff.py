@@ -65,19 +65,21 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
             opening = tokens[unit.opens].raw
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
-    if LANGUAGE.fullmatch(target):
-        for number, token in enumerate(tokens):
-            name = {"xliff": "trgLang", "file": "target-language"}.get(token.local)
-            version2 = token.attribute("srcLang") if token.local == "xliff" else token.attribute("source-language")
-            if token.kind == "opens" and name and version2 and token.attribute(name) is None:
-                changes[number] = [_with(token.raw, {name: target})]
+    languages = ("", "")
+    for number, token in enumerate(tokens):
+        names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
+        if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
+            continue
+        languages = source, token.attribute(names[1]) or ""
+        if not languages[1] and LANGUAGE.fullmatch(target):
+            changes[number] = [_with(token.raw, {names[1]: target})]
     parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
     notes = (f"{left:,} units are translated already, or not to be: they are left as they are",) if left else ()
-    return Document(parts, lambda whole: encode("".join(whole)), notes)
+    return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
 
 
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:

@@ -23,8 +23,8 @@ from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
 from heedful.tasks.shared.lengths import length_facts, most_positions
 from heedful.tasks.shared.sections import PackedTrain
-from heedful.tasks.translate.epochs import TranslationTask
-from heedful.tasks.translate.losses import ends_of, training_loss
+from heedful.tasks.translate.training.epochs import TranslationTask
+from heedful.tasks.translate.training.losses import ends_of, training_loss
 from heedful.tasks.translate.use import Translator
 from heedful.training.loss import Loss
 

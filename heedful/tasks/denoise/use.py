@@ -12,8 +12,8 @@ from heedful.models import TranslationModel
 from heedful.run.task import Scored
 from heedful.tasks.denoise.noise import Ids, fixed, make_noise, read_passages
 from heedful.tasks.translate.cli import TranslationScoring
-from heedful.tasks.translate.losses import ends_of, target_nats
 from heedful.tasks.translate.scoring import score_translator
+from heedful.tasks.translate.training.losses import ends_of, target_nats
 from heedful.tasks.translate.use import Translator
 
 

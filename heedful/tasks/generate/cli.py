@@ -161,12 +161,12 @@ def score(
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.generate.use import LanguageModel, ScoreOptions, weigh_texts
-    from heedful.tasks.translate.cli_pairs import score_pairs
+    from heedful.tasks.translate.pairs.cli import Given, score_pairs
 
     if (run / "task.json").is_file() and task_name(run)[0] == "translate":
         if choice:
             raise InputError("--choice is not used by a translator", where=str(run), fix="leave it out")
-        score_pairs(run, texts, source=source, target=target, data=data, device=device, as_json=as_json)
+        score_pairs(run, Given(texts, source, target, data), device=device, as_json=as_json)
         return
     if given := [name for name, value in (("source", source), ("target", target), ("data", data)) if value]:
         raise InputError(f"--{given[0]} is not used by a language model", where=str(run), fix="leave it out")

@@ -17,7 +17,7 @@ from heedful.exchange.hub import GENERATION, framed, generation_config, hub_toke
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.tasks.parse.use import Parser
-from heedful.tasks.translate.hub import read_translator
+from heedful.tasks.translate.exchange.hub import read_translator
 
 CONTROLS = ("<no tree>", "<unknown bracket>", "<tree>", "</tree>")  # of the brackets' vocabulary, by their ids
 

@@ -20,7 +20,7 @@ from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
 from heedful.tasks.parse.use import Parser, ParseSpec
 from heedful.tasks.shared.lengths import most_positions
-from heedful.tasks.translate.epochs import TranslationTask
+from heedful.tasks.translate.training.epochs import TranslationTask
 
 SHOWN = 4  # trees of a sample
 

@@ -21,8 +21,8 @@ from heedful.tasks.parse.cli import TreeScoring
 from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
-from heedful.tasks.translate.losses import target_nats
-from heedful.tasks.translate.use import SEARCH_TOKENS
+from heedful.tasks.translate.searching import SEARCH_TOKENS
+from heedful.tasks.translate.training.losses import target_nats
 
 Ids = list[int]
 

@@ -1,4 +1,12 @@
-"""Translations of sentences, from pairs of them (Vaswani et al. 2017; Bahdanau et al. 2015)."""
+"""Translations of sentences, from pairs of them (Vaswani et al. 2017; Bahdanau et al. 2015).
+
+`train`, `use` and `cli` are as in every task: the job, the model in use, and the commands. What they are made of is in
+
+- `training`: what an epoch is, its loss, pairs that models write, and the card;
+- `searching`, `wishes` and `confidence`: how texts are searched for, what a translation must have, how sure it is;
+- `documents`: what is longer than a sentence; `pairs`: translations that are given; `inside`: looks into one;
+- `languages`: which directions and kinds of translations there are; `exchange`: other libraries, and the Hub.
+"""
 
 from heedful.run.task import Lazy, Task
 
@@ -10,31 +18,32 @@ TRANSLATE = Task(
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
-    tuned=Lazy("heedful.tasks.translate.tuning:tuned"),
+    tuned=Lazy("heedful.tasks.translate.training.tuning:tuned"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={
-        "translate": Lazy("heedful.tasks.translate.use:ASK"),
-        "fragment": Lazy("heedful.tasks.translate.fragments:ASK"),
-        "align": Lazy("heedful.tasks.translate.align:ASK"),
-        "score": Lazy("heedful.tasks.translate.weigh:ASK"),
-        "steps": Lazy("heedful.tasks.translate.steps:ASK"),
+        "translate": Lazy("heedful.tasks.translate.records:ASK"),
+        "fragment": Lazy("heedful.tasks.translate.documents.fragments:ASK"),
+        "align": Lazy("heedful.tasks.translate.inside.words:ASK"),
+        "score": Lazy("heedful.tasks.translate.pairs.weigh:ASK"),
+        "steps": Lazy("heedful.tasks.translate.inside.steps:ASK"),
     },
-    facts=Lazy("heedful.tasks.translate.use:translator_facts"),
+    facts=Lazy("heedful.tasks.translate.records:translator_facts"),
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
     evaluate=Lazy("heedful.tasks.translate.scoring:score_translator"),
     eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
-    look=Lazy("heedful.tasks.translate.look:look_translating"),
+    look=Lazy("heedful.tasks.translate.inside.look:look_translating"),
     look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
-    attention=Lazy("heedful.tasks.translate.look:attention_translating"),
-    feed=Lazy("heedful.tasks.translate.feed:feed_translator"),
+    attention=Lazy("heedful.tasks.translate.inside.look:attention_translating"),
+    feed=Lazy("heedful.tasks.translate.inside.feed:feed_translator"),
     languages=Lazy("heedful.tasks.translate.languages:languages_of"),
     directions=Lazy("heedful.tasks.translate.languages:directions_of"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
-    hub=Lazy("heedful.tasks.translate.hub:HUB"),
+    hub=Lazy("heedful.tasks.translate.exchange.hub:HUB"),
     hub_kind="seq2seq",
     engines={
-        "ctranslate2": Lazy("heedful.tasks.translate.ctranslate2:ENGINE"),
-        "onnx": Lazy("heedful.tasks.translate.onnx:ENGINE"),
+        "ctranslate2": Lazy("heedful.tasks.translate.exchange.ctranslate2:ENGINE"),
+        "onnx": Lazy("heedful.tasks.translate.exchange.onnx:ENGINE"),
     },
     commands=Lazy("heedful.tasks.translate.cli:COMMANDS"),
+    fitted={"confidence.json": "heed eval {run} --data DATA --calibrate"},
 )

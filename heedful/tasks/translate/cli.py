@@ -31,12 +31,13 @@ from heedful.tasks.shared.cli import (
     say,
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
-from heedful.tasks.translate.cli_pairs import align
-from heedful.tasks.translate.cli_synthetic import COMMANDS as SYNTHETIC
+from heedful.tasks.translate.pairs.cli import align
+from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
-    from heedful.tasks.translate.use import Translated, Translator
+    from heedful.tasks.translate.records import Translated
+    from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
 
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
@@ -151,12 +152,12 @@ def translate(
     """
     import torch
 
-    from heedful.decode.settings import DecodingOptions
+    from heedful.decode.settings import DecodingOptions, chosen
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.load import load_together, load_translator
-    from heedful.tasks.translate.pharaoh import pharaoh, with_alignments
-    from heedful.tasks.translate.rerank import Judge, reranked
-    from heedful.tasks.translate.use import TranslateOptions, flagged, translate_texts
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
+    from heedful.tasks.translate.pairs.rerank import Judge, reranked
+    from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
     from heedful.tasks.translate.wishes import wishes_of
 
     if engine == "auto" and (together or require or avoid or glossary or samples or rerank or processes):
@@ -167,7 +168,8 @@ def translate(
     runs = [run, *map(Path, together or ())]
     translator = load_together(runs, device=device, engine=engine, weights=weights)
     translator = translator.directed(from_language, to, tag)
-    settings = DecodingOptions(
+    settings = chosen(beam=beam, length_penalty=length_penalty, longest=longest, shortest=shortest, no_repeat=no_repeat)
+    settings |= DecodingOptions(
         n_best=n_best,
         groups=groups,
         diversity=diversity,
@@ -177,16 +179,6 @@ def translate(
         top_p=top_p,
         seed=seed,
     )
-    if beam is not None:
-        settings["beam"] = beam
-    if length_penalty is not None:
-        settings["length_penalty"] = length_penalty
-    if longest is not None:
-        settings["longest"] = longest
-    if shortest is not None:
-        settings["shortest"] = shortest
-    if no_repeat is not None:
-        settings["no_repeat"] = no_repeat
     wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
     if glossary is not None and wanted.glossary is not None:
         say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
@@ -251,8 +243,8 @@ def write_documents(
     """`heed translate` of documents. Raises InputError for options that it has no use for."""
     import torch
 
-    from heedful.tasks.translate.documents import translate_documents
-    from heedful.tasks.translate.pharaoh import pharaoh
+    from heedful.tasks.translate.documents.files import translate_documents
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh
 
     if not names or out is None:
         fix = "--file a.html --out b.html, or a folder for several"

@@ -15,7 +15,7 @@ from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks.shared.look import draw_text
 from heedful.tasks.translate import TRANSLATE
-from heedful.tasks.translate.look import look_at_translation
+from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
 from heedful.tasks.shared.served import by_library, in_bits
-from heedful.tasks.translate.use import ASK, Translator
+from heedful.tasks.translate.records import ASK
+from heedful.tasks.translate.use import Translator
 
 ENGINES = ("auto", "own", "ctranslate2")
 
@@ -36,7 +37,7 @@ def load_translator(
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
     if device != "cpu":
         raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
-    from heedful.tasks.translate.ctranslate2 import load_by_ctranslate2
+    from heedful.tasks.translate.exchange.ctranslate2 import load_by_ctranslate2
 
     if engine == "auto":
         return by_library(load_by_ctranslate2, run, ASK) or Translator.load(run)

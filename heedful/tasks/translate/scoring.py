@@ -9,37 +9,35 @@ from typing import Any
 import torch
 
 from heedful.core.config import to_json
-from heedful.data.text.corpus import by_direction, read_parallel
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import chosen
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
+from heedful.run.resume import plain_recipe
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
-from heedful.tasks.translate.languages import KEY
+from heedful.tasks.translate.languages import KEY, TAGGED, TAGS
 from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 
 SURE = 0.05  # what is less probable by chance counts as a difference
 
 
 def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
     """On a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
-    tests, valid = _parts(translator, options)
+    tests, valid, told_of_data = _parts(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
     for run in options.together or ():
         translator.join(load_translator(Path(run), device=_device(translator)), name=run)
-    settings = DecodingOptions()
-    if options.beam is not None:
-        settings["beam"] = options.beam
-    if options.length_penalty is not None:
-        settings["length_penalty"] = options.length_penalty
+    settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
     with ExitStack() as both:
         for one in (translator, other):
             if one is not None:
@@ -49,7 +47,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             texts = [translation.text for translation in made]
             alone = translator.target.ours and translator.engine is None and not translator.others
             loss = {"loss": translator.loss(pairs)} if alone else {}
-            notes = _notes(made)
+            notes = (*told_of_data, *_notes(made))
+            told_of_data = ()
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
                 notes = (*notes, f"{out}: {len(texts):,} translations, a line each")
@@ -82,28 +81,44 @@ def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
     return Scored(f"calibrated on {pairs.name}", to_json(found), found.told)
 
 
-def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping[str, Pairs], Pairs]:
-    """The test sets, and what confidence is calibrated on."""
+def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping[str, Pairs], Pairs, tuple[str, ...]]:
+    """The test sets, what confidence is calibrated on, and what is to be told of how they were read."""
     source, target = options.source, options.target
     if options.data is not None:
         about = translator.about
         if KEY not in about:
-            corpus = read_parallel(options.data, source=source or about["source"], target=target or about["target"])
-            return corpus.tests, corpus.valid
-        corpus = read_parallel(options.data, source=source, target=target)
+            source, target = source or about["source"], target or about["target"]
+        corpus, told = _with_tags(translator, options.data, source, target)
+        if KEY not in about:
+            return corpus.tests, corpus.valid, told
         if corpus.directions:
-            return dict(by_direction(corpus.tests)), corpus.valid
+            return dict(by_direction(corpus.tests)), corpus.valid, told
         way = translator.directed(corpus.source, corpus.target).about
-        known = ((way["source"], way["target"]),)
-        tests, valid = (
-            {name: replace(part, ways=[0] * len(part), directions=known) for name, part in parts.items()}
-            for parts in (corpus.tests, {"valid": corpus.valid})
-        )
-        return tests, valid["valid"]
+
+        def known_way(part: Pairs) -> Pairs:
+            return replace(part, ways=[0] * len(part), directions=((way["source"], way["target"]),))
+
+        return {name: known_way(part) for name, part in corpus.tests.items()}, known_way(corpus.valid), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
-        return {Path(source).name: pairs}, pairs
+        return {Path(source).name: pairs}, pairs, ()
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _with_tags(
+    translator: Translator, path: str, source: str | None, target: str | None
+) -> tuple[Corpus, tuple[str, ...]]:
+    """Data, with the column of tags that the model was trained with, where the data has it too."""
+    column = plain_recipe(translator.run).get("data", {}).get("tag", "") if translator.run else ""
+    if column and TAGS in translator.about:
+        try:
+            return read_parallel(path, source=source, target=target, tag=column), ()
+        except InputError as error:
+            corpus = read_parallel(path, source=source, target=target)  # raises again, if that is not all
+            default = translator.about.get(TAGGED)
+            taken = f"{default!r} is asked for, as by default" if default else "no tag is said"
+            return corpus, (f"{error}; {taken}",)
+    return read_parallel(path, source=source, target=target), ()
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:

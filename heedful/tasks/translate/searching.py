@@ -1,18 +1,27 @@
-"""One search for a batch of sources: which of the searches, what they are told, and what rules they obey."""
+"""How texts are searched for: in batches of sources, each by the search that suits, and held to what they must have."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from heedful.core.seeds import counter_seed
+from heedful.data.batches import by_length
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.diverse import diverse_beam
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
 from heedful.decode.search import Hypothesis, beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
+from heedful.tasks.shared.lengths import cut_warning, length_warning
+from heedful.tasks.translate.confidence import Likelihood, likelihood_of
+from heedful.tasks.translate.wishes import UsedTerm, Wishes
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
+
+SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
+NARROWEST = 5  # beam of what is held to words
+WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
 
 Ids = list[int]
 
@@ -42,6 +51,85 @@ class Searched(NamedTuple):
     prefix: list[Ids] | None = None
     wishes: list[list[Wish]] | None = None
     avoid: tuple[str, ...] = ()
+
+
+class Translation(NamedTuple):
+    """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
+    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
+    says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
+    the source has, and `said` the words and probabilities of each hypothesis, where they were asked for."""
+
+    source: str
+    text: str
+    score: float
+    hypotheses: list[tuple[str, float]]
+    cut: int = 0
+    warning: str = ""
+    terms: tuple[UsedTerm, ...] = ()
+    said: tuple[Likelihood, ...] = ()
+
+
+def search_texts(
+    translator: "Translator",
+    texts: Sequence[str],
+    decoding: Decoding,
+    prefix: Sequence[str] | None,
+    wishes: Wishes,
+    first: int,
+    confidence: bool,
+) -> list[Translation]:
+    """What `Translator.search` does, and raises."""
+    ids, beyond = translator.encode(texts)
+    translator.refuse_too_long(texts, ids)
+    forced = None if prefix is None else translator.target.encode(prefix)
+    wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
+    found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
+    read = [translator.texts_of(best) for best in found]
+    for all_wishes in (False, True):  # what comes by itself need not be searched for
+        lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
+        if not lacking:
+            break
+        held = [
+            [translator.phrases.wish(one) for one in wanted[n] if all_wishes or not all(map(one.met, read[n]))]
+            for n in lacking
+        ]
+        again = translator.hypotheses(
+            [ids[n] for n in lacking],
+            replace(decoding, beam=max(decoding.beam, NARROWEST)),
+            None if forced is None else [forced[n] for n in lacking],
+            wishes=held,
+            avoid=wishes.avoid,
+        )
+        for n, best in zip(lacking, again, strict=True):
+            found[n], read[n] = best, translator.texts_of(best)
+    if confidence and translator.engine is not None:
+        filled = [n for n, own in enumerate(ids) if own]
+        framed = [translator.framed(ids[n]) for n in filled]
+        for n, best in zip(filled, translator.engine.scored(framed, [found[n] for n in filled], decoding), strict=True):
+            found[n] = best
+    made = []
+    for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
+        warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), translator.about)]
+        warnings += [one.warning for one in asked if not one.met(said[0])]
+        listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
+        terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
+        told = [likelihood_of(translator.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
+        warning = "; ".join(filter(None, warnings))
+        made.append(Translation(text, *listed[0], listed, cut, warning, terms, tuple(told)))
+    return made
+
+
+def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int) -> list[list[int]]:
+    """The numbers of sources of like length, which are searched for at once; of several processes each gets as many
+    groups, of about as many tokens."""
+    width = max(decoding.beam, decoding.samples, 1)
+    groups, tokens = by_length(sources, max(256, SEARCH_TOKENS // width)), sum(len(source) + 1 for source in sources)
+    if processes > 1 and tokens * width >= WORTH:
+        wanted = -(-len(groups) // processes) * processes
+        tokens //= wanted
+        while len(groups := by_length(sources, tokens)) > wanted:
+            tokens += tokens // 20 + 1
+    return groups
 
 
 def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:

@@ -1,9 +1,7 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -21,7 +19,7 @@ from heedful.data.text.reading import found_as, tag_said
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
-from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
+from heedful.metrics.names import BEFORE, SPEED, TEACHER
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
@@ -33,7 +31,6 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
-from heedful.tasks.translate.epochs import TranslationTask
 from heedful.tasks.translate.languages import (
     TAGS,
     arounds_of,
@@ -44,15 +41,17 @@ from heedful.tasks.translate.languages import (
     tags_said,
     token_of,
 )
-from heedful.tasks.translate.losses import ends_of, framed_pairs
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.synthetic import teacher_of, with_tag, written_by
+from heedful.tasks.translate.scoring import known
+from heedful.tasks.translate.training.card import card_text
+from heedful.tasks.translate.training.epochs import TranslationTask
+from heedful.tasks.translate.training.losses import ends_of, framed_pairs
+from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
+from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
-from heedful.tasks.translate.variants import Variants, varies
 
 Ids = list[int]
 Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag
-WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
 
@@ -318,74 +317,10 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         return Measurement(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
 
     def score(self, best: Translator, part: Pairs) -> Mapping[str, Any]:
-        return {key: value for key, value in asdict(best.evaluate(part)[0]).items() if value is not None}
+        return known(best.evaluate(part)[0])
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
-        corpus, decode, first = self.corpus, self.recipe.decode, next(iter(scores.values()))
-        verb, names, rank = self.recipe.task, self.score_names, self.metric.rank
-        what, example = (
-            text.format(source=corpus.source, target=corpus.target)
-            for text in (self.recipe.PURPOSE, self.recipe.EXAMPLE)
-        )
-        besides = [(name, end) for end in (BEFORE, TEACHER) for name in names if f"{name}{end}" in first]
-        columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
-        columns += [f"{LABELS[name]}{WHOSE[end]}" for name, end in besides]
-        rows = []
-        tested = dict(self.tests())
-        for name, each in scores.items():
-            cells = [f"{each[own]:.1f}" for own in names]
-            cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
-            cells += [f"{each[f'{own}{end}']:.1f}" for own, end in besides]
-            rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
-        signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
-        sure = "" if self.calibration is None else f" {self.calibration.told}"
-        return CardText(
-            what=what,
-            learnt_on=f"{len(corpus.train) - self.synthetic:,} pairs, from `{corpus.train.name}`{self._mixed_in()}",
-            after=self._written() + self._tags(),
-            table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
-            how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
-            + _speeds(first)
-            + sure,
-            kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
-            use=[
-                f'heed {verb} {folder} "{example}"{self._asked()}',
-                f'heed look {folder} "{example}" --out attention.html',
-            ],
-            limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
-            "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
-        )
-
-    def _asked(self) -> str:
-        """How another direction than the first is asked for."""
-        return "".join(f" --to {target}" for _, target in self.corpus.directions[-1:])
-
-    def _written(self) -> str:
-        """What of the data models wrote, and which."""
-        said = []
-        for path, weight in (own for text in self.recipe.data.synthetic for own in found_as(tag_said(text)[0])):
-            known = written_by(Path(path)) or {"models": []}
-            runs = " and ".join(f"`{one['run']}`" for one in known["models"])
-            by = f", whose {known['writes']}s {runs} wrote" if runs else ""
-            said.append(f"`{path}`{by}{f', {weight:g} times in each epoch' if weight != 1 else ''}")
-        if not said:
-            return ""
-        own = self.recipe.data.originals
-        told = "" if own == 1 else f" The others were in each epoch {own:g} times." if own else " From no others."
-        return f" {self.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
-
-    def _tags(self) -> str:
-        """The kinds of translations that can be asked for, and how often each was learnt from."""
-        if not self.around.get(TAGS):
-            return ""
-        counted = Counter(tag for tag in self.corpus.train.tags if tag)
-        listed = ", ".join(f"`{name}` ({counted[name]:,})" for name in self.around[TAGS])
-        default = f"`{self.tag}` is taken where none is" if self.tag else "where none is, no tag is said"
-        return f" Tags of its pairs are {listed}: `--tag {next(iter(self.around[TAGS]))}` asks for one; {default}."
-
-    def _mixed_in(self) -> str:
-        told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in self.mixes]
-        return f", with {' and '.join(told)}" if told else ""
+        return card_text(self, folder, scores, best)
 
     def _check_lengths(self, positions: int) -> None:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
@@ -412,14 +347,6 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         """How many tokens of a source are read; None: all."""
         before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
         return self.longest - 1 - before if self.recipe.data.cut else None
-
-
-def _speeds(scores: Mapping[str, Any]) -> str:
-    """How fast it and its teacher translated, where it has one."""
-    if f"{SPEED}{TEACHER}" not in scores:
-        return ""
-    own, other = scores[SPEED], scores[f"{SPEED}{TEACHER}"]
-    return f" So it translated {own:,.0f} sentences a second on this machine, and its teacher {other:,.0f}."
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:

@@ -4,15 +4,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
+from typing import Any, ClassVar, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
-from heedful.data.batches import by_length, pad
+from heedful.data.batches import pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.constrained import Wish
@@ -20,59 +20,28 @@ from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
 from heedful.decode.search import Hypothesis
 from heedful.decode.settings import Decoding, DecodingOptions
-from heedful.decode.trace import Node, Traced
 from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
-from heedful.run.task import Ask, Saved
-from heedful.tasks.shared.lengths import (
-    check_lengths,
-    cut_at,
-    cut_warning,
-    length_warning,
-    most_positions,
-    shorten,
-    warn,
-)
+from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, shorten, warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.confidence import (
-    Calibration,
-    Likelihood,
-    WordConfidence,
-    calibration_of,
-    doubtful,
-    likelihood_of,
-    read_calibration,
-    sentence_confidence,
-    word_confidences,
+from heedful.tasks.translate.confidence import Calibration, calibration_of, read_calibration
+from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.languages import TAGGED, redirected, tagged
+from heedful.tasks.translate.searching import (
+    Ids,
+    Searched,
+    SearchEngine,
+    Translation,
+    groups_of,
+    search_batch,
+    search_texts,
 )
-from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in, redirected, tagged
-from heedful.tasks.translate.losses import ends_of, framed_pairs, target_nats
-from heedful.tasks.translate.searching import Ids, Searched, SearchEngine, search_batch
-from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, UsedTerm, Wishes, wishes_of
-
-SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
-NARROWEST = 5  # beam of what is held to words
-WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
-
-
-class Translation(NamedTuple):
-    """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
-    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
-    says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
-    the source has, and `said` the words and probabilities of each hypothesis, where they were asked for."""
-
-    source: str
-    text: str
-    score: float
-    hypotheses: list[tuple[str, float]]
-    cut: int = 0
-    warning: str = ""
-    terms: tuple[UsedTerm, ...] = ()
-    said: tuple[Likelihood, ...] = ()
+from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
+from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, Wishes, wishes_of
 
 
 class Translator(Opened):
@@ -112,8 +81,6 @@ class Translator(Opened):
     ) -> list[str]:
         """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
         whole, or are longer than all that the model was trained on, and of wishes that are not met."""
-        from heedful.tasks.translate.long import search_in_parts
-
         wishes = wishes_of(require, avoid, glossary, self.languages)
         found = search_in_parts(self, texts, prefix=prefix, wishes=wishes, **settings)
         warn([translation.warning for translation in found])
@@ -134,45 +101,7 @@ class Translator(Opened):
         in it, and must not. `first`: the number of the first text among all that are asked for, which counts where
         translations are drawn. `confidence`: tell the words and their probabilities. Raises TextError for a text of
         more tokens than the model can read."""
-        decoding = self.decoding(**settings)
-        ids, beyond = self.encode(texts)
-        self.refuse_too_long(texts, ids)
-        forced = None if prefix is None else self.target.encode(prefix)
-        wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
-        found = self.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
-        read = [self.texts_of(best) for best in found]
-        for all_wishes in (False, True):  # what comes by itself need not be searched for
-            lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
-            if not lacking:
-                break
-            held = [
-                [self.phrases.wish(one) for one in wanted[n] if all_wishes or not all(map(one.met, read[n]))]
-                for n in lacking
-            ]
-            again = self.hypotheses(
-                [ids[n] for n in lacking],
-                replace(decoding, beam=max(decoding.beam, NARROWEST)),
-                None if forced is None else [forced[n] for n in lacking],
-                wishes=held,
-                avoid=wishes.avoid,
-            )
-            for n, best in zip(lacking, again, strict=True):
-                found[n], read[n] = best, self.texts_of(best)
-        if confidence and self.engine is not None:
-            filled = [n for n, own in enumerate(ids) if own]
-            scored = self.engine.scored([self.framed(ids[n]) for n in filled], [found[n] for n in filled], decoding)
-            for n, best in zip(filled, scored, strict=True):
-                found[n] = best
-        made = []
-        for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
-            warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), self.about)]
-            warnings += [one.warning for one in asked if not one.met(said[0])]
-            listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
-            terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
-            told = [likelihood_of(self.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
-            warning = "; ".join(filter(None, warnings))
-            made.append(Translation(text, *listed[0], listed, cut, warning, terms, tuple(told)))
-        return made
+        return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
         tokens = [hypothesis.tokens for hypothesis in found]
@@ -295,22 +224,13 @@ class Translator(Opened):
         are numbered from `first`, where what is drawn hangs on it."""
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
-        width = max(decoding.beam, decoding.samples, 1)
-        sources, shared = [ids[i] for i in filled], self.processes
-        groups = by_length(sources, max(256, SEARCH_TOKENS // width))
-        tokens = sum(len(source) + 1 for source in sources)
-        if shared is not None and tokens * width >= WORTH:  # as many batches for each, of about as many tokens
-            wanted = -(-len(groups) // shared.count) * shared.count
-            tokens //= wanted
-            while len(groups := by_length(sources, tokens)) > wanted:
-                tokens += tokens // 20 + 1
-        batches = []
-        for group in groups:
+        shared, batches = self.processes, []
+        for group in groups_of([ids[i] for i in filled], decoding, 1 if shared is None else shared.count):
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             own = None if wishes is None else [wishes[i] for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, own, avoid))
-        found = shared.map(batches) if shared is not None and len(batches) > 1 else map(self._search, batches)
+        found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for batch, best in zip(batches, found, strict=True):
             for number, one in zip(batch.numbers, best, strict=True):
                 out[number - first] = one
@@ -324,7 +244,7 @@ class Translator(Opened):
         if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
             yield
             return
-        self.processes = Processes(self._search, count)
+        self.processes = Processes(partial(search_batch, self), count)
         try:
             yield
         finally:
@@ -335,16 +255,6 @@ class Translator(Opened):
     def searched(self) -> Any:
         """What a search asks: the model, or several as one."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
-
-    def traced(self, ids: Ids, decoding: Decoding, forced: Ids | None = None) -> tuple[list[Hypothesis], list[Node]]:
-        """The hypotheses of one source, and the tree of all beginnings that the search kept for a while."""
-        through: Traced[Any] = Traced(self.searched)
-        prefix = None if forced is None else [[*self.begin, *forced]]
-        (found,) = search_batch(self, Searched([ids], decoding, [0], prefix), through=through)
-        return found, through.tree(found, eos=self.target.eos)
-
-    def _search(self, batch: Searched) -> list[list[Hypothesis]]:
-        return search_batch(self, batch)
 
     def evaluate(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
@@ -382,118 +292,3 @@ class Translator(Opened):
         if (positions := most_positions(self.model.config)) is not None:
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
         return target_nats(self.model, whole, ends_of(self.target, self.about))
-
-
-class Hypothetical(TypedDict):
-    """One of the best translations, as part of a record."""
-
-    text: str
-    score: float
-    confidence: NotRequired[float]
-    words: NotRequired[list[WordConfidence]]
-
-
-class Translated(TypedDict):
-    """An answer as a record. `confidence` and `words` are those of the first hypothesis; not `calibrated`, they are
-    probabilities of the model as they are."""
-
-    source: str
-    text: str
-    score: float
-    hypotheses: list[Hypothetical]
-    confidence: NotRequired[float]
-    words: NotRequired[list[WordConfidence]]
-    calibrated: NotRequired[bool]
-    flagged: NotRequired[bool]
-    warning: NotRequired[str]
-    terms: NotRequired[list[UsedTerm]]
-    alignment: NotRequired[list[tuple[int, int]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateOptions:
-    """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
-    first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
-    its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
-    words that are required or to be avoided, and terms, are those of `tasks.translate.wishes`."""
-
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
-    prefix: str | None = None
-    first: int = 0
-    source: str = ""  # the language of the texts, where the model has several
-    target: str = ""  # and the one to translate to
-    tag: str = ""  # the kind of translation, where the model has learnt several
-    require: tuple[str, ...] = ()
-    avoid: tuple[str, ...] = ()
-    glossary: tuple[tuple[str, ...], ...] = ()
-    confidence: bool = True
-    flag: float | None = None
-
-    def wishes(self, languages: tuple[str, str]) -> Wishes:
-        """Raises InputError."""
-        if any(len(entry) != 2 for entry in self.glossary):
-            raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
-        pairs = [(entry[0], entry[1]) for entry in self.glossary]
-        return wishes_of(self.require, self.avoid, pairs or None, languages)
-
-
-def translate_texts(translator: Translator, texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
-    """Of n best, the beam is at least as wide. Raises InputError."""
-    from heedful.tasks.translate.long import search_in_parts
-
-    settings, told = options.decoding, options.confidence or options.flag is not None
-    translator = translator.directed(options.source, options.target, options.tag)
-    if settings.get("n_best", 1) > 1 or "beam" in settings:
-        width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
-        settings = {**settings, "beam": width}
-    forced = None if options.prefix is None else [options.prefix] * len(texts)
-    wishes = options.wishes(translator.languages)
-    for found in search_in_parts(
-        translator, texts, prefix=forced, wishes=wishes, first=options.first, confidence=told, **settings
-    ):
-        made = as_record(found, translator.calibration)
-        yield made if options.flag is None else flagged(made, options.flag)
-
-
-def as_record(found: Translation, calibration: Calibration | None) -> Translated:
-    listed: list[Hypothetical] = [{"text": text, "score": score} for text, score in found.hypotheses]
-    for one, said in zip(listed, found.said, strict=False):
-        one["confidence"], one["words"] = sentence_confidence(said, calibration), word_confidences(said, calibration)
-    made: Translated = {"source": found.source, **listed[0], "hypotheses": listed}
-    if found.said:
-        made["calibrated"] = calibration is not None
-    if found.terms:
-        made["terms"] = [*found.terms]
-    if found.warning:
-        made["warning"] = found.warning
-    return made
-
-
-def flagged(record: Translated, flag: float) -> Translated:
-    """The record with whether a person should read it first, which its warning says as well."""
-    doubt = doubtful(record["confidence"], record["words"], flag)
-    made: Translated = {**record, "flagged": bool(doubt)}
-    if doubt:
-        made["warning"] = "; ".join(filter(None, [record.get("warning", ""), doubt]))
-    return made
-
-
-ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options.decoding.get("samples"))
-
-
-def translator_facts(saved: Saved) -> dict[str, Any]:
-    assert saved.tokenizers is not None
-    about, decode = saved.about, saved.about.get("decode", {})
-    languages = languages_in(about)
-    way = f"{about['source']} to {about['target']}" if languages is None else in_a_line(languages)
-    facts = {
-        "task": f"translate {way}",
-        "vocabulary": saved.tokenizers[1].size,
-        "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
-    }
-    if about.get(TAGS):
-        default = f", {about[TAGGED]} unless asked" if about.get(TAGGED) else ""
-        facts["tags"] = f"{', '.join(about[TAGS])}{default}"
-    if known := about.get("source_tokens"):
-        facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
-    return facts

@@ -8,7 +8,7 @@ import pytest
 import written
 from heedful.data.text.corpus import read_parallel
 from heedful.errors import InputError
-from heedful.tasks.translate.epochs import weighted_order
+from heedful.tasks.translate.training.epochs import weighted_order
 
 FIRST = [(f"first {i}", f"erster {i}") for i in range(60)]
 SECOND = [(f"second {i}", f"zweiter {i}") for i in range(60)]

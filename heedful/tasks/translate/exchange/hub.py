@@ -33,7 +33,7 @@ from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
-from heedful.tasks.translate.hub_languages import (
+from heedful.tasks.translate.exchange.hub_languages import (
     direction_of,
     params_of,
     read_languages,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.text.reading import read_whole
-from heedful.run.recipe import read_yaml
+from heedful.run.resume import plain_recipe
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe
 
@@ -15,7 +15,6 @@ RATE = 0.1
 PUBLISHED = 5e-4  # what published translators were trained with, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
 ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendix D)
 PATIENCE = 3  # measurements
-LIMIT = 1 << 20  # bytes of a recipe
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
@@ -26,7 +25,8 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     if not data.path or "noise" in about or about.get("task") != "translate":
         return {}, ""
     count = len(read_whole(data.path, source=data.source or None, target=data.target or None)[0].train)
-    base = ADAPTED if recipe.train.lora else _own_rate(start)
+    own_rate = plain_recipe(start).get("train", {}).get("lr", PUBLISHED)  # its peak, where its recipe says it
+    base = ADAPTED if recipe.train.lora else float(own_rate)
     lr = float(f"{base * next((share for most, share in RATES if count <= most), RATE):.2g}")
     epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)))
     own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100}
@@ -34,12 +34,3 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     if recipe.train.steps is None and recipe.train.epochs is None and recipe.train.minutes is None:
         own["train.epochs"] = epochs
     return own, f"as there are {count:,} pairs"
-
-
-def _own_rate(start: Path) -> float:
-    """The peak rate that a run was trained with, whose recipe says it."""
-    path = start / "recipe.yaml"
-    if not path.is_file():
-        return PUBLISHED
-    recipe = read_yaml(files.read_bytes(path, limit=LIMIT).decode(), where=str(path))
-    return float(recipe["train"]["lr"])

@@ -11,7 +11,7 @@ from heedful.data.documents.plain import lines_of
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
-from heedful.tasks.translate.passages import translate_passages
+from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.use import Translator
 
 MOST = 128  # translations of each

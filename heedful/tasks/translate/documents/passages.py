@@ -16,10 +16,11 @@ from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import Span, words_in
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.long import parts_of
-from heedful.tasks.translate.pharaoh import Links, links_of
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.documents.parts import parts_of
+from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.pairs.pharaoh import Links, links_of
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NotRequired
 
+from heedful.decode.trace import Traced
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
-from heedful.tasks.translate.look import watched
+from heedful.tasks.translate.inside.look import watched
+from heedful.tasks.translate.searching import Searched, search_batch
 from heedful.tasks.translate.use import Translator
 
 WIDEST = 12
@@ -56,7 +58,10 @@ def _steps(translator: Translator, text: str, options: TranslationSteps) -> Step
     made: SteppedTranslation = {"text": translator.target.decode([*best.tokens]), "steps": steps}
     if options.beam is not None:
         wide = translator.decoding(beam=options.beam, n_best=options.beam)
-        _, nodes = translator.traced(ids, wide, begun)
+        through: Traced[Any] = Traced(translator.searched)
+        prefix = None if begun is None else [[*translator.begin, *begun]]
+        (found,) = search_batch(translator, Searched([ids], wide, [0], prefix), through=through)
+        nodes = through.tree(found, eos=translator.target.eos)
         before = [nodes[node.parent or 0].token for node in nodes]
         pieces = [
             readable_pieces(translator.target, [parent, node.token])[-1]

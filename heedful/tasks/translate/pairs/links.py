@@ -6,7 +6,7 @@ would miss, by how much each word of the translation becomes less likely where a
 and columns are normalised by turns, until each word of the text is looked at as much as any other (Sinkhorn and Knopp
 1967); and words at the same share of both lengths are likelier, as Dyer et al. 2013 (section 2) have it.
 
-I source words, J target words, T target tokens, R rows.
+I source words, J target words.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.documents.tags import Alignment
-from heedful.data.documents.words import Span, words_in
+from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
-from heedful.tasks.translate.alignment import alignments
+from heedful.tasks.translate.pairs.attended import attended_words
+from heedful.tasks.translate.pairs.weigh import log_probabilities
 from heedful.tasks.translate.use import Translator
 
 TENSION = 2.0  # how soon a link is less likely off the diagonal; theirs is 4
 SURE = 3  # a power of shares: a word mostly belongs to one
 LITTLE = 0.01  # of a share, so that neither of both can rule a link out
-LOGITS = 1 << 26  # that are held at once
 ANOTHER = 0.1  # how likely another sign is than the same
 LEAST = 1e-6  # of a share
 TURNS = 3
@@ -35,15 +35,14 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
     """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
     beside it, and TextError for a text that is too long for it."""
     if translator.engine is not None:
-        from heedful.tasks.translate.ctranslate2 import CTranslate2
+        from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 
         translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
     made = []
-    for pair, found in zip(pairs, alignments(translator, pairs, cut=words_in), strict=True):
-        source, target = found.source, found.target
+    for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):
         missing = missed(translator, *pair, source, target)
-        both = ((found.shares.double() + LITTLE) * (missing + LITTLE)).sqrt()
+        both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
         shares = balanced(both, likely(*pair, source, target)) ** SURE
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
         rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
@@ -51,7 +50,6 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
     return made
 
 
-@torch.inference_mode()
 def missed(
     translator: Translator, text: str, translation: str, source: Sequence[Span], target: Sequence[Span]
 ) -> Float[Tensor, "J I"]:
@@ -60,20 +58,13 @@ def missed(
     ((ids, heard),) = translator.source.encode_placed([text])
     ((said, spoken),) = translator.target.encode_placed([translation])
     own, theirs = owners(heard, source), owners(spoken, target)
-    rows = [ids, *([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))]
     made = torch.zeros(len(target), len(source), dtype=torch.float64)
     if not ids or not said or not source or not target:
         return made
-    begin = [translator.target.bos, *translator.begin]
-    model, many = translator.model, max(1, LOGITS // ((len(begin) + len(said)) * translator.target.size))
-    device, chances = model.head.weight.device, list[Tensor]()
-    for first in range(0, len(rows), many):
-        batch, segments = (part.to(device) for part in translator.padded(rows[first : first + many]))
-        read = torch.tensor([[*begin, *said]], device=device).expand(len(batch), -1)
-        logits = model(batch, read, segments, torch.ones_like(read))[:, len(begin) - 1 : -1].float()
-        chances.append(logits.log_softmax(-1)[:, range(len(said)), said].double().cpu())
-    fallen = torch.cat(chances)
-    fallen = (fallen[0] - fallen[1:]).clamp(min=0)
+    rows = [ids, *([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))]
+    found = log_probabilities(translator, [(row, [*translator.begin, *said]) for row in rows])
+    chances = torch.tensor(found, dtype=torch.float64)[:, len(translator.begin) :]
+    fallen = (chances[0] - chances[1:]).clamp(min=0)
     for token, word in enumerate(theirs):
         if word is not None:
             made[word] += fallen[:, token]

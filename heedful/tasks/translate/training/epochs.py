@@ -6,8 +6,8 @@ from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
 from heedful.models import TranslationModel
 from heedful.tasks.shared.sections import PackedTrain
-from heedful.tasks.translate.losses import training_loss
-from heedful.tasks.translate.variants import Variants
+from heedful.tasks.translate.training.losses import training_loss
+from heedful.tasks.translate.training.variants import Variants
 from heedful.training.loss import Loss
 
 Ids = list[int]

@@ -2,11 +2,12 @@
 
 A teacher's translations of sources are what a student learns in sequence-level distillation (Kim and Rush 2016), and a
 model of the other direction makes pairs of texts that have no translation (Sennrich et al. 2016). They are a .tsv file
-of two columns, as any data. Beside it, under the same name, a .json file says who wrote it, of what; a .part file has
-what is written so far, and is continued by the same question.
+of two columns, as any data. A .json file of the same name beside it says who wrote it, of what, and where the models
+are, seen from its folder; a .part file has what is written so far, and is continued by the same question.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -26,8 +27,8 @@ from heedful.run.card import fingerprint
 from heedful.run.folder import task_name
 from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.load import load_together, load_translator
-from heedful.tasks.translate.long import search_in_parts
 from heedful.tasks.translate.use import Translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down
@@ -63,7 +64,7 @@ class Synthetic:
         decoding = Decoding(**{**about.get("decode", {}), **self.settings})
         return {
             "writes": self.writes,
-            "models": [{"run": str(run), "files": made_of(run)} for run in self.models],
+            "models": [{"run": os.path.relpath(run, self.out.parent), "files": made_of(run)} for run in self.models],
             "direction": list(self.direction),
             "decode": asdict(decoding),
             "texts": fingerprint(self.texts),
@@ -90,7 +91,7 @@ class Synthetic:
 
     def write(self, translator: Translator) -> Iterator[tuple[int, int]]:
         """Translates what is not yet translated, and yields how many texts are, and of how many since the last time
-        there is a warning. Raises StorageError, and as a search does."""
+        there is a warning. Raises StorageError, InputError where no text becomes a word, and as a search does."""
         rows = self.written()
         if rows is None:
             return
@@ -100,6 +101,12 @@ class Synthetic:
         for begin in range(len(rows), len(self.texts), AT_ONCE):
             own = self.texts[begin : begin + AT_ONCE]
             found = search_in_parts(translator, own, first=begin, **self.settings)
+            if not rows and not any(one.text.strip() for one in found):
+                files.remove_tree(self.part)
+                runs = " and ".join(map(str, self.models))
+                what = f"{len(own):,} texts were translated, and to none of them it says a word"
+                fix = "train it longer; heed eval RUN tells what it is worth"
+                raise InputError(what, where=runs, fix=fix)
             for text, one in zip(own, found, strict=True):
                 made = CONTROL.sub(" ", one.text)
                 rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
@@ -152,12 +159,20 @@ def texts_in(names: Sequence[str], language: str) -> list[str]:
 
 
 def written_by(path: Path) -> dict[str, Any] | None:
-    """What stands beside a file of such pairs; None beside another."""
+    """What stands beside a file of such pairs, with the paths of its models from here; None beside another."""
     beside = path.with_suffix(".json")
     if path.suffix != ".tsv" or not beside.is_file():
         return None
     known = files.read_json(beside)
-    return known if isinstance(known, dict) and isinstance(known.get("models"), list) else None
+    if not isinstance(known, dict) or not isinstance(known.get("models"), list):
+        return None
+    return known | {"models": [{**one, "run": str(_run_at(path.parent, one["run"]))} for one in known["models"]]}
+
+
+def _run_at(folder: Path, said: str) -> Path:
+    """Where a run is that a file of this folder names; older ones named it from where the command ran."""
+    near = Path(os.path.normpath(folder / said))
+    return Path(said) if Path(said).is_dir() and not near.is_dir() else near
 
 
 def fastest(runs: Sequence[Path], device: str, *, draws: bool = False) -> tuple[Translator, str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batches import grouped
@@ -13,7 +15,8 @@ from heedful.decode.search import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, shorten
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.use import Translator
 
 TOKENS = 2048  # in a batch on either side, padding included
 LOGITS = 1 << 24  # that exist at a time
@@ -61,54 +64,69 @@ def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[
     """Raises TextError for an empty side, and for one of more tokens than the model has positions."""
     if translator.engine is not None:
         raise InputError("another library searches, and does not weigh", fix="leave out the engine")
-    for source, target in pairs:
-        if not (source.strip() and target.strip()):
-            raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
+    refuse_empty_sides(pairs)
     sources, beyond = translator.encode([source for source, _ in pairs])
     targets = [target for _, target in pairs]
     read = translator.target.encode_marked(targets) if translator.marked else translator.target.encode(targets)
-    said = [[*translator.begin, *ids, translator.target.eos] for ids in read]
     translator.refuse_too_long([source for source, _ in pairs], sources)
-    most = most_positions(translator.model.config)
-    for target, ids in zip(targets, said, strict=True):
-        if most is not None and len(ids) > most:
-            what = f"{len(ids):,} tokens, but the model writes at most {most:,}"
-            raise TextError(what, where=shorten(target), fix="give it in shorter parts")
+    refuse_long_targets(translator, targets, read)
+    said = [[*translator.begin, *ids, translator.target.eos] for ids in read]
     found = log_probabilities(translator, [*zip(sources, said, strict=True)])
     for (source, target), ids, cut, each in zip(pairs, sources, beyond, found, strict=True):
         total, tokens = sum(each), len(each)
-        record: ScoredPair = {
-            "source": source,
-            "target": target,
-            "logprob": total,
-            "tokens": tokens,
-            "per_token": total / tokens,
-        }
+        record = ScoredPair(source=source, target=target, logprob=total, tokens=tokens, per_token=total / tokens)
         if warning := cut_warning(len(ids), len(ids) + cut):
             record["warning"] = warning
         yield record
+
+
+def refuse_empty_sides(pairs: Sequence[tuple[str, str]]) -> None:
+    """Raises TextError."""
+    for source, target in pairs:
+        if not (source.strip() and target.strip()):
+            raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
+
+
+def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Sequence[Ids]) -> None:
+    """Raises TextError for a target, of these tokens, of more of them than the model can write."""
+    positions = most_positions(translator.model.config)
+    room = None if positions is None else positions - len(translator.begin) - 1
+    for target, own in zip(targets, ids, strict=True):
+        if room is not None and len(own) > room:
+            what = f"{len(own):,} tokens, but the model writes at most {room:,}"
+            raise TextError(what, where=shorten(target), fix="give it in shorter parts")
 
 
 @torch.inference_mode()
 def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
     """Of each token of each target, given its source and the tokens before it, in nats: those that a search adds up.
     The targets have their ends. Raises NonFiniteError."""
-    model = translator.model
-    device, size = next(model.parameters()).device, max(1, LOGITS // translator.target.size)
+    model, size = translator.model, max(1, LOGITS // translator.target.size)
     found: list[list[float]] = [[] for _ in pairs]
-    lengths = [max(map(len, pair)) for pair in pairs]
-    for group in grouped(sorted(range(len(pairs)), key=lengths.__getitem__), lengths, TOKENS):
-        source, segments = (part.to(device) for part in translator.padded([pairs[i][0] for i in group]))
-        said = [torch.tensor([translator.target.bos, *pairs[i][1]]) for i in group]
-        target = pad_sequence(said, batch_first=True).to(device)
-        real = pad_sequence([torch.ones(len(ids) - 1, dtype=torch.int64) for ids in said], batch_first=True).to(device)
-        hidden = model.hidden(source, target[:, :-1], segments, real)[real > 0]
-        parts = zip(hidden.split(size), target[:, 1:][real > 0].split(size), strict=True)
+    for group, source, segments, read, real in batches_of(translator, pairs):
+        hidden = model.hidden(source, read, segments, real)[real > 0]
+        said = torch.tensor([token for i in group for token in pairs[i][1]], device=source.device)
+        parts = zip(hidden.split(size), said.split(size), strict=True)
         logs = torch.cat([model.head(x).float().log_softmax(-1).gather(1, y[:, None])[:, 0] for x, y in parts])
         refuse_nan(logs)
         for i, own in zip(group, logs.split([len(pairs[i][1]) for i in group]), strict=True):
             found[i] = own.tolist()
     return found
+
+
+def batches_of(
+    translator: Translator, pairs: Sequence[tuple[Ids, Ids]]
+) -> Iterator[tuple[list[int], Int[Tensor, "B S"], Int[Tensor, "B S"], Int[Tensor, "B T"], Int[Tensor, "B T"]]]:
+    """Pairs of like length on the model's device: their numbers; the sources and their segments; and what is read to
+    say the targets, one token before each, with its segments."""
+    device, own = next(translator.model.parameters()).device, translator.target
+    lengths = [max(map(len, pair)) for pair in pairs]
+    for group in grouped(sorted(range(len(pairs)), key=lengths.__getitem__), lengths, TOKENS):
+        source, segments = translator.padded([pairs[i][0] for i in group])
+        before = [torch.tensor([own.bos, *pairs[i][1][:-1]]) for i in group]
+        read = pad_sequence(before, batch_first=True, padding_value=own.pad)
+        real = pad_sequence([torch.ones_like(ids) for ids in before], batch_first=True)
+        yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
 
 
 ASK = Ask(weigh_texts, PairOptions, gathers=lambda options: not options.targets)

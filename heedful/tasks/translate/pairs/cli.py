@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
 
     Asked = Callable[[Translator, Sequence[tuple[str, str]]], Iterable[Mapping[str, Any]]]
+
+
+class Given(NamedTuple):
+    """Where pairs are: lines of two columns, two files, or data as a training reads it; without any, on standard
+    input."""
+
+    texts: Sequence[str] | None
+    source: str | None
+    target: str | None
+    data: str | None
 
 
 def align(
@@ -35,68 +45,54 @@ def align(
 
     Example: heed align runs/demo --source test.en --target test.fr
     """
-    from heedful.tasks.translate.pharaoh import align_pairs, pharaoh
+    from heedful.tasks.translate.pairs.pharaoh import align_pairs, pharaoh
 
-    _answer_pairs(
-        run,
-        texts,
-        align_pairs,
-        lambda found: pharaoh(found["alignment"]),
-        source=source,
-        target=target,
-        data=data,
-        device=device,
-        as_json=as_json,
-    )
+    def show(found: Mapping[str, Any]) -> str:
+        return pharaoh(found["alignment"])
+
+    _answer_pairs(run, Given(texts, source, target, data), align_pairs, show, device=device, as_json=as_json)
 
 
-def score_pairs(
-    run: Path,
-    texts: Sequence[str] | None,
-    *,
-    source: str | None,
-    target: str | None,
-    data: str | None,
-    device: str,
-    as_json: bool,
-) -> None:
-    """`heed score` of a translator: lines of two columns, two files, or pairs as a training reads them."""
-    from heedful.tasks.translate.weigh import weigh
+def score_pairs(run: Path, given: Given, *, device: str, as_json: bool) -> None:
+    """`heed score` of a translator."""
+    from heedful.tasks.translate.pairs.weigh import weigh
 
     def show(found: Mapping[str, Any]) -> str:
         figures = f"{found['per_token']:.3f}\t{found['logprob']:.3f}\t{found['tokens']}"
         return f"{figures}\t{printable(found['source'])}\t{printable(found['target'])}"
 
-    _answer_pairs(run, texts, weigh, show, source=source, target=target, data=data, device=device, as_json=as_json)
+    _answer_pairs(run, given, weigh, show, device=device, as_json=as_json)
 
 
 def _answer_pairs(
     run: Path,
-    texts: Sequence[str] | None,
+    given: Given,
     answers: "Asked",
     show: Callable[[Mapping[str, Any]], str],
     *,
-    source: str | None,
-    target: str | None,
-    data: str | None,
     device: str,
     as_json: bool,
 ) -> None:
-    """The records of pairs that are lines of two columns, two files, or in data as a training reads it."""
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
+    from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
-    from heedful.tasks.translate.weigh import in_a_pair
 
+    texts, source, target, data = given
     if data is None and (source is None) != (target is None):
         raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")
     if texts and (data or source):
         raise InputError("texts beside a file of pairs", fix="give one of the two")
     translator = Translator.load(run, device=chosen_device(device))
     if data is not None:
-        about = translator.about
-        read, _ = read_whole(data, source=source or about["source"], target=target or about["target"])
+        known = {} if KEY in translator.about else translator.about  # of several directions the data says which
+        read, _ = read_whole(data, source=source or known.get("source"), target=target or known.get("target"))
+        if read.directions:
+            raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
+        if KEY in translator.about:
+            translator = translator.directed(read.taken.source, read.taken.target)
         pairs = read.train.apart()
     elif source is not None and target is not None:
         pairs = read_pairs(source, target)

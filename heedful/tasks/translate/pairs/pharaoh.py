@@ -10,10 +10,10 @@ from typing import TypedDict
 
 from heedful.data.documents.tags import Alignment
 from heedful.data.lines import sanitise
-from heedful.errors import TextError
-from heedful.tasks.shared.lengths import shorten
-from heedful.tasks.translate.links import aligned
-from heedful.tasks.translate.use import Translated, Translator
+from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.pairs.weigh import refuse_empty_sides
+from heedful.tasks.translate.records import Translated
+from heedful.tasks.translate.use import Translator
 
 Links = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
 WORD = re.compile(r"\S+")
@@ -29,9 +29,7 @@ class AlignedPair(TypedDict):
 
 def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
     """Raises what `links.aligned` raises, and TextError for an empty side."""
-    for source, target in pairs:
-        if not (source.strip() and target.strip()):
-            raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
+    refuse_empty_sides(pairs)
     for (source, target), links in zip(pairs, linked(translator, pairs), strict=True):
         yield {"source": source, "target": target, "alignment": links}
 

@@ -1,6 +1,5 @@
 """Translators as ONNX, for onnxruntime: the graphs, the tokenizers, and a script that searches by them."""
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from heedful.errors import InputError, StorageError
 from heedful.exchange.onnx import OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
-from heedful.run.task import Engine, Law
+from heedful.run.task import Engine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.use import Translator
@@ -119,9 +118,5 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
     return worst, largest
 
 
-def no_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
-    """An export compares itself with the run."""
-    yield from ()
-
-
-ENGINE = Engine(load=None, export=export_onnx, laws=no_laws, kind="Translator", library="ONNX")
+# Its export compares itself with the run.
+ENGINE = Engine(load=None, export=export_onnx, laws=lambda *_: iter(()), kind="Translator", library="ONNX")

@@ -17,10 +17,11 @@ from torch import Tensor
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
-from heedful.tasks.translate.alignment import crossing
 from heedful.tasks.translate.confidence import likelihood_of, sentence_confidence, word_confidences, words_of
-from heedful.tasks.translate.look import watched
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.inside.look import watched
+from heedful.tasks.translate.pairs.attended import crossing
+from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.use import Translator
 
 MOST = 16  # words in place of one
 

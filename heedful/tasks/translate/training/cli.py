@@ -10,9 +10,8 @@ from heedful.errors import InputError
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
 
 if TYPE_CHECKING:
-    from heedful.decode.settings import DecodingOptions
     from heedful.tasks.shared.progress import ProgressLine
-    from heedful.tasks.translate.synthetic import Synthetic
+    from heedful.tasks.translate.training.synthetic import Synthetic
 
 EVERY = 15  # seconds between two lines that tell how far it is
 OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its teacher's recipe
@@ -62,6 +61,7 @@ def distil(
     import torch
 
     from heedful.data.text.corpus import read_parallel
+    from heedful.decode.settings import chosen
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.run.recipe import override, validated
@@ -70,7 +70,7 @@ def distil(
     from heedful.tasks.translate import TRANSLATE
     from heedful.tasks.translate.languages import KEY
     from heedful.tasks.translate.recipe import TranslateRecipe
-    from heedful.tasks.translate.synthetic import Synthetic, columns_called
+    from heedful.tasks.translate.training.synthetic import Synthetic, columns_called
     from heedful.tasks.translate.use import Translator
 
     if not data:
@@ -99,7 +99,7 @@ def distil(
         writes="target",
         languages=columns_called(corpus.source, corpus.target),
         direction=(corpus.source, corpus.target) if several else ("", ""),
-        settings=_searching(beam, length_penalty),
+        settings=chosen(beam=beam, length_penalty=length_penalty),
     )
     _write(writing, where, shown)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
@@ -128,14 +128,15 @@ def back_translate(
 
     Example: heed back-translate runs/de-en german.txt --out back.tsv
     """
+    from heedful.decode.settings import chosen
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate.languages import languages_of
-    from heedful.tasks.translate.synthetic import Synthetic, columns_called, texts_in
+    from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, texts_in
 
     read, made = languages_of(task_name(run)[1]) or ("", "")
-    settings = _searching(beam, length_penalty)
+    settings = chosen(beam=beam, length_penalty=length_penalty)
     if sample:
         settings["samples"], settings["seed"] = 1, seed
     writing = Synthetic(
@@ -152,20 +153,11 @@ def back_translate(
     tell({"out": str(out), "pairs": len(writing.texts)}, (), as_json=as_json)
 
 
-def _searching(beam: int | None, length_penalty: float | None) -> "DecodingOptions":
-    settings: DecodingOptions = {}
-    if beam is not None:
-        settings["beam"] = beam
-    if length_penalty is not None:
-        settings["length_penalty"] = length_penalty
-    return settings
-
-
 def _write(writing: "Synthetic", device: str, shown: "ProgressLine") -> None:
     """Writes what is not yet written, and says how far it is."""
     import torch
 
-    from heedful.tasks.translate.synthetic import fastest
+    from heedful.tasks.translate.training.synthetic import fastest
 
     count = len(writing.texts)
     if writing.written() is None:
@@ -191,12 +183,9 @@ def _write(writing: "Synthetic", device: str, shown: "ProgressLine") -> None:
 def _vocabulary(teacher: Path) -> dict[str, Any]:
     """How the teacher was told to make its vocabulary, which is how the student makes its own; of a model without a
     recipe nothing."""
-    from heedful.run.recipe import read_yaml
-    from heedful.run.resume import recipe_text
+    from heedful.run.resume import plain_recipe
 
-    if not (teacher / "recipe.yaml").is_file():
-        return {}
-    data = read_yaml(recipe_text(teacher), where=str(teacher / "recipe.yaml")).get("data", {})
+    data = plain_recipe(teacher).get("data", {})
     return {key: data[key] for key in OWN_DATA if key in data}
 
 

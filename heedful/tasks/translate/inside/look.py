@@ -14,7 +14,8 @@ from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weig
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.cli import TranslationLook
-from heedful.tasks.translate.use import Ids, Translator
+from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.use import Translator
 
 
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:

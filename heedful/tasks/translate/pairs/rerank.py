@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from heedful.errors import InputError
 from heedful.tasks.translate.languages import languages_of
-from heedful.tasks.translate.use import Hypothetical, Translated, Translator
-from heedful.tasks.translate.weigh import weigh
+from heedful.tasks.translate.pairs.weigh import weigh
+from heedful.tasks.translate.records import Hypothetical, Translated
+from heedful.tasks.translate.use import Translator
 
 
 class Judge:

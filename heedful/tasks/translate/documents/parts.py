@@ -5,7 +5,7 @@ where the model could not even read it as a whole, also where a word ends.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from heedful.data.documents.sentences import gap_between, halves, sentences_in
 from heedful.data.documents.words import Span
@@ -13,11 +13,14 @@ from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.confidence import Likelihood
 from heedful.tasks.translate.languages import languages_of
-from heedful.tasks.translate.use import Translation, Translator
+from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
 
-def parts_of(translator: Translator, text: str, *, sentences: bool = True) -> list[Span]:
+
+def parts_of(translator: "Translator", text: str, *, sentences: bool = True) -> list[Span]:
     """Where the parts of a text begin and end; of one that is not too long, the whole."""
     positions, about = translator.positions, translator.about
     room = None if positions is None else positions - sum(map(len, translator.around))
@@ -31,7 +34,7 @@ def parts_of(translator: Translator, text: str, *, sentences: bool = True) -> li
     return made if len(made) > 1 else [(0, len(text))]
 
 
-def _halved(translator: Translator, text: str, first: int, most: int, read: int | None) -> Iterator[Span]:
+def _halved(translator: "Translator", text: str, first: int, most: int, read: int | None) -> Iterator[Span]:
     tokens = _tokens(translator, text)
     found = halves(text, clauses=read is None or tokens <= read) if tokens > most else None
     if found is None:
@@ -41,12 +44,12 @@ def _halved(translator: Translator, text: str, first: int, most: int, read: int 
         yield from _halved(translator, text[begin:end], first + begin, most, read)
 
 
-def _tokens(translator: Translator, text: str) -> int:
+def _tokens(translator: "Translator", text: str) -> int:
     return len(translator.source.encode([text])[0])
 
 
 def search_in_parts(
-    translator: Translator,
+    translator: "Translator",
     texts: Sequence[str],
     *,
     prefix: Sequence[str] | None = None,

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.data.documents.read import read_document
+from heedful.data.text.headers import SIDES, meaning
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.store import files
-from heedful.tasks.translate.passages import translate_passages
-from heedful.tasks.translate.pharaoh import AlignedPair
+from heedful.tasks.translate.documents.passages import translate_passages
+from heedful.tasks.translate.pairs.pharaoh import AlignedPair
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
@@ -76,7 +77,8 @@ def translate_documents(
         files.make_folder(place.parent)
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
-        warnings = (*(f"{name}: {note}" for note in document.notes), *told)
+        notes = (*_other_languages(document.languages, translator.languages), *document.notes)
+        warnings = (*(f"{name}: {note}" for note in notes), *told)
         flagged = None if flag is None else sum(own.flagged for own in said)
         alignments = tuple(
             AlignedPair(source=passage.text, target=own.text, alignment=own.links)
@@ -84,3 +86,11 @@ def translate_documents(
             if own.links is not None
         )
         yield Written(str(name), str(place), len(passages), marks, warnings, flagged, alignments)
+
+
+def _other_languages(said: tuple[str, str], own: tuple[str, str]) -> Iterator[str]:
+    """What is told of a document that says other languages than those of the model."""
+    for way, one, other in zip(("from", "to"), said, own, strict=True):
+        meant = meaning(one), meaning(other)
+        if None not in meant and meant[0] != meant[1] and meant[1] not in SIDES:
+            yield f"it is to be translated {way} {one}, and this model translates {way} {other}"

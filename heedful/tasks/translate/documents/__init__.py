@@ -1,0 +1,1 @@
+"""Texts longer than a sentence: documents, passages with marks inside, and whatever is translated in parts."""

@@ -1,0 +1,1 @@
+"""To other libraries, and from the Hub."""

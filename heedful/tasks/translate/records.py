@@ -1,0 +1,136 @@
+"""Translations as records: what a terminal prints, a server sends and Python returns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
+from heedful.run.task import Ask, Saved
+from heedful.tasks.translate.confidence import (
+    Calibration,
+    WordConfidence,
+    doubtful,
+    sentence_confidence,
+    word_confidences,
+)
+from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
+
+
+class Hypothetical(TypedDict):
+    """One of the best translations, as part of a record."""
+
+    text: str
+    score: float
+    confidence: NotRequired[float]
+    words: NotRequired[list[WordConfidence]]
+
+
+class Translated(TypedDict):
+    """An answer as a record. `confidence` and `words` are those of the first hypothesis; not `calibrated`, they are
+    probabilities of the model as they are."""
+
+    source: str
+    text: str
+    score: float
+    hypotheses: list[Hypothetical]
+    confidence: NotRequired[float]
+    words: NotRequired[list[WordConfidence]]
+    calibrated: NotRequired[bool]
+    flagged: NotRequired[bool]
+    warning: NotRequired[str]
+    terms: NotRequired[list[UsedTerm]]
+    alignment: NotRequired[list[tuple[int, int]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions:
+    """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
+    first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
+    its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
+    words that are required or to be avoided, and terms, are those of `tasks.translate.wishes`."""
+
+    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    prefix: str | None = None
+    first: int = 0
+    source: str = ""  # the language of the texts, where the model has several
+    target: str = ""  # and the one to translate to
+    tag: str = ""  # the kind of translation, where the model has learnt several
+    require: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    glossary: tuple[tuple[str, ...], ...] = ()
+    confidence: bool = True
+    flag: float | None = None
+
+    def wishes(self, languages: tuple[str, str]) -> Wishes:
+        """Raises InputError."""
+        if any(len(entry) != 2 for entry in self.glossary):
+            raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
+        pairs = [(entry[0], entry[1]) for entry in self.glossary]
+        return wishes_of(self.require, self.avoid, pairs or None, languages)
+
+
+def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
+    """Of n best, the beam is at least as wide. Raises InputError."""
+    settings, told = options.decoding, options.confidence or options.flag is not None
+    translator = translator.directed(options.source, options.target, options.tag)
+    if settings.get("n_best", 1) > 1 or "beam" in settings:
+        width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
+        settings = {**settings, "beam": width}
+    forced = None if options.prefix is None else [options.prefix] * len(texts)
+    wishes = options.wishes(translator.languages)
+    for found in search_in_parts(
+        translator, texts, prefix=forced, wishes=wishes, first=options.first, confidence=told, **settings
+    ):
+        made = as_record(found, translator.calibration)
+        yield made if options.flag is None else flagged(made, options.flag)
+
+
+def as_record(found: Translation, calibration: Calibration | None) -> Translated:
+    listed: list[Hypothetical] = [{"text": text, "score": score} for text, score in found.hypotheses]
+    for one, said in zip(listed, found.said, strict=False):
+        one["confidence"], one["words"] = sentence_confidence(said, calibration), word_confidences(said, calibration)
+    made: Translated = {"source": found.source, **listed[0], "hypotheses": listed}
+    if found.said:
+        made["calibrated"] = calibration is not None
+    if found.terms:
+        made["terms"] = [*found.terms]
+    if found.warning:
+        made["warning"] = found.warning
+    return made
+
+
+def flagged(record: Translated, flag: float) -> Translated:
+    """The record with whether a person should read it first, which its warning says as well."""
+    doubt = doubtful(record["confidence"], record["words"], flag)
+    made: Translated = {**record, "flagged": bool(doubt)}
+    if doubt:
+        made["warning"] = "; ".join(filter(None, [record.get("warning", ""), doubt]))
+    return made
+
+
+ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options.decoding.get("samples"))
+
+
+def translator_facts(saved: Saved) -> dict[str, Any]:
+    assert saved.tokenizers is not None
+    about, decode = saved.about, saved.about.get("decode", {})
+    languages = languages_in(about)
+    way = f"{about['source']} to {about['target']}" if languages is None else in_a_line(languages)
+    facts = {
+        "task": f"translate {way}",
+        "vocabulary": saved.tokenizers[1].size,
+        "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
+    }
+    if about.get(TAGS):
+        default = f", {about[TAGGED]} unless asked" if about.get(TAGGED) else ""
+        facts["tags"] = f"{', '.join(about[TAGS])}{default}"
+    if known := about.get("source_tokens"):
+        facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
+    return facts

@@ -1,0 +1,95 @@
+"""What the model card of a translator tells."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.data.text.columns import TARGET
+from heedful.data.text.reading import found_as, tag_said
+from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
+from heedful.run.card import CardText, Scores
+from heedful.tasks.translate.languages import TAGS
+from heedful.tasks.translate.training.synthetic import written_by
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.train import TranslateJob
+
+WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
+
+
+def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+    corpus, decode, first = job.corpus, job.recipe.decode, next(iter(scores.values()))
+    verb, names, rank = job.recipe.task, job.score_names, job.metric.rank
+    asked = "".join(f" --to {target}" for _, target in corpus.directions[-1:])  # of several directions the last
+    what, example = (
+        text.format(source=corpus.source, target=corpus.target) for text in (job.recipe.PURPOSE, job.recipe.EXAMPLE)
+    )
+    besides = [(name, end) for end in (BEFORE, TEACHER) for name in names if f"{name}{end}" in first]
+    columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
+    columns += [f"{LABELS[name]}{WHOSE[end]}" for name, end in besides]
+    rows = []
+    tested = dict(job.tests())
+    for name, each in scores.items():
+        cells = [f"{each[own]:.1f}" for own in names]
+        cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
+        cells += [f"{each[f'{own}{end}']:.1f}" for own, end in besides]
+        rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
+    signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
+    sure = "" if job.calibration is None else f" {job.calibration.told}"
+    return CardText(
+        what=what,
+        learnt_on=f"{len(corpus.train) - job.synthetic:,} pairs, from `{corpus.train.name}`{_mixed_in(job)}",
+        after=_written(job, f"{rank}{TEACHER}" in first) + _tags(job),
+        table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
+        how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
+        + _speeds(first)
+        + sure,
+        kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
+        use=[
+            f'heed {verb} {folder} "{example}"{asked}',
+            f'heed look {folder} "{example}" --out attention.html',
+        ],
+        limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
+        "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
+    )
+
+
+def _written(job: "TranslateJob", scored: bool) -> str:
+    """What of the data models wrote, and which; and whether a teacher among them is not `scored` beside it."""
+    said, lacking = [], False
+    for path, weight in (own for text in job.recipe.data.synthetic for own in found_as(tag_said(text)[0])):
+        known = written_by(Path(path)) or {"models": []}
+        runs = " and ".join(f"`{one['run']}`" for one in known["models"])
+        by = f", whose {known['writes']}s {runs} wrote" if runs else ""
+        lacking |= bool(runs) and known["writes"] == TARGET and not scored
+        said.append(f"`{path}`{by}{f', {weight:g} times in each epoch' if weight != 1 else ''}")
+    if not said:
+        return ""
+    own = job.recipe.data.originals
+    told = "" if own == 1 else f" The others were in each epoch {own:g} times." if own else " From no others."
+    told += " The teacher was no longer there as it had been, and has no scores here." if lacking else ""
+    return f" {job.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
+
+
+def _tags(job: "TranslateJob") -> str:
+    """The kinds of translations that can be asked for, and how often each was learnt from."""
+    if not job.around.get(TAGS):
+        return ""
+    counted = Counter(tag for tag in job.corpus.train.tags if tag)
+    listed = ", ".join(f"`{name}` ({counted[name]:,})" for name in job.around[TAGS])
+    default = f"`{job.tag}` is taken where none is" if job.tag else "where none is, no tag is said"
+    return f" Tags of its pairs are {listed}: `--tag {next(iter(job.around[TAGS]))}` asks for one; {default}."
+
+
+def _mixed_in(job: "TranslateJob") -> str:
+    told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in job.mixes]
+    return f", with {' and '.join(told)}" if told else ""
+
+
+def _speeds(scores: Mapping[str, Any]) -> str:
+    """How fast it and its teacher translated, where it has one."""
+    if f"{SPEED}{TEACHER}" not in scores:
+        return ""
+    own, other = scores[SPEED], scores[f"{SPEED}{TEACHER}"]
+    return f" So it translated {own:,.0f} sentences a second on this machine, and its teacher {other:,.0f}."
