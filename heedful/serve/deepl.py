@@ -75,10 +75,12 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     async def translate(request: Request) -> Response:
         nonlocal translated_characters
         asked = await body_of(request, Translation)
+        if asked.glossary_id and asked.source_lang is None:
+            raise Problem(400, "source_lang: it is needed where a glossary is used", param="source_lang")
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
         if asked.tag_handling == "xml":
             await asyncio.to_thread(_refuse_malformed, asked.text)
-        terms = {"glossary": _glossary_for(asked, pair, kept).entries} if asked.glossary_id else {}
+        terms = {"glossary": _of_this_pair(kept.named(asked.glossary_id), pair).entries} if asked.glossary_id else {}
         found = await translated(pair.hosted, asked.text, **pair.settings, **terms, **_settings(asked))
         translated_characters += sum(map(len, asked.text))
         made: list[dict[str, Any]] = [
@@ -149,11 +151,8 @@ def _glossary_routes(models: Mapping[str, Hosted], kept: Glossaries) -> APIRoute
     return router
 
 
-def _glossary_for(asked: Translation, pair: Pair, kept: Glossaries) -> Kept:
-    """The one that is named, which must be of these languages. Raises Problem."""
-    if asked.source_lang is None:
-        raise Problem(400, "source_lang: it is needed where a glossary is used", param="source_lang")
-    found = kept.named(asked.glossary_id or "")
+def _of_this_pair(found: Kept, pair: Pair) -> Kept:
+    """Raises Problem for a glossary of other languages."""
     if (found.source, found.target) != (code(pair.source), code(pair.target)):
         what = f"glossary_id: its terms are translated from {found.source} to {found.target}"
         raise Problem(400, what, param="glossary_id")
