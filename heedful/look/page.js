@@ -1,15 +1,22 @@
 // Numbers, tables, files and controls; and the start.
 
-function bars(entries, chosen) {
+// `act` is called with the entry that is chosen.
+function bars(entries, chosen, act = null) {
   const most = entries.sort((a, b) => b.weight - a.weight).slice(0, 8), rest = entries.slice(8);
-  const line = (name, weight, className) => {
+  const line = (word, weight, className) => {
     const bar = make("i");
     bar.style.width = `${100 * Math.min(weight, 1)}%`;
-    const word = make("td", {}, make("bdi", { textContent: name }));
-    return make("tr", { className }, word, make("td", {}, bar), make("td", { textContent: number(weight) }));
+    return make("tr", { className }, make("td", {}, word), make("td", {}, bar), make("td", { textContent: number(weight) }));
   };
-  const lines = most.map(({ name, weight, index }) => line(name, weight, index === chosen ? "chosen" : ""));
-  if (rest.length) lines.push(line(`${rest.length} others`, sum(rest.map(({ weight }) => weight)), "quiet"));
+  const word = (entry) => {
+    const name = make("bdi", { textContent: entry.name });
+    if (!act) return name;
+    const button = make("button", { type: "button", className: "token" }, name);
+    button.addEventListener("click", () => act(entry));
+    return button;
+  };
+  const lines = most.map((entry) => line(word(entry), entry.weight, entry.index === chosen ? "chosen" : ""));
+  if (rest.length && !act) lines.push(line(`${rest.length} others`, sum(rest.map(({ weight }) => weight)), "quiet"));
   return make("table", { className: "bars" }, make("tbody", {}, ...lines));
 }
 
@@ -42,7 +49,24 @@ function numbers() {
   if (q === null && k === null) {
     parts.push(make("p", { className: "quiet", textContent: "Choose a token or a cell to see its numbers." }));
   }
+  if (q !== null && q === state.q) parts.push(...otherHeads(q, k));
   byId("numbers").replaceChildren(...parts);
+}
+
+// How much each head gives to one cell: to the key that is chosen, or that this query looks at most.
+function otherHeads(q, k) {
+  const S = texts().columns.length, map = mapOf(state.layer, state.head);
+  const key = k ?? range(S).reduce((a, b) => (map[q * S + b] > map[q * S + a] ? b : a));
+  const all = layers().flatMap(({ heads: n }, layer) => range(n).map((head) => (
+    { name: `${layer}.${head} ${layers()[layer].labels[head].name}`, weight: mapOf(layer, head)[q * S + key], index: `${layer}.${head}`, layer, head })));
+  if (all.length < 2) return [];
+  const go = ({ layer, head }) => {
+    choose({ layer, head });
+    byId("numbers").querySelector(".chosen .token")?.focus();
+  };
+  return [make("h3", {}, quoted(texts().columns[key]), " in every head"),
+    make("p", { className: "quiet", textContent: `Layer and head, of ${all.length} the 8 that look there most. Choose one to see it.` }),
+    bars(all, `${state.layer}.${state.head}`, go)];
 }
 
 // Rows of strings, the first one the heading: what the table shows and the CSV holds.

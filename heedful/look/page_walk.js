@@ -45,9 +45,10 @@ function chosenQuery() {
   return list;
 }
 
-// A vector as a strip of colours: blue above zero, orange below; pointing at a number tells it.
-function strip(values, most) {
-  const wide = Math.max(2, Math.min(9, Math.floor(560 / values.length))), canvas = make("canvas", { className: "strip" });
+// A vector as a strip of colours: blue above zero, orange below; pointing at a number tells it. `share` of a card's width is its own.
+function strip(values, most, share = 1) {
+  const room = Math.min(560, byId("picture").clientWidth - 40) * share;
+  const wide = Math.max(1, Math.min(9, Math.floor(room / values.length))), canvas = make("canvas", { className: "strip" });
   const pen = sharp(canvas, wide * values.length, 16);
   values.forEach((value, i) => {
     const share = Math.min(1, Math.abs(value) / most);
@@ -81,7 +82,10 @@ function cards(found) {
   const { columns } = texts(), keys = found.keys.length ? found.keys : columns, d = found.q.length;
   const query = quoted(found.queries[found.query] ?? texts().rows[state.q]);
   const row = (i, ...cells) => make("tr", {}, make("th", { scope: "row" }, make("bdi", { textContent: keys[i] })), ...cells.map((cell) => make("td", {}, cell)));
-  const each = (draw) => make("table", { className: "walk-table" }, make("tbody", {}, ...keys.map((_, i) => row(i, ...draw(i)))));
+  const each = (draw, ...heading) => make("table", { className: "walk-table" },
+    ...(heading.length ? [make("thead", {}, make("tr", {}, make("td"), ...heading.map((textContent) => make("th", { scope: "col", textContent }))))] : []),
+    make("tbody", {}, ...keys.map((_, i) => row(i, ...draw(i)))));
+  const parts = found.k.map((key) => key.map((value, j) => value * found.q[j])), mostPart = mostOf(parts);
   const again = softmaxAgain(found), off = Math.max(...again.map((weight, i) => Math.abs(weight - found.weights[i])));
   const card = (title, text, ...parts) => make("li", { className: "walk-card" }, make("h3", { textContent: title }), make("p", { className: "quiet" }, ...text), ...parts);
   const scaled = (i) => scaledProduct(found, i);
@@ -91,8 +95,9 @@ function cards(found) {
     card("x", ["What stands at ", query, ` before this layer: ${found.x.length} numbers.`], strip(found.x, mostOf(found.x))),
     card("q, k, v", [`Head ${found.head} of ${found.heads} makes a query of it, and of each key's input a key and a value, with its own matrices. Positions, where the model turns q and k by them, are in these.`],
       make("p", {}, "q ", strip(found.q, mostOf(found.q))),
-      each((i) => [strip(found.k[i], mostOf(found.k)), strip(found.v[i], mostOf(found.v))])),
-    card("q · k", ["How well the query fits each key: the sum of the products of their numbers."], each((i) => [signed(found.products[i])])),
+      each((i) => [strip(found.k[i], mostOf(found.k), 0.4), strip(found.v[i], mostOf(found.v), 0.4)], "k", "v")),
+    card("q · k", ["How well the query fits each key: the products of their numbers, one by one, and their sum."],
+      each((i) => [strip(parts[i], mostPart, 0.6), signed(found.products[i])], "q times k", "sum")),
     card("÷ √d", [`Divided by ${root}, so that wide heads are no surer than narrow ones.`, found.softcap ? ` No more than ${found.softcap} on either side.` : "", found.bias ? " Then what positions add." : ""],
       each((i) => [signed(scaled(i)), ...(found.bias ? [`+ ${signed(found.bias[i])}`] : [])])),
     card("mask", [found.allowed.every(Boolean) ? "Every key may be seen." : "What may not be seen is minus infinity."],

@@ -1,12 +1,16 @@
-"""What is served, in a few facts of each model."""
+"""What is served: a few facts of each model, and its figure 1."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
+from fastapi.responses import Response
 
+from heedful.look.architecture_layout import picture
 from heedful.serve.hosted import Hosted
+from heedful.serve.own import model_for
+from heedful.verbs.draw import drawn
 from heedful.verbs.info import headlines
 
 
@@ -16,6 +20,12 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     @router.get("/api/models")
     def listed() -> dict[str, Any]:
         return {"models": [described(model) for model in models.values()]}
+
+    @router.get("/api/models/{name}/figure")
+    def figure(name: str, dark: bool = False) -> Response:
+        """As `heed draw` draws it."""
+        run = model_for(models, "can be drawn", [*models], name).run
+        return Response(picture(drawn(str(run.resolve())), "svg", dark=dark), media_type="image/svg+xml")
 
     return router
 

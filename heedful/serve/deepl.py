@@ -13,8 +13,9 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
+from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, Kept, NewGlossary
 from heedful.serve.hosted import Hosted
-from heedful.serve.languages import in_english, listed, pair_for, pairs, translated, unique
+from heedful.serve.languages import Pair, code, in_english, listed, pair_for, pairs, translated, unique
 from heedful.serve.public import Asked, Problem, body_of, body_shown, door, fields_of, is_form
 
 MOST_BYTES = 128 * 1024  # of a request, as theirs
@@ -41,7 +42,6 @@ class Translation(Asked):
     ONLY: ClassVar = {
         "formality": ("default", "prefer_more", "prefer_less"),
         "context": ("",),
-        "glossary_id": ("",),
         "glossary_ids": ([],),
         "style_id": ("",),
         "custom_instructions": ([],),
@@ -53,6 +53,7 @@ class Translation(Asked):
     text: Annotated[list[Annotated[str, Field(max_length=MOST_BYTES)]], Field(min_length=1, max_length=MOST_TEXTS)]
     target_lang: Name
     source_lang: Name | None = None
+    glossary_id: Annotated[str, Field(max_length=200)] | None = None
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     tag_handling: Literal["xml", "html"] | None = None
     ignore_tags: Tags | None = None
@@ -68,16 +69,19 @@ def refusal(problem: Problem) -> Response:
 
 def routes(models: Mapping[str, Hosted]) -> APIRouter:
     router = APIRouter(prefix="/v2", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["DeepL"])
-    translated_characters = 0
+    kept, translated_characters = Glossaries(), 0
 
     @router.post("/translate", openapi_extra=body_shown(Translation))
     async def translate(request: Request) -> Response:
         nonlocal translated_characters
         asked = await body_of(request, Translation)
+        if asked.glossary_id and asked.source_lang is None:
+            raise Problem(400, "source_lang: it is needed where a glossary is used", param="source_lang")
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
         if asked.tag_handling == "xml":
             await asyncio.to_thread(_refuse_malformed, asked.text)
-        found = await translated(pair.hosted, asked.text, **pair.settings, **_settings(asked))
+        terms = {"glossary": _of_this_pair(kept.named(asked.glossary_id), pair).entries} if asked.glossary_id else {}
+        found = await translated(pair.hosted, asked.text, **pair.settings, **terms, **_settings(asked))
         translated_characters += sum(map(len, asked.text))
         made: list[dict[str, Any]] = [
             {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found
@@ -108,7 +112,51 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
 
     router.get("/usage")(usage)
     router.post("/usage")(usage)
+
+    @router.get("/glossary-language-pairs")
+    async def glossary_pairs() -> dict[str, Any]:
+        found = dict.fromkeys((code(pair.source), code(pair.target)) for pair in pairs(models))
+        return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in found]}
+
+    router.include_router(_glossary_routes(models, kept))
     return router
+
+
+def _glossary_routes(models: Mapping[str, Hosted], kept: Glossaries) -> APIRouter:
+    router = APIRouter(prefix="/glossaries", route_class=door(refusal, most_bytes=GLOSSARY_BYTES))
+
+    @router.post("", openapi_extra=body_shown(NewGlossary))
+    async def create(request: Request) -> Response:
+        sent = await body_of(request, NewGlossary)
+        pair = pair_for(pairs(models), sent.source_lang, sent.target_lang, keys=("source_lang", "target_lang"))
+        return JSONResponse(kept.keep(sent, pair).record, 201)
+
+    @router.get("")
+    async def listing() -> dict[str, Any]:
+        return {"glossaries": [one.record for one in kept.values()]}
+
+    @router.get("/{glossary_id}")
+    async def one(glossary_id: str) -> dict[str, Any]:
+        return kept.named(glossary_id).record
+
+    @router.get("/{glossary_id}/entries")
+    async def entries(glossary_id: str) -> Response:
+        return Response(kept.named(glossary_id).entries, media_type="text/tab-separated-values")
+
+    @router.delete("/{glossary_id}")
+    async def delete(glossary_id: str) -> Response:
+        del kept[kept.named(glossary_id).id]
+        return Response(status_code=204)
+
+    return router
+
+
+def _of_this_pair(found: Kept, pair: Pair) -> Kept:
+    """Raises Problem for a glossary of other languages."""
+    if (found.source, found.target) != (code(pair.source), code(pair.target)):
+        what = f"glossary_id: its terms are translated from {found.source} to {found.target}"
+        raise Problem(400, what, param="glossary_id")
+    return found
 
 
 def _settings(asked: Translation) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from heedful.verbs.use import ask_each, options_of, question_of
 Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
 KNOWN = 1024  # settings that are read once
+LONG = 4096  # characters of settings that are read each time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,12 +133,14 @@ class Engine:
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
         key = json.dumps([verb, settings], sort_keys=True, default=str)
-        if key not in self._known:
-            self._known = {} if len(self._known) >= KNOWN else self._known
+        if (known := self._known.get(key)) is None:
             question = question_of(self.row, verb)
             options = options_of(question, verb, settings)
-            self._known[key] = options, question.gathers(options)
-        options, gathers = self._known[key]
+            known = options, question.gathers(options)
+            if len(key) <= LONG:
+                self._known = {} if len(self._known) >= KNOWN else self._known
+                self._known[key] = known
+        options, gathers = known
         if not inputs:
             return []
         begun = time.monotonic()

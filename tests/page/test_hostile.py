@@ -136,7 +136,7 @@ def test_nothing_is_asked_of_others(browser: Browser, served: str, tally: Callab
 
     context.route("**", guard)
     page = context.new_page()
-    for view in ("", "translate", "write", "pictures", "look?model=en-fr&text=ko", "runs"):
+    for view in ("", "translate", "write", "chat", "pictures", "look?model=en-fr&text=ko", "runs"):
         page.goto(f"{served}/{view}")
         page.wait_for_load_state("networkidle")
         expect(page.locator("h1").first).not_to_be_empty()
@@ -147,7 +147,7 @@ def test_nothing_is_asked_of_others(browser: Browser, served: str, tally: Callab
 
 
 def test_the_documents_allow_no_script_of_their_own(page: Page, served: str) -> None:
-    for view in ("", "translate", "write", "pictures", "look", "runs"):
+    for view in ("", "translate", "write", "chat", "pictures", "look", "runs"):
         found = page.goto(f"{served}/{view}")
         assert found is not None
         assert "script-src 'self'" in found.headers["content-security-policy"]

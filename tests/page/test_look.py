@@ -142,6 +142,44 @@ def test_a_walk_computes_the_weights_again(page: Page, served: str) -> None:
     expect(page.locator(".walk-card").nth(4)).to_contain_text("not allowed")
 
 
+def test_a_walk_shows_what_the_products_are_made_of(page: Page, served: str) -> None:
+    looked(page, served, "writer", TEXT, "#view=walk&layer=0&head=1&q=3")
+    expect(page.locator(".walk-card").nth(2).locator("canvas")).to_have_count(page.locator(".token").count())
+    off = page.evaluate(
+        """() => {
+            const { q, k, products } = walked.found;
+            return Math.max(...k.map((key, i) => Math.abs(sum(key.map((value, j) => value * q[j])) - products[i])));
+        }"""
+    )
+    assert off < 1e-3
+
+
+def test_a_cell_in_every_head(page: Page, served: str, runs_folder: Path) -> None:
+    """What each head gives to the key that is looked at most; one that is chosen is shown."""
+    looked(page, served, "en-fr", TEXT, "#view=matrix&kind=cross&layer=0&head=0&q=1&k=2")
+    lines = page.locator("#numbers .bars").last.locator("tr")
+    own = look_at_translation(opened(runs_folder / "en-fr"), TEXT).weights
+    weights = next(each for name, each in own.items() if "cross_attention" in name)[:, 1, 2]
+    expect(lines).to_have_count(len(weights))
+    order = weights.argsort(descending=True).tolist()
+    for line, head in zip(lines.all_inner_texts(), order, strict=True):
+        assert line.startswith(f"0.{head} ")
+        assert float(line.split()[-1]) == pytest.approx(float(weights[head]), abs=6e-3)
+    lines.filter(has_text="0.1 ").locator("button").click()
+    assert "head=1" in page.url
+    expect(page.locator("#numbers .chosen .token").last).to_be_focused()
+
+
+def test_the_whole_model_is_drawn_in_the_colours_of_the_page(page: Page, served: str) -> None:
+    looked(page, served, "en-fr", TEXT)
+    for scheme, path in (("light", "/api/models/en-fr/figure"), ("dark", "/api/models/en-fr/figure?dark=1")):
+        page.emulate_media(color_scheme=scheme)
+        page.reload()
+        page.locator("#whole summary").click()
+        page.wait_for_function("document.querySelector('#whole img')?.naturalWidth > 0")
+        assert page.locator("#whole img").evaluate("node => node.currentSrc") == served + path
+
+
 @pytest.mark.parametrize("model", ["en-fr", "rnn", "writer", "fill", "label"])
 def test_every_family_can_be_looked_into(page: Page, served: str, model: str) -> None:
     looked(page, served, model, TEXT)

@@ -14,6 +14,7 @@ import pytest
 from heedful.errors import BusyError, LateError
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
+from heedful.serve.glossaries import MOST
 from serving import hosted, opened, running, translator
 
 KEY = "sesam"
@@ -141,7 +142,7 @@ def test_how_sentences_are_split(theirs: client.Translator, folder: Path) -> Non
     ("options", "word"),
     [
         ({"formality": "more"}, "formality is not served here"),
-        ({"glossary": "a-b"}, "glossary_id is not served here"),
+        ({"glossary_ids": ["a-b"]}, "glossary_ids is not served here"),
         ({"context": "about"}, "context is not served here"),
         ({"custom_instructions": ["be kind"]}, "custom_instructions is not served here"),
         ({"extra_body_parameters": {"tone": 1}}, "tone: there is no such key"),
@@ -155,6 +156,105 @@ def test_what_cannot_be_followed_is_refused(theirs: client.Translator, options: 
     with pytest.raises(client.DeepLException, match=word) as raised:
         theirs.translate_text("ba", **{"source_lang": "DE", "target_lang": "EN-GB"} | options)
     assert raised.value.http_status_code == 400
+
+
+TERMS = {"ba": "Zug", "ko": "Haus|Häuser"}
+WAY = {"source_lang": "DE", "target_lang": "EN-GB"}
+
+
+def make_glossary(theirs: client.Translator, **words: Any) -> client.GlossaryInfo:
+    return theirs.create_glossary(**{"name": "terms", "entries": TERMS} | WAY | words)
+
+
+def test_its_client_keeps_glossaries(theirs: client.Translator) -> None:
+    pairs = [(each.source_lang, each.target_lang) for each in theirs.get_glossary_languages()]
+    assert pairs == [("de", "en"), ("low", "high"), ("en", "pt"), ("sv", "en")]
+    before = {each.glossary_id for each in theirs.list_glossaries()}
+    made = make_glossary(theirs)
+    assert (made.name, made.ready, made.source_lang, made.target_lang) == ("terms", True, "DE", "EN")
+    assert made.entry_count == 2
+    assert vars(theirs.get_glossary(made.glossary_id)) == vars(made)
+    assert {each.glossary_id for each in theirs.list_glossaries()} == before | {made.glossary_id}
+    assert theirs.get_glossary_entries(made) == TERMS
+    theirs.delete_glossary(made)
+    assert {each.glossary_id for each in theirs.list_glossaries()} == before
+    for call in (theirs.get_glossary, theirs.get_glossary_entries, theirs.delete_glossary):
+        with pytest.raises(client.GlossaryNotFoundException, match="no such glossary"):
+            call(made.glossary_id)
+
+
+def test_terms_of_a_glossary_are_said(theirs: client.Translator, folder: Path) -> None:
+    made, model = make_glossary(theirs), opened(folder / "german")
+    texts = ["ba de gi", "lu", "KO."]
+    for glossary in (made, made.glossary_id):
+        found = theirs.translate_text(texts, glossary=glossary, **WAY)
+        assert [each.text for each in found] == model.translate(texts, glossary=TERMS)
+    assert "Zug" in found[0].text
+    assert found[1].text == own(folder, "german", "lu")
+    (tagged,) = theirs.translate_text(["<p>lu b<b>a</b></p>"], glossary=made, tag_handling="xml", **WAY)
+    assert "Zug" in re.sub("<[^>]*>", "", tagged.text), "a tag does not hide a term"
+    theirs.delete_glossary(made)
+
+
+def test_glossaries_are_read_from_csv(theirs: client.Translator) -> None:
+    text = 'ba,"Zug, der"\n\nko , Haus\n'
+    for content in (text, 'ba,"Zug, der",de,en\nko,Haus,DE,EN-US'):
+        made = theirs.create_glossary_from_csv("table", "DE", "EN", content)
+        assert theirs.get_glossary_entries(made) == {"ba": "Zug, der", "ko": "Haus"}
+        theirs.delete_glossary(made)
+
+
+def send_glossary(address: str, **body: Any) -> httpx.Response:
+    entries = {"name": "terms", "source_lang": "de", "target_lang": "en", "entries_format": "tsv", "entries": "ba\tZug"}
+    return httpx.post(f"{address}/v2/glossaries", json=entries | body, headers=HEADERS)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ({"name": ""}, "name: "),
+        ({"entries": ""}, "entries: "),
+        ({"entries": " \n"}, "entries: no term"),
+        ({"entries": "ba Zug"}, "entries: line 1 has 1 column "),
+        ({"entries": "ba\tZug\nko\tHaus\tde"}, "entries: line 2 has 3 columns"),
+        ({"entries": "ba\t"}, "without a translation: 'ba'"),
+        ({"entries": "...\tZug"}, "without a word: '...'"),
+        ({"entries": "ba\tZug\nba\tHaus"}, "'ba' comes twice"),
+        ({"entries": 'ba,"Zug', "entries_format": "csv"}, "entries: line 1"),
+        ({"entries": "ba,Zug,de,fr", "entries_format": "csv"}, "line 1 is not a term, its translation, de, en"),
+        ({"entries_format": "tbx"}, "entries_format: "),
+        ({"target_lang": "fr"}, "target_lang: 'fr' is not served"),
+        ({"source_lang": "pt"}, "source_lang: 'pt' to 'en' is not served"),
+        ({"dictionaries": []}, "dictionaries: there is no such key"),
+    ],
+)
+def test_what_is_no_glossary_is_refused(address: str, body: dict[str, Any], word: str) -> None:
+    answer = send_glossary(address, **body)
+    assert answer.status_code == 400
+    assert word in answer.json()["message"]
+
+
+def test_a_glossary_of_other_languages_or_of_none_is_refused(address: str, theirs: client.Translator) -> None:
+    made = make_glossary(theirs)
+    for options, status, word in (
+        ({"source_lang": "SV"}, 400, "glossary_id: its terms are translated from de to en"),
+        ({"source_lang": None}, 400, "source_lang: it is needed where a glossary is used"),
+        ({"glossary_id": "gone"}, 404, "glossary_id: there is no such glossary"),
+    ):
+        answer = ask(address, **{"source_lang": "DE", "target_lang": "EN", "glossary_id": made.glossary_id} | options)
+        assert (answer.status_code, answer.json()["message"].startswith(word)) == (status, True)
+    theirs.delete_glossary(made)
+
+
+def test_glossaries_are_bounded_in_number_and_size(folder: Path) -> None:
+    with running(make_app(hosted(folder / "german"))) as address:
+        assert [send_glossary(address).status_code for _ in range(MOST + 1)] == [201] * MOST + [400]
+        kept = httpx.get(f"{address}/v2/glossaries").json()["glossaries"]
+        assert len({each["glossary_id"] for each in kept}) == MOST
+        assert httpx.delete(f"{address}/v2/glossaries/{kept[0]['glossary_id']}").status_code == 204
+        many = "".join(f"ba{n}\tZug{n}\n" for n in range(40_000))
+        assert send_glossary(address, entries=many[:900_000].rpartition("\n")[0]).json()["entry_count"] > 30_000
+        assert send_glossary(address, entries=many * 2).status_code == 413
 
 
 def test_what_changes_no_answer_is_accepted(theirs: client.Translator, folder: Path) -> None:

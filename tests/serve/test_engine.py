@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
+from heedful.serve import engine as engine_module
 from heedful.serve.engine import Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
 from heedful.verbs.use import ask, ask_each
@@ -155,6 +156,46 @@ def test_one_alone_does_not_wait(opened: Open) -> None:
     begun = time.monotonic()
     asyncio.run(one_by_one())
     assert time.monotonic() - begun < 10
+
+
+class Meanwhile(threading.Condition):
+    """A lock before which something else happens, once, in the thread that is to wait for it."""
+
+    who, first = 0, lambda: None
+
+    def __enter__(self) -> bool:
+        if threading.get_ident() == self.who:
+            self.who = 0
+            self.first()
+        return super().__enter__()
+
+
+def test_a_question_that_comes_while_a_batch_is_taken_is_answered(opened: Open, monkeypatch) -> None:
+    """The thread takes the first question while the second waits for the lock; what is queued then is not what was
+    queued when the second came."""
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Condition", Meanwhile)
+        engine = opened("tag", limits=Limits(seconds=10.0))
+    held, taken = threading.Event(), threading.Event()
+
+    def asked(*words: Any) -> Any:
+        taken.set()
+        return ask_each(*words)
+
+    def let_it_be_taken() -> None:
+        held.set()
+        assert taken.wait(10)
+
+    async def both() -> list[Any]:
+        work = asyncio.create_task(engine.alone(lambda: held.wait(10)))
+        first = asyncio.create_task(engine.ask("tag", ["ba"]))
+        await asyncio.sleep(0)  # both are queued
+        engine._changed.who, engine._changed.first = threading.get_ident(), let_it_be_taken
+        return [await engine.ask("tag", ["de gi"]), await first, await work]
+
+    monkeypatch.setattr(engine_module, "ask_each", asked)
+    second, first, _ = asyncio.run(both())
+    assert [first, second] == like([ask_each(engine.served, "tag", [text]) for text in ("ba", "de gi")])
 
 
 def test_only_who_is_guilty_gets_the_error(opened: Open) -> None:

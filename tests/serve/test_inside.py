@@ -6,9 +6,11 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 
+from heedful.look.architecture_layout import picture
 from heedful.look.record import record
 from heedful.serve.app import make_app
 from heedful.tasks.translate.inside.look import look_at_translation
+from heedful.verbs.draw import drawn
 from serving import hosted, language_model, opened, translator
 
 TEXT = "ko la ba"
@@ -194,6 +196,14 @@ def test_words_and_what_they_looked_at(client, folder) -> None:
     for other in found["others"]:
         assert other["translation"].startswith("de ")
         assert other["text"] in other["translation"]
+
+
+def test_a_model_is_drawn_as_its_run_is(client, folder) -> None:
+    for dark in (False, True):
+        found = client.get(f"/api/models/en-fr/figure?dark={dark}")
+        assert found.headers["content-type"] == "image/svg+xml"
+        assert found.content == picture(drawn(str(folder / "en-fr")), "svg", dark=dark)
+    assert client.get("/api/models/none/figure").status_code == 404
 
 
 def test_the_models_that_are_served(client) -> None:

@@ -21,7 +21,8 @@ def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
         app.include_router(protocol.routes(models))
     page = json.loads(json.dumps(app.openapi()))
     expected = "/v1/models /v1/models/{name} /v1/completions /v1/chat/completions /v1/embeddings /translate /languages"
-    expected += " /detect /frontend/settings /v2/translate /v2/languages /v2/usage"
+    expected += " /detect /frontend/settings /v2/translate /v2/languages /v2/usage /v2/glossary-language-pairs"
+    expected += " /v2/glossaries /v2/glossaries/{glossary_id} /v2/glossaries/{glossary_id}/entries"
     assert set(page["paths"]) == {*expected.split()}
     for path in ("/translate", "/v2/translate"):
         shown = page["paths"][path]["post"]["requestBody"]["content"]

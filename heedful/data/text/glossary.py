@@ -129,6 +129,19 @@ def glossary_of(
     return Glossary(tuple(Term(source, tuple(own)) for source, own in forms.items()), language)
 
 
+def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
+    """Of a text, a term, a TAB and its translation in each line. Raises InputError."""
+    made = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            cells = [" ".join(cell.split()) for cell in line.split("\t")]
+            if len(cells) != 2:
+                what = f"line {number} has {len(cells)} column{'s' if len(cells) > 1 else ''}"
+                raise InputError(what, where=where, fix="each line: a term, a TAB and its translation")
+            made.append((cells[0], cells[1]))
+    return made
+
+
 def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGET) -> Glossary:
     """The terms in a file: the first two columns of a table (TSV, CSV), whose first line may name the languages; TBX;
     or any other file that `heed train --data` reads. `source` and `target` are languages. Raises InputError or

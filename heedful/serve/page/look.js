@@ -75,6 +75,15 @@ function texts() {
   return { shown: byId("shown").value.split("\n").filter((line) => line.trim()) };
 }
 
+// Figure 1 of the model, asked for when it is opened.
+function whole() {
+  const place = byId("whole"), path = `/api/models/${encodeURIComponent(select.value)}/figure`;
+  place.querySelector("picture")?.remove();
+  if (!place.open) return;
+  const dark = make("source", { srcset: `${path}?dark=1`, media: "(prefers-color-scheme: dark)" });
+  place.append(make("picture", {}, dark, make("img", { src: path, alt: `The architecture of ${select.value}` })));
+}
+
 if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");
 for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
 if (!asked.has("text")) byId("text").value = known[select.value].example;
@@ -82,7 +91,9 @@ fields();
 select.addEventListener("change", () => {
   byId("text").value ||= known[select.value].example;
   fields();
+  whole();
 });
+byId("whole").addEventListener("toggle", whole);
 byId("question").addEventListener("submit", (event) => {
   event.preventDefault();
   if (reads() === "pictures") {

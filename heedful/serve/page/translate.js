@@ -20,6 +20,7 @@ function languages() {
 }
 
 const lines = () => source.value.split("\n");
+const nats = (score) => score.toFixed(3).replace(/^-(0\.0+)$/, "$1");
 const several = () => lines().length > LINES;
 
 const asked = latest(
@@ -129,10 +130,10 @@ function choose(place) {
 const best = latest(
   (signal, count) => ask("translate", { model: select.value, text: source.value, options: { decoding: { n_best: count } } }, signal),
   ({ answers: [{ hypotheses }] }) => {
-    const rows = () => [["translation", "score"], ...hypotheses.map(({ text, score }) => [text, score.toFixed(3)])];
+    const rows = () => [["translation", "score"], ...hypotheses.map(({ text, score }) => [text, nats(score)])];
     byId("more").replaceChildren(
       make("h3", { textContent: `The ${hypotheses.length} best` }),
-      make("ol", {}, ...hypotheses.map(({ text, score }) => make("li", { dir: "auto" }, text, " ", make("span", { className: "quiet", textContent: score.toFixed(3) })))),
+      make("ol", {}, ...hypotheses.map(({ text, score }) => make("li", { dir: "auto" }, text, " ", make("span", { className: "quiet", textContent: nats(score) })))),
       twin("The best translations, with their scores", rows));
   },
 );

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NotRequired, TypedDict
 
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Passage, plain
 from heedful.data.documents.plain import lines_of
+from heedful.data.text.glossary import Glossary, entries_in, glossary_of
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 MOST = 128  # translations of each
 
@@ -31,7 +34,8 @@ class Fragment(TypedDict):
 class FragmentOptions:
     """`lines`: a line is translated apart from the next; `sentences`: so is a sentence. In what has `markup`, all that
     is inside of elements of `ignored` names is kept, and tags of `breaking` names part texts, those of `inline` names
-    do not. `n` translations of each, from `source` to `target` where the model has several languages."""
+    do not. `n` translations of each, from `source` to `target` where the model has several languages. `glossary` has a
+    term, a TAB and its translation in each line: a text, since one is sent with every request of a tool."""
 
     markup: Literal["text", "xml", "html"] = "text"
     lines: bool = True
@@ -42,17 +46,21 @@ class FragmentOptions:
     n: int = 1
     source: str = ""
     target: str = ""
+    glossary: str = ""
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
 
 
 def translate_fragments(translator: Translator, texts: Sequence[str], options: FragmentOptions) -> Iterator[Fragment]:
-    """Raises InputError for a number of translations that is out of bounds."""
+    """Raises InputError for a number of translations that is out of bounds, and a glossary that is none."""
     if not 1 <= options.n <= MOST:
         raise InputError(f"{options.n:,} translations of each", where="n", fix=f"ask for 1 to {MOST}")
     translator = translator.directed(options.source, options.target)
     documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
     passages = [passage for document in documents for passage in document.passages]
-    found = translate_passages(translator, passages, options.decoding, sentences=options.sentences, n=options.n)
+    wishes = Wishes(glossary=_glossary(options.glossary, translator.languages[0])) if options.glossary else NO_WISHES
+    found = translate_passages(
+        translator, passages, options.decoding, sentences=options.sentences, n=options.n, wishes=wishes
+    )
     for text, document in zip(texts, documents, strict=True):
         own = [next(found) for _ in document.passages]
         made = [document.written(each[rank].placed for each in own).decode() for rank in range(options.n)]
@@ -60,6 +68,12 @@ def translate_fragments(translator: Translator, texts: Sequence[str], options: F
         if told := [what for each in own for what in each[0].told]:
             record["warning"] = "; ".join(dict.fromkeys(told))
         yield record
+
+
+@lru_cache(maxsize=4)
+def _glossary(entries: str, language: str) -> Glossary:
+    """Its words are stemmed once."""
+    return glossary_of(entries_in(entries, where="glossary"), language=language, where="glossary")
 
 
 def parts_of_fragment(text: str, options: FragmentOptions) -> list[str | Passage]:

@@ -48,7 +48,7 @@ def look_at_translation(
     about = type(translator.model).__name__
     if target is None:
         found = translator.hypotheses([ids], translator.decoding())[0][0]
-        said, about = list(found.tokens), f"{about}, score {found.score:.3f}"
+        said, about = list(found.tokens), f"{about}, score {found.score:z.3f}"
     else:
         said = [*translator.begin, *translator.target.encode([target])[0]]
     begin, end = translator.target.bos, translator.target.eos
