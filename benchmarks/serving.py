@@ -8,7 +8,7 @@
 
 A translator is asked over HTTP by LibreTranslate's `POST /translate`, with the run's own beam, for sentences of the
 phrasebook in an order that is drawn, and a language model by OpenAI's `POST /v1/completions`. "A file" is the same work
-by `heed translate RUN < FILE` or `heed generate RUN PROMPT ...`, with and without the time that the command takes to
+by `heed translate RUN --file FILE` or `heed generate RUN PROMPT ...`, with and without what the command takes to
 begin. One client asks one question after another; many clients each do so at the same time, and every answer must be
 the one that the file has. The clients are sockets of this process, whose share of the processors' time is told, as is
 what the server does for each second of its own. `--start` tells how long `heed serve` takes until it answers, and the
@@ -24,6 +24,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,18 +52,21 @@ class Job:
 
     path: str
     bodies: Sequence[bytes]
-    command: Sequence[str]  # that answers `texts`, lines of standard input or arguments
+    command: Sequence[str]  # that answers `texts`, lines of a file or arguments
     texts: Sequence[str]
     by_lines: bool
 
     def offline(self, texts: Sequence[str]) -> tuple[list[str], float]:
         """The answers, and the seconds that the command took."""
-        begin = time.perf_counter()
-        command = [*self.command, *(() if self.by_lines else ["--", *texts])]
-        given = "".join(f"{text}\n" for text in texts) if self.by_lines else ""
-        done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)
-        answers = [json.loads(line)["text"] for line in done.stdout.splitlines()]
-        return answers, time.perf_counter() - begin
+        with tempfile.TemporaryDirectory() as folder:
+            given, made = Path(folder, "given.txt"), Path(folder, "made.txt")
+            given.write_text("".join(f"{text}\n" for text in texts))
+            begin = time.perf_counter()
+            said = ["--file", str(given), "--out", str(made)] if self.by_lines else ["--json", "--", *texts]
+            done = subprocess.run([*self.command, *said], stdout=subprocess.PIPE, text=True, check=True)
+            took = time.perf_counter() - begin
+            lines = made.read_text().splitlines() if self.by_lines else done.stdout.splitlines()
+        return (lines if self.by_lines else [json.loads(line)["text"] for line in lines]), took
 
 
 def text_of(body: bytes) -> str:
@@ -77,13 +81,13 @@ def job_of(run: Path, engine: str) -> Job:
         texts = [f"{source.split(',')[0][:24]} " for source in [*sources][:512]]
         asked = {"model": run.resolve().name, "max_tokens": TOKENS, "temperature": 0}
         bodies = [json.dumps({**asked, "prompt": text}).encode() for text in texts]
-        command = [*HEED, "generate", str(run), "--tokens", str(TOKENS), "--temperature", "0", "--json"]
+        command = [*HEED, "generate", str(run), "--tokens", str(TOKENS), "--temperature", "0"]
         return Job("/v1/completions", bodies, command, texts, by_lines=False)
     pair = {"source": about["source"], "target": about["target"]}
     short = [text for text in sources if len(sentences_in(text, pair["source"])) == 1]  # others come in parts
     bodies = [json.dumps({"q": text, **pair}).encode() for text in short[:1000]]
     library = ["--engine", engine] if engine != "auto" else []
-    return Job("/translate", bodies, [*HEED, "translate", str(run), *library, "--json"], short[:1000], by_lines=True)
+    return Job("/translate", bodies, [*HEED, "translate", str(run), *library], short[:1000], by_lines=True)
 
 
 def behind_flask(run: Path) -> None:
