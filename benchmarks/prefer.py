@@ -207,7 +207,7 @@ def hacking(out: Path, seeds: Iterable[int]) -> None:
 def hack(out: Path, seed: int) -> None:
     data, prompts, start = begin_world(out, seed)
     begun = heedful.load(start, heedful.LanguageModel)
-    path = write_judgements(out / f"few-{seed}.jsonl", judged(begun, prompts, seed=3, noise=NOISE))
+    path = write_judgements(out / f"few-{seed}.jsonl", judged(begun, prompts[::4], seed=3, noise=NOISE))
     reward = out / f"reward-few-{seed}"
     learn_reward(path, start, reward, epochs=100)
     judge = heedful.load(reward, heedful.RewardModel)
