@@ -4,7 +4,7 @@
 
 Threads that share a product of matrices wait for each other, and how they wait is libgomp's: by default they try
 again and again for milliseconds, in time that the one they wait for would need. Here are our training
-(`heedful.training.threads`), the same with libgomp's defaults and with one thread, and each peer of `benchmarks.train`
+(`heedful.run.threads`), the same with libgomp's defaults and with one thread, and each peer of `benchmarks.train`
 with libgomp's defaults, as it comes. The fair share of n threads beside m busy processes on c cores is what n of n + m
 runnable threads get of them: min(n, c n / (n + m)) cores. Rates are given as parts of that share of a quiet machine's.
 """

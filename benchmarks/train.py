@@ -39,6 +39,7 @@ from heedful.data.tokenizer import PAD
 from heedful.models import make_model
 from heedful.run.job import Job
 from heedful.run.recipe import Recipe
+from heedful.run.threads import Waits
 from heedful.tasks.generate.train import GenerateJob
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.epochs import TranslationTask
@@ -104,9 +105,10 @@ class Ours:
         self.task = Kept(TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model))
 
     def steps(self, count: int) -> Iterator[Step]:
-        for step in fit(self.task, self.state, Budget(steps=self.state.step + count)):
-            assert isinstance(step, Step)
-            yield step
+        with Waits():
+            for step in fit(self.task, self.state, Budget(steps=self.state.step + count)):
+                assert isinstance(step, Step)
+                yield step
 
     def __call__(self, count: int) -> int:
         """Makes so many steps; the real tokens in them."""

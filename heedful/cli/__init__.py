@@ -13,9 +13,9 @@ from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted, OtherTaskError
+from heedful.run.threads import Waits
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
-from heedful.training.threads import Waits
 
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (

@@ -25,9 +25,10 @@ def maps(
     single one has a bar that tells what its values are."""
 
     def make() -> "Figure":
-        cell, wide = (0.26 if len(weights) <= 2 else 0.2), min(across, len(weights))
+        one, wide = len(weights) == 1, min(across, len(weights))
+        cell = (0.45 if len(columns) < 8 else 0.26) if len(weights) <= 2 else 0.2
         words = 0.08 * max(map(len, rows)) + 0.3
-        size = (words / wide + 0.1 + cell * len(columns), 1.1 + cell * len(rows))
+        size = (words / wide + (1.3 if one else 0.1) + cell * len(columns), 1.1 + cell * len(rows))
         figure, panels = panels_of(len(weights), across, size)
         for place, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
             axes.imshow(each.numpy(), cmap="Blues", vmin=0, vmax=max(float(each.max()), 1e-9), aspect="auto")
@@ -36,7 +37,7 @@ def maps(
             axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", fontsize=size_of_words)
             axes.set_yticks(range(len(rows)), rows if place % wide == 0 else [""] * len(rows), fontsize=size_of_words)
             axes.tick_params(length=0)
-        if len(weights) == 1:
+        if one:
             figure.colorbar(panels[0].images[0], ax=panels, shrink=0.7, aspect=25, label=value)
         if title:
             figure.suptitle(title, fontsize=11)

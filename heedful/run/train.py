@@ -27,6 +27,7 @@ from heedful.run.recipe import Recipe
 from heedful.run.resume import Progress, check_space, forget_after, restore, save_state
 from heedful.run.state import new_state
 from heedful.run.task import Task
+from heedful.run.threads import Waits
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import run_lock
@@ -72,7 +73,7 @@ def train(
             clean(out)
         signals = held.enter_context(Signals())
         run = _Run(task, out, begin(task, recipe, out, corpus, opened, ranks, where), ranks, signals, where)
-        with closing(run):
+        with closing(run), Waits():
             yield from run.events()
 
 

@@ -22,7 +22,6 @@ from heedful.errors import NonFiniteError
 from heedful.training.loss import Loss, Sum, added
 from heedful.training.optim import Average, Optimizer, schedule
 from heedful.training.ranks import Ranks
-from heedful.training.threads import Waits
 
 Batch = TypeVar("Batch", bound=tuple[Any, ...])
 ALONE = Ranks()
@@ -151,47 +150,46 @@ def fit(
     state.model.train()
     task = task if isinstance(task, Kept) else Kept(task)
     begin = time.perf_counter()
-    with Waits():
-        while True:
-            batches = task.batches(state.epoch, state.model)
-            if state.batch >= len(batches):
-                state.epoch, state.batch = state.epoch + 1, 0
-                continue
-            progress = budget.progress(state, -(-len(batches) // accumulate))
-            if progress >= 1:
-                return
-            group = batches[state.batch : state.batch + accumulate]
-            if [state.epoch, state.batch] in state.left_out:
-                state.batch += len(group)
-                continue
-            total, count, beside = _gradients(task, state, group, ranks)
-            now = time.perf_counter()
-            spent, begin = now - begin, now
-            everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
-            state.optimizer.sum(ranks)
-            count = int(sum(each[1] for each in everyone))
-            mean = sum(each[0] for each in everyone) / max(count, 1)  # a batch may hold nothing that is learnt
-            norm = state.optimizer.norm(max(count, 1))
-            if not math.isfinite(mean) or not math.isfinite(norm):
-                error = non_finite(state, mean)
-                if not tolerant:
-                    raise error
-                state.optimizer.zero()
-                skipped = [state.epoch, state.batch]
-                state.batch += len(group)
-                yield Skipped(error, skipped)
-                continue
-            state.step += 1
-            share = schedule(state.optimizer.config, state.step, progress)
-            state.optimizer.step(share, norm)
-            state.average.update(state.optimizer.masters, state.step)
+    while True:
+        batches = task.batches(state.epoch, state.model)
+        if state.batch >= len(batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            continue
+        progress = budget.progress(state, -(-len(batches) // accumulate))
+        if progress >= 1:
+            return
+        group = batches[state.batch : state.batch + accumulate]
+        if [state.epoch, state.batch] in state.left_out:
             state.batch += len(group)
-            state.tokens += count
-            now = time.perf_counter()
-            state.seconds = everyone[0][3] + now - begin
-            asked = int(max(each[2] for each in everyone))
-            yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
-            begin = time.perf_counter()
+            continue
+        total, count, beside = _gradients(task, state, group, ranks)
+        now = time.perf_counter()
+        spent, begin = now - begin, now
+        everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
+        state.optimizer.sum(ranks)
+        count = int(sum(each[1] for each in everyone))
+        mean = sum(each[0] for each in everyone) / max(count, 1)  # a batch may hold nothing that is learnt
+        norm = state.optimizer.norm(max(count, 1))
+        if not math.isfinite(mean) or not math.isfinite(norm):
+            error = non_finite(state, mean)
+            if not tolerant:
+                raise error
+            state.optimizer.zero()
+            skipped = [state.epoch, state.batch]
+            state.batch += len(group)
+            yield Skipped(error, skipped)
+            continue
+        state.step += 1
+        share = schedule(state.optimizer.config, state.step, progress)
+        state.optimizer.step(share, norm)
+        state.average.update(state.optimizer.masters, state.step)
+        state.batch += len(group)
+        state.tokens += count
+        now = time.perf_counter()
+        state.seconds = everyone[0][3] + now - begin
+        asked = int(max(each[2] for each in everyone))
+        yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
+        begin = time.perf_counter()
 
 
 def _gradients(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heedful.cli import main
-from heedful.training.threads import CHOSEN, STAT, Others, Waits
+from heedful.run.threads import CHOSEN, STAT, Others, Waits
 
 pytestmark = pytest.mark.skipif(not STAT.is_file(), reason="only Linux tells what the others do")
 
