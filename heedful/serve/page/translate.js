@@ -86,7 +86,7 @@ function words() {
 // Lights the source words that a word of the translation looked at.
 function pointAt(place) {
   const heard = byId("heard");
-  if (!source.hidden) heard.style.minHeight = `${source.offsetHeight}px`; // so that no word moves from under the pointer
+  if (!source.hidden) heard.style.minHeight = `${source.getBoundingClientRect().height}px`; // so that no word moves from under the pointer
   heard.hidden = place === null || !shown;
   source.hidden = !heard.hidden;
   for (const [i, node] of target.querySelectorAll(".said").entries()) node.ariaPressed = String(i === pinned);
