@@ -19,8 +19,8 @@ VIEWS = {
     "start": "/",
     "translate": f"/translate#{QUERY}&best=3",
     "write": "/write#tokens=120",
-    "chat": "/chat#tokens=60",
-    "pictures": "/pictures",
+    "chat": "/chat#tokens=60&temperature=0",
+    "pictures": "/pictures#model=shapes",
     "flow": f"/look?{QUERY}&model=demo#view=flow",
     "heads": f"/look?{QUERY}&model=demo#view=heads",
     "matrix": f"/look?{QUERY}&model=demo#view=matrix",
@@ -29,7 +29,7 @@ VIEWS = {
     "whole": f"/look?{QUERY}&model=demo#view=flow",
     "runs": "/runs#runs=demo&measure=valid_loss",
 }
-SHOWN = ("translate", "chat", "flow", "walk", "runs")  # in the documents
+SHOWN = ("translate", "flow", "walk", "runs")  # in the documents
 SIZES = ((1280, "light"), (1280, "dark"), (380, "light"), (380, "dark"))
 TALLEST = 1000  # pixels
 
@@ -41,14 +41,17 @@ def act(page: Page, name: str, picture: Path | None) -> None:
         page.locator(".others button").first.wait_for()
     elif name == "write":
         page.get_by_role("button", name="Write").click()
+        page.locator("#written .piece").nth(5).wait_for()
         page.locator("#stop:disabled").wait_for()
         page.locator("#written .piece").nth(5).click()
         page.locator("#chances .said").first.wait_for()
     elif name == "chat":
-        page.locator("#says").fill("Write a short poem about the sea.")
-        page.get_by_role("button", name="Send").click()
-        page.locator("#stop:disabled").wait_for()
-        page.locator(".turn .piece").nth(3).focus()
+        for said in ("What is the opposite of hot?", "What is the capital of France?"):
+            page.locator("#says").fill(said)
+            page.get_by_role("button", name="Send").click()
+            page.locator(".turn.assistant").last.locator(".piece").first.wait_for()
+            page.locator("#stop:disabled").wait_for()
+        page.locator(".turn .piece").last.focus()
         page.locator("#chances .said").first.wait_for()
     elif name == "flow":
         page.locator(".queries .token").nth(2).click()

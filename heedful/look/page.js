@@ -16,7 +16,7 @@ function bars(entries, chosen, act = null) {
     return button;
   };
   const lines = most.map((entry) => line(word(entry), entry.weight, entry.index === chosen ? "chosen" : ""));
-  if (rest.length && !act) lines.push(line(`${rest.length} others`, sum(rest.map(({ weight }) => weight)), "quiet"));
+  if (rest.length && !act) lines.push(line(`${rest.length} ${rest.length > 1 ? "others" : "other"}`, sum(rest.map(({ weight }) => weight)), "quiet"));
   return make("table", { className: "bars" }, make("tbody", {}, ...lines));
 }
 
@@ -65,7 +65,7 @@ function otherHeads(q, k) {
     byId("numbers").querySelector(".chosen .token")?.focus();
   };
   return [make("h3", {}, quoted(texts().columns[key]), " in every head"),
-    make("p", { className: "quiet", textContent: `Layer and head, of ${all.length} the 8 that look there most. Choose one to see it.` }),
+    make("p", { className: "quiet", textContent: `Layer and head${all.length > 8 ? `, of ${all.length} the 8 that look there most` : ""}. Choose one to see it.` }),
     bars(all, `${state.layer}.${state.head}`, go)];
 }
 

@@ -67,7 +67,7 @@ function drawMap(canvas, map, small, width, mark) {
   const widest = (words) => Math.max(...words.map((word) => pen.measureText(word).width));
   const left = Math.ceil(widest(down)) + 8, top = Math.ceil(widest(across) * Math.sin(TILT)) + 14;
   const right = Math.ceil(widest(across) * Math.cos(TILT)) + 2;
-  const cell = Math.min(38, (width - left - right) / S, Math.max(3, 760 / T));
+  const cell = Math.min(56, (width - left - right) / S, Math.max(3, 760 / T));
   const every = Math.ceil(12 / cell), scale = scaleOf(map);
   pen = sharp(canvas, left + cell * S + right, top + cell * T + 2);
   pen.textBaseline = "middle";
@@ -76,6 +76,8 @@ function drawMap(canvas, map, small, width, mark) {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(small, left, top, cell * S, cell * T);
   }
+  pen.fillStyle = "#eef2f6"; // between the cells, on a dark page as well
+  if (cell >= 9) pen.fillRect(left, top, cell * S - 1, cell * T - 1);
   for (const q of range(cell < 9 ? 0 : T)) {
     for (const k of range(S)) {
       const x = left + k * cell, y = top + q * cell, weight = map[q * S + k];

@@ -1,6 +1,7 @@
 // A text step by step: the likeliest tokens at each, what the settings cut, and, where a server answers, "what if".
 
 const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
+const nats = (value) => value.toFixed(3).replace(/^-(0\.0+)$/, "$1");
 const SETTINGS = { temperature: ["Temperature", 1, 0, 3, 0.1], top_k: ["Top k", 0, 0, 1000, 1], top_p: ["Top p", 1, 0, 1, 0.05] };
 const FATES = {
   lives: "lives on", "fell out": "fell out: none of what could follow was among the best", ended: "ended", unfinished: "came to the limit",
@@ -99,7 +100,7 @@ function stepNumbers() {
   const fact = (name, value) => [make("dt", { textContent: name }), make("dd", { textContent: value })];
   byId("numbers").replaceChildren(
     make("h2", {}, `Step ${state.step}: `, quoted(step.said.piece)),
-    make("dl", {}, ...fact("entropy", `${step.entropy.toFixed(2)} bits`), ...fact("so far", `${step.total.toFixed(3)} nats`)),
+    make("dl", {}, ...fact("entropy", `${step.entropy.toFixed(2)} bits`), ...fact("so far", `${nats(step.total)} nats`)),
     make("h3", { textContent: shaped ? "The likeliest, before and after the settings" : "The likeliest here" }),
     make("table", { className: shaped ? "bars wide" : "bars" }, make("tbody", {}, ...lines)),
     ...(view.live?.steps ? [make("p", { className: "quiet", textContent: "Choose another to go on from it." })] : []));

@@ -118,7 +118,7 @@ function walkNumbers() {
   return byId("numbers").replaceChildren(
     make("h2", { textContent: nameOf(state.layer, state.head) }), make("code", { textContent: found.layer }),
     make("h3", {}, quoted(found.queries[found.query] ?? ""), " looks at"), bars(best, null),
-    make("p", { className: "quiet", textContent: `In float64 on the server: a difference of ${found.difference.toExponential(1)}.` }));
+    make("p", { className: "quiet" }, "In float64 on the server: a difference of ", make("span", { className: "number", textContent: `${found.difference.toExponential(1)}.` })));
 }
 
 function walkTable(digits) {

@@ -55,7 +55,7 @@ def test_a_run_is_followed_until_it_has_ended(page: Page, served: str, runs_fold
     (run / "scores.json").write_text(json.dumps({"steps": 3, "minutes": 1.5, "scores": {}}))
     expect(cells).to_have_count(3)
     expect(page.locator("#told pre").first).to_have_text("# It has ended")
-    expect(page.locator("#list tr", has_text="now").locator("td").last).to_have_text("finished")
+    expect(page.locator("#list tr", has_text="now").locator("td.state")).to_have_text("finished")
 
 
 def test_nothing_is_asked_again_where_no_run_trains(page: Page, served: str) -> None:

@@ -176,8 +176,8 @@ def test_the_whole_model_is_drawn_in_the_colours_of_the_page(page: Page, served:
         page.emulate_media(color_scheme=scheme)
         page.reload()
         page.locator("#whole summary").click()
-        page.wait_for_function("document.querySelector('#whole img')?.naturalWidth > 0")
-        assert page.locator("#whole img").evaluate("node => node.currentSrc") == served + path
+        drawn = page.locator("#whole img").evaluate("node => node.decode().then(() => node.currentSrc)")
+        assert drawn == served + path
 
 
 @pytest.mark.parametrize("model", ["en-fr", "rnn", "writer", "fill", "label"])

@@ -86,6 +86,18 @@ def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, s
     expect(page.locator("#target")).to_have_text(before)
 
 
+@pytest.mark.parametrize("width", [380, 1280])
+def test_a_word_stays_under_the_pointer(page: Page, served: str, width: int) -> None:
+    """Though the source is shown otherwise while a word of the translation is touched."""
+    page.set_viewport_size({"width": width, "height": 800})
+    settled(page, f"{served}/translate#text=ko+la+ba")
+    word = page.locator("#target .said").first
+    before = word.bounding_box()
+    word.hover()
+    expect(page.locator("#heard")).to_be_visible()
+    assert word.bounding_box() == before
+
+
 def test_the_best_translations_with_their_scores(page: Page, served: str) -> None:
     settled(page, f"{served}/translate#text=ko+la+ba&best=3")
     expect(page.locator("#more ol li")).to_have_count(3)

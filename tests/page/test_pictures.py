@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy
@@ -118,11 +119,19 @@ def test_a_class_has_one_colour_in_all_pictures(page: Page, seeing: str) -> None
     other = {"label": "square", "score": 0.8, "box": [5, 5, 30, 30]}
     answering(page, "detect", {"input": "", "boxes": [one, other]}, {"input": "", "boxes": [other]})
     given(page, f"{seeing}/pictures#model=detect", file("a.png"), file("b.png"))
-    squares = page.locator("svg.over text", has_text="square")
-    expect(squares).to_have_count(2)
-    assert squares.first.get_attribute("fill") == squares.last.get_attribute("fill")
-    circle = page.locator("svg.over text", has_text="circle")
-    assert circle.get_attribute("fill") != squares.first.get_attribute("fill")
+    expect(page.locator("svg.over text", has_text="square")).to_have_count(2)
+    square, circle, again = (each.get_attribute("stroke") for each in page.locator("svg.over rect").all())
+    assert square == again != circle
+
+
+def test_the_names_of_boxes_do_not_lie_on_each_other(page: Page, seeing: str) -> None:
+    boxes = [{"label": "circle", "score": 0.9, "box": [1 + n, 8, 20, 40]} for n in range(4)]
+    answering(page, "detect", {"input": "", "boxes": boxes})
+    given(page, f"{seeing}/pictures#model=detect", file())
+    expect(page.locator("svg.over text")).to_have_count(4)
+    heights = sorted(float(each.get_attribute("y") or 0) for each in page.locator("svg.over text").all())
+    size = float(page.locator("svg.over text").first.get_attribute("font-size") or 0)
+    assert min(after - before for before, after in pairwise(heights)) >= size
 
 
 @pytest.mark.parametrize("box", [[0, 0, 40, 48], [35, 0, 40, 3], [38, 40, 40, 48], [0, 47, 1, 48]])

@@ -17,6 +17,12 @@ export function drawn(tag, attributes = {}, ...children) {
 
 export const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
 
+// A language that a run names by a code, and that code; any other name as it is, without one.
+export function language(name) {
+  const code = /^[a-z]{2,3}([-_]\w+)*$/i.test(name) ? name.replaceAll("_", "-") : "";
+  return { code, title: code ? new Intl.DisplayNames(["en"], { type: "language" }).of(code) : name };
+}
+
 // --------------------------------------------------------------------------------------------- questions
 
 export class Refusal extends Error {

@@ -78,10 +78,11 @@ function texts() {
 // Figure 1 of the model, asked for when it is opened.
 function whole() {
   const place = byId("whole"), path = `/api/models/${encodeURIComponent(select.value)}/figure`;
-  place.querySelector("picture")?.remove();
+  place.querySelector("a")?.remove();
   if (!place.open) return;
   const dark = make("source", { srcset: `${path}?dark=1`, media: "(prefers-color-scheme: dark)" });
-  place.append(make("picture", {}, dark, make("img", { src: path, alt: `The architecture of ${select.value}` })));
+  const image = make("picture", {}, dark, make("img", { src: path, alt: `The architecture of ${select.value}` }));
+  place.append(make("a", { href: matchMedia(dark.media).matches ? dark.srcset : path, title: "By itself" }, image));
 }
 
 if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");

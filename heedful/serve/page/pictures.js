@@ -154,17 +154,24 @@ function boxes(answer, frame, picture) {
   const told = make("div"), size = Math.max(width, height) / 26;
   for (const { label } of answer.boxes) colourOf(label);
   const sure = () => answer.boxes.filter(({ score }) => score >= valueOf("threshold"));
-  // Where a label stands: above its box, inside of one that begins at the top, and never outside of the picture.
-  const place = ([left, top, right]) => {
-    const far = left > 0.6 * width;
-    return { x: far ? Math.min(right, width - size / 4) : left + size / 4, y: top > 1.3 * size ? top - size / 3 : top + size, far };
+  // Each with its words and where they stand: above its box, inside of one that begins at the top, never outside of the
+  // picture, and below words that stand there already.
+  const placed = () => {
+    const taken = [];
+    return sure().map(({ label, score, box }) => {
+      const [left, top, right] = box, far = left > 0.6 * width, words = `${label} ${Math.round(100 * score)} %`, long = 0.62 * size * words.length;
+      const x = far ? Math.min(right, width - size / 4) : left + size / 4, begin = far ? x - long : x;
+      let y = top > 1.3 * size ? top - size / 3 : top + size;
+      while (y < height - 0.6 * size && taken.some((other) => Math.abs(other.y - y) < size && begin < other.begin + other.long && other.begin < begin + long)) y += 0.3 * size;
+      taken.push({ begin, long, y });
+      return { label, box, words, x, y, far };
+    }).reverse();
   };
   const show = () => {
-    svg.replaceChildren(...sure().reverse().flatMap(({ label, score, box }) => {
-      const [left, top, right, bottom] = box, { x, y, far } = place(box);
-      return [drawn("rect", { x: left, y: top, width: right - left, height: bottom - top, stroke: colourOf(label) }),
-        drawn("text", { x, y, "text-anchor": far ? "end" : "start", "font-size": size, fill: colourOf(label) }, `${label} ${percent(score)}`)];
-    }));
+    svg.replaceChildren(...placed().flatMap(({ label, box: [left, top, right, bottom], words, x, y, far }) => [
+      drawn("rect", { x: left, y: top, width: right - left, height: bottom - top, stroke: colourOf(label) }),
+      drawn("text", { x, y, "text-anchor": far ? "end" : "start", "font-size": size }, words),
+    ]));
     told.replaceChildren(sure().length ? legend(sure().map(({ label, score }) => [label, score])) : make("p", { textContent: "Nothing so likely." }));
   };
   if (width) frame.append(svg);
@@ -176,12 +183,12 @@ function boxes(answer, frame, picture) {
       ...sure().map(({ label, score, box }) => [label, score.toFixed(4), ...box.map((edge) => edge.toFixed(1))])],
     over: (pen, times) => {
       Object.assign(pen, { lineWidth: 3, font: `600 ${size * times}px sans-serif`, lineJoin: "round" });
-      for (const { label, score, box } of sure().reverse()) {
-        const [left, top, right, bottom] = box.map((edge) => edge * times), { x, y, far } = place(box);
-        Object.assign(pen, { strokeStyle: colourOf(label), fillStyle: colourOf(label), textAlign: far ? "end" : "start" });
+      for (const { label, box, words, x, y, far } of placed()) {
+        const [left, top, right, bottom] = box.map((edge) => edge * times);
+        Object.assign(pen, { strokeStyle: colourOf(label), fillStyle: "#fff", textAlign: far ? "end" : "start" });
         pen.strokeRect(left, top, right - left, bottom - top);
         pen.strokeStyle = "#000c";
-        for (const put of ["strokeText", "fillText"]) pen[put](`${label} ${percent(score)}`, x * times, y * times);
+        for (const put of ["strokeText", "fillText"]) pen[put](words, x * times, y * times);
       }
     },
   };

@@ -3,6 +3,7 @@ import { button, byId, csv, download, get, later, latest, make, remember, state,
 import { MOST, number, plot, standalone } from "./plot.js";
 import { askTwo } from "./two.js";
 
+const WORDS = ["task", "state"]; // columns of texts
 const HIDDEN = ["step", "epoch", "seconds", "minutes"];
 const AGAIN = 2000; // milliseconds, while a run trains
 let runs = null, sorted = { by: "name", down: false }, asking = false;
@@ -18,15 +19,16 @@ function chosen() {
 }
 
 function columns() {
-  const scores = [...new Set(runs.flatMap((run) => Object.keys(run.scores)))];
+  const scores = new Map(); // what most runs have comes first
+  for (const key of runs.flatMap((run) => Object.keys(run.scores))) scores.set(key, (scores.get(key) ?? 0) + 1);
   return [
     ["name", "run", (run) => run.name],
     ["task", "task", (run) => run.task],
     ["parameters", "parameters", (run) => run.parameters],
     ["steps", "steps", (run) => run.steps],
     ["minutes", "minutes", (run) => run.minutes],
-    ...scores.map((key) => [key, key.replaceAll("_", " "), (run) => run.scores[key]]),
     ["state", "state", (run) => (run.training ? "training" : run.trouble ?? (run.finished ? "finished" : "unfinished"))],
+    ...[...scores].sort((a, b) => b[1] - a[1]).map(([key]) => [key, key.replaceAll("_", " "), (run) => run.scores[key]]),
   ];
 }
 
@@ -45,7 +47,7 @@ function list() {
   const heads = all.map(([key, title]) => {
     const click = button(title, () => { sorted = { by: key, down: sorted.by === key && !sorted.down }; list(); }, { className: "sort" });
     click.dataset.key = `sort ${key}`;
-    return make("th", { scope: "col", ...(sorted.by === key ? { ariaSort: sorted.down ? "descending" : "ascending" } : {}) }, click);
+    return make("th", { scope: "col", className: WORDS.includes(key) ? "text" : "", ...(sorted.by === key ? { ariaSort: sorted.down ? "descending" : "ascending" } : {}) }, click);
   });
   const picked = chosen();
   const body = rows.map((run) => {
@@ -59,8 +61,8 @@ function list() {
     });
     const label = make("label", { className: "check" }, box, make("bdi", { textContent: run.name }));
     return make("tr", {}, make("th", { scope: "row" }, label), ...all.slice(1).map(([key, , of]) => {
-      const found = of(run), words = ["task", "state"].includes(key);
-      const className = [words && "text", key === "state" && run.training && "live"].filter(Boolean).join(" ");
+      const found = of(run);
+      const className = [WORDS.includes(key) && "text", key === "state" && "state", key === "state" && run.training && "live"].filter(Boolean).join(" ");
       return make("td", { textContent: typeof found === "number" ? number(found) : found ?? "", className });
     }));
   });

@@ -1,6 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
 import { told } from "./answers.js";
-import { ask, button, byId, latest, linkTo, make, models, trouble } from "./common.js";
+import { ask, button, byId, language, latest, linkTo, make, models, trouble } from "./common.js";
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
@@ -18,7 +18,7 @@ function score(name, value) {
 
 function card(model) {
   const { name, task, parameters, engine } = model;
-  const what = model.languages ? `translates ${model.languages.join(" to ")}` : model.does;
+  const what = model.languages ? `translates ${model.languages.map((name) => language(name).title).join(" to ")}` : model.does;
   const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : parameters.toLocaleString("en");
   const node = make("article", { className: "card" },
     make("h2", { textContent: name }),

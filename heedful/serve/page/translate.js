@@ -1,5 +1,5 @@
 // Two panes: translated as one types; a word of the translation shows what it looked at, and what could stand there.
-import { ask, button, byId, chosenModel, later, latest, linkTo, make, models, percent, remember, state, twin } from "./common.js";
+import { ask, button, byId, chosenModel, language, later, latest, linkTo, make, models, percent, remember, state, twin } from "./common.js";
 
 const LINES = 1; // texts of more lines are translated line by line, without going into words
 const known = await models();
@@ -12,10 +12,10 @@ const select = chosenModel(() => { forced = null; languages(); translate(); });
 
 function languages() {
   const [from, to] = known[select.value].languages ?? ["Source", "Translation"];
-  for (const [title, node, language] of [["from", source, from], ["to", target, to]]) {
-    const code = /^[a-z]{2,3}([-_]\w+)*$/i.test(language) ? language.replaceAll("_", "-") : "";
+  for (const [label, node, name] of [["from", source, from], ["to", target, to]]) {
+    const { code, title } = language(name);
     node.lang = code;
-    byId(title).textContent = code ? new Intl.DisplayNames(["en"], { type: "language" }).of(code) : language;
+    byId(label).textContent = title;
   }
 }
 
@@ -86,6 +86,7 @@ function words() {
 // Lights the source words that a word of the translation looked at.
 function pointAt(place) {
   const heard = byId("heard");
+  if (!source.hidden) heard.style.minHeight = `${source.getBoundingClientRect().height}px`; // so that no word moves from under the pointer
   heard.hidden = place === null || !shown;
   source.hidden = !heard.hidden;
   for (const [i, node] of target.querySelectorAll(".said").entries()) node.ariaPressed = String(i === pinned);
