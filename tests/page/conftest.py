@@ -5,7 +5,7 @@ Where there is no Chromium the tests of this folder are not run, and the end of 
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cases import CASES, learnt
 from heedful.serve.app import make_app
 from serving import chat_model, hosted, language_model, running, translator
 
@@ -41,14 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs_folder(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Path]) -> Path:
     """Tiny models: "en-fr" and "writer" say anything, the others have learnt nearly nothing."""
     folder = tmp_path_factory.mktemp("page") / "runs"
     translator(folder / "en-fr", "en", "fr")
     language_model(folder / "writer", context=48)
     chat_model(folder / "talker", context=96)
     for name in NAMES:
-        learnt(CASES[name], folder / name)
+        shutil.copytree(run_of(name), folder / name)
     return folder
 
 

@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect
 
-from cases import CASES, learnt
 from heedful.serve.app import make_app
 from serving import hosted, running
 
@@ -29,11 +29,11 @@ DROP = """([data, kind, name]) => {
 
 
 @pytest.fixture(scope="module")
-def seeing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeing(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Path]) -> Iterator[str]:
     """The address of a server of models that read pictures."""
     folder = tmp_path_factory.mktemp("seeing") / "runs"
     for name in MODELS:
-        learnt(CASES[name], folder / name)
+        shutil.copytree(run_of(name), folder / name)
     with running(make_app(hosted(*sorted(folder.iterdir())), runs=folder)) as address:
         yield address
 

@@ -48,7 +48,9 @@ def recipe(**changes):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, corpus):
     out = tmp_path_factory.mktemp("paint") / "run"
-    return out, finished(train(recipe(), out, corpus=corpus))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heedful.tasks.paint.train.SHOWN", 16)
+        return out, finished(train(recipe(), out, corpus=corpus))
 
 
 @pytest.fixture
