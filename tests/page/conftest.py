@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from heedful.serve.app import make_app
@@ -78,6 +79,27 @@ def page(browser: Browser) -> Iterator[Page]:
     yield made
     context.close()
     assert wrong == []
+
+
+@pytest.fixture
+def loose(browser: Browser) -> Iterator[Page]:
+    """A page that may log errors, and into which axe may put its script."""
+    context = browser.new_context(bypass_csp=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def accessible() -> Callable[[Page], None]:
+    """Fails where axe finds something serious in a page, in light or in dark."""
+
+    def check(page: Page) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], scheme
+
+    return check
 
 
 def _leaves(url: str) -> bool:
