@@ -16,6 +16,7 @@ TRANSFORMER: dict[str, Any] = {
     "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1},
     "data": {"vocab_size": 300},
     "train": {"steps": 12, "save_every": 4, "eval_every": 6, "eval_sentences": 20, "tokens": 512, "row": 32},
+    "decode": {"beam": 2, "longest": 8},
 }
 DECODER = TRANSFORMER | {
     "preset": "decoder-tiny",
@@ -31,11 +32,11 @@ def backwards(count: int, seed: int) -> Pairs:
     return Pairs(source, [" ".join(reversed(line.upper().split())) for line in source], f"made-{seed}")
 
 
-def made_corpus(train: int = 1200) -> Corpus:
+def made_corpus(train: int = 400, held_out: int = 24) -> Corpus:
     return Corpus(
         backwards(train, 1),
-        backwards(60, 2),
-        {"test": backwards(60, 3)},
+        backwards(held_out, 2),
+        {"test": backwards(held_out, 3)},
         "made",
         (),
         ("a note",),
