@@ -20,7 +20,7 @@ SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pi
 TRANSLATING = ["translate", "summarise"]
 # What a verb is told: at least this, and one way of asking for more.
 ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
-ALWAYS |= {"chat": ["--tokens", "3"]}
+ALWAYS |= {"chat": ["--tokens", "3"], "detect": ["--threshold", "0"]}
 MORE = {
     "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA", "--weights", "int8"],
     "summarise": ["--samples", "2", "--longest", "4"],
@@ -31,7 +31,7 @@ MORE = {
     "answer": ["--top", "2", "--weights", "int8"],
     "fill": ["--top", "2", "--weights", "int8"],
     "parse": ["--beam", "2"],
-    "detect": ["--threshold", "0", "--out", "drawn"],
+    "detect": ["--out", "drawn"],
     "segment": ["--overlay"],
     "match": ["--template", "a {}"],
     "paint": ["--samples", "2"],
