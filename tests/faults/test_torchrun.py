@@ -27,7 +27,7 @@ LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
 
 
 def command(data: Path, out: Path) -> list[str]:
-    keys = flat({"model": TRANSFORMER["model"], "data": TRANSFORMER["data"], "train": SETTINGS})
+    keys = flat({**{name: TRANSFORMER[name] for name in ("model", "data", "decode")}, "train": SETTINGS})
     settings = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
     where = ["--data", str(data), "--source", "low", "--target", "high", "--out", str(out)]
     return [sys.executable, *LAUNCH, *where, "--preset", "transformer-tiny", *settings]
