@@ -5,6 +5,7 @@ Where there is no Chromium the tests of this folder are not run, and the end of 
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from heedful.models.lm import LM
 from heedful.serve.app import make_app
 from serving import chat_model, hosted, language_model, running, translator
 
@@ -100,6 +102,18 @@ def accessible() -> Callable[[Page], None]:
             assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], scheme
 
     return check
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Language models that take their time."""
+    step = LM.step
+
+    def slowly(model: LM, *given: Any) -> Any:
+        time.sleep(0.04)
+        return step(model, *given)
+
+    monkeypatch.setattr(LM, "step", slowly)
 
 
 def _leaves(url: str) -> bool:

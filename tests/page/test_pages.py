@@ -100,6 +100,7 @@ def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served:
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     page.locator("#tokens").fill("2000")
     page.get_by_role("button", name="Write").click()
+    expect(page.locator("#written .piece")).not_to_have_count(0)
     page.get_by_role("button", name="Stop").click()
     page.wait_for_timeout(100)
     count = page.locator("#written .piece").count()
