@@ -2,13 +2,16 @@
 
 import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
-from heedful.run.events import Finished
+from heedful.run.events import Finished, Trained
 from heedful.run.recipe import Recipe, override
 from heedful.tasks.recipes import build
+from heedful.verbs.train import train
+from trainer import ends
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
 TRANSFORMER: dict[str, Any] = {
@@ -55,3 +58,14 @@ def finished(events: Iterable[object]) -> Finished:
     *_, last = events
     assert isinstance(last, Finished)
     return last
+
+
+def goes_on_alike(recipe: Recipe, corpus: Any, folder: Path, *, after: int) -> None:
+    """A training that is left after this step and continued ends as one that never was, bit for bit."""
+    whole, cut = folder / "whole", folder / "cut"
+    scores = finished(train(recipe, whole, corpus=corpus)).scores
+    events = train(recipe, cut, corpus=corpus)
+    assert any(isinstance(event, Trained) and event.step.step == after for event in events)
+    events.close()
+    assert finished(train(recipe, cut, corpus=corpus)).scores == scores
+    assert ends(cut) == ends(whole)
