@@ -1,6 +1,7 @@
 """Plants faults in the code, one at a time, and tells how many the tests find.
 
     python -m benchmarks.planted                    # 60 faults, two at a time: an hour or two
+    python -m benchmarks.planted --every 4          # the first, the fifth, ... of them
     python -m benchmarks.planted --tests DIR        # with the tests of another checkout
 
 Each fault is one small change, drawn once for all by a seed: a comparison turned, a number one off, a sum made a
@@ -138,9 +139,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="the folder of tests")
     parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--every", type=int, default=1, help="plant one in so many of them")
     parser.add_argument("--at-once", type=int, default=2)
     given = parser.parse_args()
-    faults = drawn(given.count)
+    faults = drawn(given.count)[:: given.every]
     if fails(KNOWN[0], (ROOT / KNOWN[0]).read_text(), given.tests):
         sys.exit("the tests fail without a fault")
     with ThreadPoolExecutor(given.at_once) as pool:

@@ -1,6 +1,10 @@
 """The command line, called in this process."""
 
+import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,3 +17,18 @@ def heed(*words: object) -> int:
     with pytest.raises(SystemExit) as left:
         cli.main()
     return int(left.value.code or 0)
+
+
+@contextmanager
+def standard_input(data: str | bytes) -> Iterator[None]:
+    """What a command reads in this block."""
+    with tempfile.TemporaryFile() as given:
+        given.write(data.encode() if isinstance(data, str) else data)
+        given.seek(0)
+        kept = os.dup(0)
+        os.dup2(given.fileno(), 0)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)

@@ -1,7 +1,9 @@
 """What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
 
+import fcntl
 import gc
 import ipaddress
+import json
 import os
 import random
 import socket
@@ -96,10 +98,34 @@ def little_to_show() -> Iterator[None]:
     """What a training shows of itself is most of the work of a small one: no plot is drawn, and samples are short. Nor
     does it wait for the disk, which no test cuts from its power."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
+        patch.setattr("heedful.run.train.panels", lambda rows, keys: None)
         patch.setattr("heedful.run.train.to_bytes", lambda figure, kind: b"not drawn")
-        patch.setattr("heedful.tasks.generate.train.SHOWN", 30)
+        patch.setattr("heedful.tasks.generate.train.SHOWN", 3)
+        patch.setattr("heedful.tasks.paint.train.SHOWN", 1)
         patch.setattr("heedful.store.files.Disk.fsync", lambda disk, descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`run_of(name)`: the folder of a run of that case. It is trained once, by the process that asks first, and only
+    read: who changes it takes a copy. What `learnt` said of it stands beside it, in NAME.json."""
+    from cases import CASES, learnt
+
+    root = tmp_path_factory.getbasetemp()
+    folder = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "cases"
+    folder.mkdir(exist_ok=True)
+
+    def trained(name: str) -> Path:
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / f"{name}.json").is_file():
+                told = learnt(CASES[name], folder / name)
+                (folder / f"{name}.json").write_text(json.dumps(told))
+        return folder / name
+
+    return trained
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 
 import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
-from heedful.run.events import Finished
+from heedful.run.events import Finished, Trained
 from heedful.run.recipe import Recipe, override
 from heedful.tasks.recipes import build
+from heedful.verbs.train import train
+from trainer import ends
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
 TRANSFORMER: dict[str, Any] = {
@@ -16,6 +19,7 @@ TRANSFORMER: dict[str, Any] = {
     "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1},
     "data": {"vocab_size": 300},
     "train": {"steps": 12, "save_every": 4, "eval_every": 6, "eval_sentences": 20, "tokens": 512, "row": 32},
+    "decode": {"beam": 2, "longest": 8},
 }
 DECODER = TRANSFORMER | {
     "preset": "decoder-tiny",
@@ -31,11 +35,11 @@ def backwards(count: int, seed: int) -> Pairs:
     return Pairs(source, [" ".join(reversed(line.upper().split())) for line in source], f"made-{seed}")
 
 
-def made_corpus(train: int = 1200) -> Corpus:
+def made_corpus(train: int = 400, held_out: int = 24) -> Corpus:
     return Corpus(
         backwards(train, 1),
-        backwards(60, 2),
-        {"test": backwards(60, 3)},
+        backwards(held_out, 2),
+        {"test": backwards(held_out, 3)},
         "made",
         (),
         ("a note",),
@@ -54,3 +58,14 @@ def finished(events: Iterable[object]) -> Finished:
     *_, last = events
     assert isinstance(last, Finished)
     return last
+
+
+def goes_on_alike(recipe: Recipe, corpus: Any, folder: Path, *, after: int) -> None:
+    """A training that is left after this step and continued ends as one that never was, bit for bit."""
+    whole, cut = folder / "whole", folder / "cut"
+    scores = finished(train(recipe, whole, corpus=corpus)).scores
+    events = train(recipe, cut, corpus=corpus)
+    assert any(isinstance(event, Trained) and event.step.step == after for event in events)
+    events.close()
+    assert finished(train(recipe, cut, corpus=corpus)).scores == scores
+    assert ends(cut) == ends(whole)

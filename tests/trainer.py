@@ -106,7 +106,8 @@ def serve() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     choose_precision(torch.device("cpu"))  # a measurement of a second
-    heedful.run.train.to_bytes = lambda figure, kind: b"not drawn: it takes longer than a small training"
+    heedful.run.train.curves = lambda rows, scores, title: None  # drawing takes longer than a small training
+    heedful.run.train.to_bytes = lambda figure, kind: b"not drawn"
     heedful.store.files.Disk.fsync = lambda disk, descriptor: None
     for line in sys.stdin:
         question = json.loads(line)
@@ -184,13 +185,16 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
 
 
 def training(name: str, begun: Path, *settings: str) -> tuple[Any, Any]:
-    """A recipe, with what its task knows of these settings, and its data: a translator's of `made`, a case, or a method
-    of prefer from the run in `begun`."""
+    """A recipe, with what its task knows of these settings, and its data: a translator's of `made` or of a file with
+    pairs from low to high, a case, or a method of prefer from the run in `begun`."""
     import cases
     import made
     from heedful.run.recipe import keys_in, override
 
-    if name in cases.METHODS:
+    if Path(name).is_file():
+        where = {"path": name, "source": "low", "target": "high"}
+        recipe, corpus = override(made.made_recipe(), [f"data.{key}={word}" for key, word in where.items()]), None
+    elif name in cases.METHODS:
         recipe, corpus = cases.preferring(begun, name), cases.PROMPTED
     elif name in cases.CASES:
         case = cases.CASES[name]

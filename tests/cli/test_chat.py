@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import heedful
 from cases import CASES, learnt
-from commands import heed
+from commands import heed, standard_input
 from heedful.data.text.conversations import read_conversations
 from heedful.tasks.chat.talk import GONE, HELP, Talk
 from heedful.tasks.chat.use import ChatOptions
@@ -24,23 +23,10 @@ GREEDY = ["--temperature", "0", "--tokens", "4"]
 LISTED = '[{"role": "system", "content": "ko"}, {"role": "user", "content": "ba <EOQ>"}]'
 
 
-@contextmanager
-def typed(text: str, folder: Path):
-    (folder / "given").write_text(text)
-    kept, given = os.dup(0), os.open(folder / "given", os.O_RDONLY)
-    os.dup2(given, 0)
-    yield
-    os.dup2(kept, 0)
-    os.close(kept)
-    os.close(given)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("chat") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
-        learnt(CASES["chat"], out, steps=6, eval_every=6)
+    learnt(CASES["chat"], out, steps=6, eval_every=6)
     return out
 
 
@@ -52,7 +38,7 @@ def talk(run):
 
 def test_a_line_is_a_turn_and_a_list_stands_by_itself(run, tmp_path, capsys):
     model = heedful.load(run)
-    with typed(f"ba\n{LISTED}\nko\n", tmp_path):
+    with standard_input(f"ba\n{LISTED}\nko\n"):
         assert heed("chat", run, *GREEDY, "--json") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert all(one.keys() == {"role", "content", "tokens"} and len(one["tokens"]) <= 4 for one in found)
@@ -65,21 +51,21 @@ def test_a_line_is_a_turn_and_a_list_stands_by_itself(run, tmp_path, capsys):
 
 def test_a_line_without_an_answer_is_told_and_changes_nothing(run, tmp_path, capsys):
     long = "ba " * 40
-    with typed(f"ba\n\n{long}\n" + '[{"content": "ba"}]\n[{"role": "assistant", "content": "ba"}]\nko\n', tmp_path):
+    with standard_input(f"ba\n\n{long}\n" + '[{"content": "ba"}]\n[{"role": "assistant", "content": "ba"}]\nko\n'):
         assert heed("chat", run, *GREEDY, "--json") == 2
     said = capsys.readouterr()
     found = [json.loads(line) for line in said.out.splitlines()]
     whys = ["an empty turn", "tokens of the last question", "the role None", "nothing to answer"]
     assert all(why in one["error"] for one, why in zip(found[1:5], whys, strict=True))
     assert [one["line"] for one in found[1:5]] == [2, 3, 4, 5]
-    with typed("ba\nko\n", tmp_path):
+    with standard_input("ba\nko\n"):
         assert heed("chat", run, *GREEDY, "--json") == 0
     again = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [found[0], found[5]] == again
 
 
 def test_the_prompt_in_place_of_a_reply(run, tmp_path, capsys):
-    with typed(f"ba\n{LISTED}\nko\n", tmp_path):
+    with standard_input(f"ba\n{LISTED}\nko\n"):
         assert heed("chat", run, "--render", "--json") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert found == [{"prompt": "ba <EOQ>"}, {"prompt": "ko\nba <EOQ> <EOQ>"}, {"prompt": "ko <EOQ>"}]

@@ -6,14 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 import heedful
-from cases import CASES, learnt
-from commands import heed
+from cases import CASES
+from commands import heed, standard_input
 from heedful.errors import InputError, TextError
 from heedful.tasks.shared.cli import printable
 from heedful.tasks.shared.embed import TextEncoder
@@ -21,32 +19,6 @@ from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each
 
 LONG = "ba de gi ko " * 12  # more tokens than any text that the models have learnt from, or can read
-
-
-@contextmanager
-def standard_input(data: bytes, folder: Path):
-    (folder / "given").write_bytes(data)
-    kept, given = os.dup(0), os.open(folder / "given", os.O_RDONLY)
-    os.dup2(given, 0)
-    yield
-    os.dup2(kept, 0)
-    os.close(kept)
-    os.close(given)
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run of each case, made when it is first asked for."""
-    folder = tmp_path_factory.mktemp("lines")
-
-    def run_of(name):
-        if not (folder / name).is_dir():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
-                learnt(CASES[name], folder / name, steps=1, eval_every=1)
-        return folder / name
-
-    return run_of
 
 
 def answers(texts: list[str], first: int):
@@ -62,7 +34,7 @@ def test_answers_keep_their_lines(count, tmp_path, capsys):
     lines = [f"{i}" for i in range(count)]
     bad = {0, 5, 6, 700} & {*range(count - 1)}
     given = [("bad" if i in bad else line) for i, line in enumerate(lines)]
-    with standard_input("\r\n".join(given).encode(), tmp_path):
+    with standard_input("\r\n".join(given).encode()):
         if bad:
             with pytest.raises(InputError, match=f"{len(bad)} of {count:,} lines have no answer"):
                 answer_lines(None, answers, lambda one: f"{one['text']}={one['n']}", as_json=False)
@@ -108,7 +80,7 @@ def test_lines_are_read_whole_however_they_come():
     ],
 )
 @pytest.mark.parametrize("name", ["transformer", "gpt", "fill", "label", "tag", "parse", "answer", "match"])
-def test_what_is_not_utf_8_is_an_error(runs, tmp_path, capsys, name, data, told):
+def test_what_is_not_utf_8_is_an_error(run_of, tmp_path, capsys, name, data, told):
     """Once the lines before it are answered."""
     verb = {"transformer": "translate", "gpt": "score", "label": "classify"}.get(name, name)
     more = {"answer": ["--context", "ba is de."], "match": ["--images", tmp_path]}.get(verb, [])
@@ -119,8 +91,8 @@ def test_what_is_not_utf_8_is_an_error(runs, tmp_path, capsys, name, data, told)
         to_image(PIXELS[0]).save(tmp_path / "0.png")
     if verb == "fill":
         data = data.replace(b"ba\nde\n", b"<mask>\n<mask>\n")
-    with standard_input(data, tmp_path):
-        assert heed(verb, runs(name), *more, "--json") == 2
+    with standard_input(data):
+        assert heed(verb, run_of(name), *more, "--json") == 2
     said = capsys.readouterr()
     error, fix = said.err.splitlines()[-2:]
     assert error == f"error: {told}"
@@ -128,17 +100,17 @@ def test_what_is_not_utf_8_is_an_error(runs, tmp_path, capsys, name, data, told)
     assert len(said.out.splitlines()) == told.startswith("<stdin>:3") * 2
 
 
-def test_a_mark_of_byte_order_is_no_text(runs, tmp_path, capsys):
-    with standard_input("\N{BYTE ORDER MARK}ba\n".encode(), tmp_path):
-        assert heed("score", runs("gpt"), "--json") == 0
+def test_a_mark_of_byte_order_is_no_text(run_of, tmp_path, capsys):
+    with standard_input("\N{BYTE ORDER MARK}ba\n".encode()):
+        assert heed("score", run_of("gpt"), "--json") == 0
     assert json.loads(capsys.readouterr().out)["text"] == "ba"
 
 
-def test_control_characters_are_shown_and_kept(runs, tmp_path, capsys):
+def test_control_characters_are_shown_and_kept(run_of, tmp_path, capsys):
     """TABs and ends of lines stand for themselves in JSON, and nowhere else but between columns."""
     assert printable("a\tb\nc\x1b\x85d\u2028é") == r"a\tb\nc\x1b\x85d\u2028é"
     text = "ba\t<mask>\ngi"
-    words = ["fill", runs("fill"), text, "--top", "400"]
+    words = ["fill", run_of("fill"), text, "--top", "400"]
     assert heed(*words) == 0
     (line,) = capsys.readouterr().out.splitlines()
     shown, found = line.split("\t")
@@ -151,60 +123,60 @@ def test_control_characters_are_shown_and_kept(runs, tmp_path, capsys):
     assert {"\n", "\t", "\x1b"} <= tokens, "of its bytes"
     assert r"\t" in found
     for verb, name in (("classify", "label"), ("score", "gpt")):
-        assert heed(verb, runs(name), text) == 0
+        assert heed(verb, run_of(name), text) == 0
         assert capsys.readouterr().out.rstrip("\n").endswith("\t" + r"ba\t<mask>\ngi")
 
 
-def test_a_blank_line_is_translated_by_an_empty_one(runs, tmp_path, capsys):
-    with standard_input("ba\n \t\u00a0\n\nde\n".encode(), tmp_path):
-        assert heed("translate", runs("transformer"), "--longest", 3, "--prefix", "BA") == 0
+def test_a_blank_line_is_translated_by_an_empty_one(run_of, tmp_path, capsys):
+    with standard_input("ba\n \t\u00a0\n\nde\n".encode()):
+        assert heed("translate", run_of("transformer"), "--longest", 3, "--prefix", "BA") == 0
     said = capsys.readouterr()
     assert [bool(line) for line in said.out.split("\n")] == [True, False, False, True, False]
     assert said.err == ""
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnn", "decoder", "spans"])
-def test_a_source_longer_than_all_that_were_learnt_is_told(runs, tmp_path, capsys, name):
-    model = heedful.load(runs(name))
+def test_a_source_longer_than_all_that_were_learnt_is_told(run_of, tmp_path, capsys, name):
+    model = heedful.load(run_of(name))
     known = model.about["source_tokens"]
     assert 0 < known["centile_99"] <= known["longest"]
     (ids,), _ = model.encode([LONG])
     told = f"{len(ids)} tokens, and the longest source that it was trained on has {known['longest']}"
-    with standard_input(f"ba\n{LONG}\n".encode(), tmp_path):
-        assert heed("translate", runs(name), "--longest", 3, "--json") == 0
+    with standard_input(f"ba\n{LONG}\n".encode()):
+        assert heed("translate", run_of(name), "--longest", 3, "--json") == 0
     said = capsys.readouterr()
     assert said.err.startswith(f"warning: <stdin>:2: {told}")
     assert said.err.count("\n") == 1
     fine, long = map(json.loads, said.out.splitlines())
     assert "warning" not in fine
     assert long["warning"].startswith(told)
-    assert heed("summarise", runs(name), LONG, "--longest", 3) == 0
+    assert heed("summarise", run_of(name), LONG, "--longest", 3) == 0
     assert capsys.readouterr().err.startswith(f"warning: {told}")
     with pytest.warns(UserWarning, match=f"^text 2: {told}"):
         model.translate(["ba", LONG], longest=3)
     with pytest.warns(UserWarning, match=f"^{told}"):
         model.translate(LONG, longest=3)
-    assert heed("info", runs(name), "--json") == 0
+    assert heed("info", run_of(name), "--json") == 0
     assert f"at most {known['longest']:,} tokens" in json.loads(capsys.readouterr().out)["trained on"]
 
 
-def test_the_longest_of_those_that_were_learnt_from_is_known(runs):
-    model, pairs = heedful.load(runs("transformer")), CASES["transformer"].corpus.train
+def test_the_longest_of_those_that_were_learnt_from_is_known(run_of):
+    model, pairs = heedful.load(run_of("transformer")), CASES["transformer"].corpus.train
     lengths = sorted(map(len, model.source.encode(pairs.source)))
     assert model.about["source_tokens"]["longest"] == lengths[-1]
     assert lengths[-2] <= model.about["source_tokens"]["centile_99"] <= lengths[-1]
 
 
-def test_a_run_that_does_not_know_what_it_learnt_from_is_read_as_before(runs):
-    model = heedful.load(runs("transformer"))
+def test_a_run_that_does_not_know_what_it_learnt_from_is_read_as_before(run_of):
+    model = heedful.load(run_of("transformer"))
     del model.about["source_tokens"]
     assert model.search([LONG], longest=3)[0].warning == ""
     model.translate(LONG, longest=3)
 
 
-def test_a_line_that_is_too_long_for_the_model_loses_no_other(runs, tmp_path, capsys):
-    with standard_input(f"ba\n{LONG}\nde\n".encode(), tmp_path):
-        assert heed("translate", runs("infill"), "--longest", 3, "--prefix", "BA") == 2
+def test_a_line_that_is_too_long_for_the_model_loses_no_other(run_of, tmp_path, capsys):
+    with standard_input(f"ba\n{LONG}\nde\n".encode()):
+        assert heed("translate", run_of("infill"), "--longest", 3, "--prefix", "BA") == 2
     said = capsys.readouterr()
     assert [bool(line) for line in said.out.split("\n")] == [True, False, True, False]
     first, error, fix = said.err.splitlines()
@@ -212,20 +184,20 @@ def test_a_line_that_is_too_long_for_the_model_loses_no_other(runs, tmp_path, ca
     assert first.endswith("tokens, but the model reads at most 39; it has no answer")
     assert error == "error: <stdin>: 1 of 3 lines have no answer"
     assert fix.startswith("fix: ")
-    with standard_input(f"ba\n{LONG}\nde\n".encode(), tmp_path):
-        assert heed("translate", runs("infill"), "--longest", 3, "--json") == 2
+    with standard_input(f"ba\n{LONG}\nde\n".encode()):
+        assert heed("translate", run_of("infill"), "--longest", 3, "--json") == 2
     _, refused, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert refused.keys() == {"line", "input", "error"}
     assert refused["line"] == 2
     assert refused["input"] == LONG
-    assert heed("translate", runs("infill"), "ba", LONG) == 2
+    assert heed("translate", run_of("infill"), "ba", LONG) == 2
     assert "the model reads at most 39" in capsys.readouterr().err
 
 
-def test_lines_without_an_answer_of_other_verbs(runs, tmp_path, capsys):
+def test_lines_without_an_answer_of_other_verbs(run_of, tmp_path, capsys):
     for verb, name, fine in (("fill", "fill", "<mask>"), ("classify", "label", "ba"), ("embed", "fill", "ba")):
-        with standard_input(f"{fine}\n\n{fine}\n".encode(), tmp_path):
-            assert heed(verb, runs(name)) == 2
+        with standard_input(f"{fine}\n\n{fine}\n".encode()):
+            assert heed(verb, run_of(name)) == 2
         said = capsys.readouterr()
         assert [bool(line) for line in said.out.split("\n")] == [True, False, True, False]
         assert said.err.startswith("warning: <stdin>:2: ")
@@ -233,19 +205,19 @@ def test_lines_without_an_answer_of_other_verbs(runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("verb", "name"), [("classify", "label"), ("classify", "labels"), ("embed", "fill")])
-def test_a_text_that_is_cut_is_told(runs, tmp_path, capsys, verb, name):
-    model = heedful.load(runs(name))
+def test_a_text_that_is_cut_is_told(run_of, tmp_path, capsys, verb, name):
+    model = heedful.load(run_of(name))
     tokens = len(model.tokenizer.encode([LONG])[0])
     told = rf"too long: only 2[12] of its {tokens} tokens were read"  # of a context of 24
-    with standard_input(f"ba\n{LONG}\n".encode(), tmp_path):
-        assert heed(verb, runs(name), "--json") == 0
+    with standard_input(f"ba\n{LONG}\n".encode()):
+        assert heed(verb, run_of(name), "--json") == 0
     said = capsys.readouterr()
     assert re.fullmatch(rf"warning: <stdin>:2: {told}\n", said.err)
     fine, cut = map(json.loads, said.out.splitlines())
     assert "warning" not in fine
     assert re.fullmatch(told, cut["warning"])
     with pytest.warns(UserWarning, match=f"^{told}$"):
-        model.classify(LONG) if verb == "classify" else TextEncoder.load(runs(name)).embed(LONG)
+        model.classify(LONG) if verb == "classify" else TextEncoder.load(run_of(name)).embed(LONG)
 
 
 def test_a_warning_names_the_line_that_asked():
@@ -254,19 +226,19 @@ def test_a_warning_names_the_line_that_asked():
     assert seen[0].filename == __file__
 
 
-def test_both_texts_of_a_pair_are_counted(runs):
-    model = heedful.load(runs("labels"))
+def test_both_texts_of_a_pair_are_counted(run_of):
+    model = heedful.load(run_of("labels"))
     tokens = sum(map(len, model.tokenizer.encode([LONG, "ba"])))
     with pytest.warns(UserWarning, match=f"only 21 of its {tokens} tokens were read"):
         model.classify(LONG, pairs="ba")
 
 
-def test_match_tells_what_it_cuts(runs, tmp_path, capsys):
+def test_match_tells_what_it_cuts(run_of, tmp_path, capsys):
     from cases import PIXELS
     from heedful.data.images.files import to_image
 
     to_image(PIXELS[0]).save(tmp_path / "0.png")
-    model, picture = heedful.load(runs("match")), tmp_path / "0.png"
+    model, picture = heedful.load(run_of("match")), tmp_path / "0.png"
     told = r"too long: only \d+ of its \d+ tokens were read"
     with pytest.warns(UserWarning, match=f"^text 2: {told}"):
         model.match(picture, ["a", LONG * 4])
@@ -274,15 +246,15 @@ def test_match_tells_what_it_cuts(runs, tmp_path, capsys):
         model.search(LONG * 4, [picture])
     with pytest.warns(UserWarning, match=f"^{told}"):
         model.embed(LONG * 4)
-    assert heed("match", runs("match"), picture, picture, "--text", "a", "--text", LONG * 4) == 0
+    assert heed("match", run_of("match"), picture, picture, "--text", "a", "--text", LONG * 4) == 0
     assert capsys.readouterr().err.count("is too long: only") == 1
-    with standard_input(f"a\n{LONG * 4}\n".encode(), tmp_path):
-        assert heed("match", runs("match"), "--images", tmp_path) == 0
+    with standard_input(f"a\n{LONG * 4}\n".encode()):
+        assert heed("match", run_of("match"), "--images", tmp_path) == 0
     assert capsys.readouterr().err.startswith("warning: <stdin>:2: too long: only")
 
 
-def test_what_is_drawn_does_not_hang_on_how_lines_come(runs, tmp_path, capsys):
-    model = heedful.load(runs("transformer"))
+def test_what_is_drawn_does_not_hang_on_how_lines_come(run_of, tmp_path, capsys):
+    model = heedful.load(run_of("transformer"))
     texts = ["ba de gi"] * 4
     whole = [one.text for one in model.search(texts, samples=1, longest=6)]
     assert len({*whole}) > 1
@@ -290,9 +262,9 @@ def test_what_is_drawn_does_not_hang_on_how_lines_come(runs, tmp_path, capsys):
     assert halves == whole
 
 
-def test_answers_come_while_the_pipe_stays_open_and_leave_quietly(runs):
+def test_answers_come_while_the_pipe_stays_open_and_leave_quietly(run_of):
     """As lines arrive; and where nothing reads them any more, without a word."""
-    words = ["translate", str(runs("transformer")), "--longest", "3", "--prefix", "BA"]
+    words = ["translate", str(run_of("transformer")), "--longest", "3", "--prefix", "BA"]
     whole, pipe = [sys.executable, "-m", "heedful", *words], subprocess.PIPE
     child = subprocess.Popen(whole, stdin=pipe, stdout=pipe, stderr=pipe)
     assert child.stdin is not None

@@ -1,6 +1,7 @@
 """Answers that people put in order: in the terminal, and what is kept of it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,7 @@ def test_agreement_is_told(run: Path, tmp_path: Path) -> None:
     assert "agreement on 2 prompts: Kendall's tau 0.00, 50% of pairs alike" in shown
 
 
-def test_a_model_that_answers_nothing_is_refused(run: Path, tmp_path: Path) -> None:
-    from cases import CASES, learnt
-
-    learnt(CASES["label"], tmp_path / "label", steps=1, eval_every=1)
-    words = ["rank", str(tmp_path / "label"), "--prompts", str(run / "prompts.txt"), "--out", str(tmp_path / "j.jsonl")]
+def test_a_model_that_answers_nothing_is_refused(run: Path, run_of: Callable[[str], Path], tmp_path: Path) -> None:
+    words = ["rank", str(run_of("label")), "--prompts", str(run / "prompts.txt"), "--out", str(tmp_path / "j.jsonl")]
     with pytest.raises(InputError, match="answers no prompts"):
         CliRunner().invoke(app, words, catch_exceptions=False)

@@ -1,12 +1,12 @@
 """`heed trace`: a record a step, of every kind of model, and errors in one line."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from cases import CASES, learnt
 from commands import heed
 from heedful.errors import InputError
 from heedful.verbs.trace import trace
@@ -25,10 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", TRACED)
-def test_every_family(name: str, folder: Path) -> None:
-    learnt(CASES[name], folder / name)
+def test_every_family(name: str, run_of: Callable[[str], Path], folder: Path) -> None:
     given = str(folder / "a.png") if name in PICTURES else "ba <mask> gi" if name == "fill" else "ba de gi"
-    traced = trace(folder / name, given, TRACED[name])
+    traced = trace(run_of(name), given, TRACED[name])
     assert sum(step.parameters for step in traced.steps) + traced.unused == traced.parameters
     assert traced.unused == 0 or name in ("match", "detect", "classify-images")
     assert traced.operations > 0
@@ -36,8 +35,8 @@ def test_every_family(name: str, folder: Path) -> None:
     assert sum(chance for _, chance in traced.says) <= 1.0001
 
 
-def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = folder / "gpt"
+def test_the_command(run_of: Callable[[str], Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of("gpt")
     assert heed("trace", run, "ba de", "--json") == 0
     first, *steps, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first["tokens"][0] == "<s>"
@@ -54,10 +53,10 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert said in capsys.readouterr().err
 
 
-def test_what_does_not_fit_is_refused(folder: Path) -> None:
+def test_what_does_not_fit_is_refused(run_of: Callable[[str], Path], folder: Path) -> None:
     with pytest.raises(InputError, match="reads one text"):
-        trace(folder / "gpt", "ba", "de")
+        trace(run_of("gpt"), "ba", "de")
     with pytest.raises(InputError, match="reads one picture"):
-        trace(folder / "detect", str(folder / "a.png"), "de")
+        trace(run_of("detect"), str(folder / "a.png"), "de")
     with pytest.raises(InputError, match="a question without a text"):
-        trace(folder / "answer", "ba?")
+        trace(run_of("answer"), "ba?")

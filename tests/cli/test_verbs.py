@@ -2,16 +2,13 @@
 says why not."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cases import CASES, PIXELS, learnt
-from commands import heed
+from cases import CASES, PIXELS
+from commands import heed, standard_input
 from heedful import cli
 from heedful.data.images.files import to_image
 from heedful.tasks import TASKS
@@ -23,7 +20,7 @@ SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pi
 TRANSLATING = ["translate", "summarise"]
 # What a verb is told: at least this, and one way of asking for more.
 ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
-ALWAYS |= {"chat": ["--tokens", "3"]}
+ALWAYS |= {"chat": ["--tokens", "3"], "detect": ["--threshold", "0"]}
 MORE = {
     "translate": ["--beam", "2", "--n-best", "2", "--prefix", "BA", "--weights", "int8"],
     "summarise": ["--samples", "2", "--longest", "4"],
@@ -34,7 +31,7 @@ MORE = {
     "answer": ["--top", "2", "--weights", "int8"],
     "fill": ["--top", "2", "--weights", "int8"],
     "parse": ["--beam", "2"],
-    "detect": ["--threshold", "0", "--out", "drawn"],
+    "detect": ["--out", "drawn"],
     "segment": ["--overlay"],
     "match": ["--template", "a {}"],
     "paint": ["--samples", "2"],
@@ -57,43 +54,21 @@ READS_LINES = {
 }
 
 
-@contextmanager
-def standard_input(lines: list[str], folder: Path) -> Iterator[None]:
-    (folder / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
-    kept, given = os.dup(0), os.open(folder / "lines.txt", os.O_RDONLY)
-    os.dup2(given, 0)
-    yield
-    os.dup2(kept, 0)
-    os.close(kept)
-    os.close(given)
-
-
-@pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    """A run of each case, made when it is first asked for."""
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("verbs")
     for i, pixels in enumerate(PIXELS[:2]):
         to_image(pixels).save(folder / f"{i}.png")
-
-    def run_of(name: str) -> Path:
-        if not (folder / name).is_dir():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
-                patch.setattr("heedful.tasks.generate.train.SHOWN", 3)
-                patch.setattr("heedful.tasks.paint.train.SHOWN", 1)
-                learnt(CASES[name], folder / name, steps=1, eval_every=1)
-        return folder / name
-
-    return run_of
+    return sorted(map(str, folder.iterdir()))
 
 
-def inputs_of(verb: str, run: Path) -> list[str]:
+def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
     """Two inputs of the kind that the verb, or the model, reads."""
     reads_pictures = verb in ("detect", "segment", "match", "paint") or (
         CASES[run.name].task in SEEN and verb in ("classify", "look", "trace")
     )
     if reads_pictures:
-        return [str(run.parent / f"{i}.png") for i in range(2)]
+        return pictures
     if verb == "align" or (verb == "score" and CASES[run.name].task in ("translate", "denoise")):
         return ["ba de gi\tGI DE BA", "ko\tKO"]
     return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]
@@ -167,10 +142,10 @@ def test_nothing_is_left_out():
 
 
 @pytest.mark.parametrize(("verb", "name"), PAIRS)
-def test_a_line_of_json_however_it_is_asked(runs, tmp_path, monkeypatch, capsys, verb, name):
+def test_a_line_of_json_however_it_is_asked(run_of, pictures, tmp_path, monkeypatch, capsys, verb, name):
     monkeypatch.chdir(tmp_path)
-    run = runs(name)
-    own, least = inputs_of(verb, run), words_of(verb, run)
+    run = run_of(name)
+    own, least = inputs_of(verb, run, pictures), words_of(verb, run)
     words = [] if verb in ("info", "check", "draw") else own[:1] if verb in ("look", "trace") else own
     found = answers(capsys, verb, run, *words, *least)
     assert verb in OF_SEVERAL_KINDS or len({str(keys_within(one)) for one in found}) == 1
@@ -178,20 +153,20 @@ def test_a_line_of_json_however_it_is_asked(runs, tmp_path, monkeypatch, capsys,
         more = answers(capsys, verb, run, *words, *least, *MORE[verb])
         assert keys_within(more[0]) == keys_within(found[0])
     if verb in READS_LINES:
-        with standard_input(own, tmp_path):
+        with standard_input("".join(f"{line}\n" for line in own)):
             assert answers(capsys, verb, run, *least) == found
 
 
 @pytest.mark.parametrize("name", ["label", "labels", "score", "choice"])
-def test_what_follows_a_tab_is_a_pair(runs, tmp_path, capsys, name):
-    words = words_of("classify", runs(name))
-    found = answers(capsys, "classify", runs(name), "ba", *words, "--pair", "ko")
-    with standard_input(["ba\tko"], tmp_path):
-        assert answers(capsys, "classify", runs(name), *words) == found
+def test_what_follows_a_tab_is_a_pair(run_of, capsys, name):
+    words = words_of("classify", run_of(name))
+    found = answers(capsys, "classify", run_of(name), "ba", *words, "--pair", "ko")
+    with standard_input("ba\tko\n"):
+        assert answers(capsys, "classify", run_of(name), *words) == found
 
 
-def test_pairs_are_weighed_as_a_training_reads_them(runs, tmp_path, capsys):
-    run, pairs = runs("transformer"), [("ba de", "DE BA"), ("ko", "KO")]
+def test_pairs_are_weighed_as_a_training_reads_them(run_of, tmp_path, capsys):
+    run, pairs = run_of("transformer"), [("ba de", "DE BA"), ("ko", "KO")]
     table, sides = tmp_path / "pairs.tsv", [tmp_path / "a", tmp_path / "b"]
     table.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     for path, side in zip(sides, zip(*pairs, strict=True), strict=True):
@@ -199,7 +174,7 @@ def test_pairs_are_weighed_as_a_training_reads_them(runs, tmp_path, capsys):
     found = answers(capsys, "score", run, "--data", table)
     assert [(one["source"], one["target"]) for one in found] == pairs
     assert answers(capsys, "score", run, "--source", sides[0], "--target", sides[1]) == found
-    with standard_input(table.read_text().splitlines(), tmp_path):
+    with standard_input(table.read_text()):
         assert answers(capsys, "score", run) == found
     assert heed("score", run, "--data", table) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -208,13 +183,13 @@ def test_pairs_are_weighed_as_a_training_reads_them(runs, tmp_path, capsys):
     for wrong in (["--source", sides[0]], ["ba", "--data", table], ["--choice", "a"]):
         assert heed("score", run, *wrong) == 2
         one_line(capsys)
-    assert heed("score", runs("gpt"), "--data", table) == 2
+    assert heed("score", run_of("gpt"), "--data", table) == 2
     one_line(capsys)
 
 
-def test_a_second_model_chooses_among_translations(runs, capsys):
+def test_a_second_model_chooses_among_translations(run_of, capsys):
     """Of those that the first finds; and one translation is no choice."""
-    run = runs("transformer")
+    run = run_of("transformer")
     found = answers(capsys, "translate", run, "ba de gi", "ko", "--beam", 3, "--n-best", 3)
     chosen = answers(capsys, "translate", run, "ba de gi", "ko", "--beam", 3, "--rerank", run)
     for one, before in zip(chosen, found, strict=True):
@@ -236,32 +211,24 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return "".join(fix)
 
 
-def test_a_verb_that_does_not_fit_says_so(runs, tmp_path, monkeypatch, capsys):
+def test_a_verb_that_does_not_fit_says_so(run_of, pictures, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for verb, name in OTHERS:
-        run = runs(name)
-        assert (
-            heed(
-                verb,
-                run,
-                *inputs_of(verb, run)[: 1 if verb in ("look", "trace") else 2],
-                *words_of(verb, run),
-                "--json",
-            )
-            == 2
-        )
+        run = run_of(name)
+        inputs = inputs_of(verb, run, pictures)[: 1 if verb in ("look", "trace") else 2]
+        assert heed(verb, run, *inputs, *words_of(verb, run), "--json") == 2
         row, fix = TASKS[CASES[name].task], one_line(capsys)
         if verb not in ("look", "embed", "trace"):
             assert fix == f"fix: this run {row.does}: heed {next(iter(row.asks), row.name)} {run}"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_cannot_be_scored_or_handed_on_says_so(runs, tmp_path, monkeypatch, capsys, name):
+def test_what_cannot_be_scored_or_handed_on_says_so(run_of, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
-    assert heed("eval", runs(name), "--json") == 2
+    assert heed("eval", run_of(name), "--json") == 2
     one_line(capsys)
     for to in ("hf", "ctranslate2"):
-        if heed("export", runs(name), "--to", to, "--out", to, "--json"):
+        if heed("export", run_of(name), "--to", to, "--out", to, "--json"):
             one_line(capsys)
         else:
             (line,) = capsys.readouterr().out.splitlines()

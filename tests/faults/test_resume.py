@@ -101,19 +101,21 @@ def test_a_rank_that_is_lost_ends_the_others(count: int, tmp_path: Path, trainer
     settings = (*EACH, "train.save_every=5", "train.steps=40")
     straight = tmp_path / "straight"
     assert trainer.run(straight, *settings, ranks=2) == [0, 0]
-    for number in range(count):
-        out = tmp_path / f"lost-{number}"
-        victim, how = number % 2, (signal.SIGKILL, signal.SIGSTOP)[number // 2 % 2]
-        pids = trainer.start(out, *settings, ranks=2, patience=8)
-        wait_until(lambda out=out, number=number: ["step", 6 + number % 7] in told(out), pids[0])
-        os.kill(pids[victim], how)
-        (code,) = trainer.wait([pids[1 - victim]])
-        assert code == 1
-        assert told(out, 1 - victim)[-1][0] == "error"
-        assert "another of the processes that train together" in told(out, 1 - victim)[-1][1]
-        if how == signal.SIGSTOP:
-            os.kill(pids[victim], signal.SIGKILL)
-        assert trainer.wait([pids[victim]]) == [-signal.SIGKILL]
-        assert trainer.run(out, *settings, ranks=2) == [0, 0], told(out)
-        assert ends(out) == ends(straight)
+    for numbers in zip(range(0, count, 2), range(1, count, 2), strict=True):  # two at a time, as the others wait long
+        outs, begun = [tmp_path / f"lost-{number}" for number in numbers], []
+        how = (signal.SIGKILL, signal.SIGSTOP)[numbers[0] // 2 % 2]
+        for victim, (number, out) in enumerate(zip(numbers, outs, strict=True)):
+            begun.append(trainer.start(out, *settings, ranks=2, patience=8))
+            wait_until(lambda out=out, number=number: ["step", 6 + number % 7] in told(out), begun[-1][0])
+            os.kill(begun[-1][victim], how)
+        for victim, (out, pids) in enumerate(zip(outs, begun, strict=True)):
+            (code,) = trainer.wait([pids[1 - victim]])
+            assert code == 1
+            assert told(out, 1 - victim)[-1][0] == "error"
+            assert "another of the processes that train together" in told(out, 1 - victim)[-1][1]
+            if how == signal.SIGSTOP:
+                os.kill(pids[victim], signal.SIGKILL)
+            assert trainer.wait([pids[victim]]) == [-signal.SIGKILL]
+            assert trainer.run(out, *settings, ranks=2) == [0, 0], told(out)
+            assert ends(out) == ends(straight)
     tally("R9 a process that dies or hangs", count)

@@ -12,7 +12,7 @@ import pytest
 
 from heedful.run.resume import flat
 from made import TRANSFORMER, made_corpus
-from trainer import ends
+from trainer import Trainer, ends, told
 
 SETTINGS = {
     "steps": 40,
@@ -27,7 +27,7 @@ LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
 
 
 def command(data: Path, out: Path) -> list[str]:
-    keys = flat({"model": TRANSFORMER["model"], "data": TRANSFORMER["data"], "train": SETTINGS})
+    keys = flat({**{name: TRANSFORMER[name] for name in ("model", "data", "decode")}, "train": SETTINGS})
     settings = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
     where = ["--data", str(data), "--source", "low", "--target", "high", "--out", str(out)]
     return [sys.executable, *LAUNCH, *where, "--preset", "transformer-tiny", *settings]
@@ -39,13 +39,15 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.full)])
-def test_torchrun_is_told_to_leave(count: int, tmp_path: Path, tally: Callable[[str, int], None]) -> None:
+def test_torchrun_is_told_to_leave(
+    count: int, tmp_path: Path, trainer: Trainer, tally: Callable[[str, int], None]
+) -> None:
     pairs = made_corpus(150).train
     data = tmp_path / "pairs.tsv"
     data.write_text("low\thigh\n" + "".join(f"{a}\t{b}\n" for a, b in zip(pairs.source, pairs.target, strict=True)))
     straight = tmp_path / "straight"
-    plain = subprocess.run(command(data, straight), capture_output=True, text=True, check=False)
-    assert plain.returncode == 0, plain.stderr
+    settings = [f"train.{key}={value}" for key, value in SETTINGS.items()]
+    assert trainer.run(straight, *settings, model=str(data), ranks=2) == [0, 0], told(straight)
     for number in range(count):
         out = tmp_path / f"asked-{number}"
         with subprocess.Popen(command(data, out), stderr=subprocess.PIPE, text=True) as launcher:

@@ -1,6 +1,7 @@
 """The frame of the lab: verdicts, settings, the data file, the command."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from commands import heed
 from heedful.errors import InputError
 from heedful.lab import EXHIBITS
-from heedful.lab.exhibit import Says, Value, Verdict, beside, judge
+from heedful.lab.exhibit import Says, Shown, Value, Verdict, beside, judge
 from heedful.lab.lectern import by_topic, deck, errata, settings_of, show
 from heedful.lab.paper import picture
 
@@ -44,19 +45,25 @@ def test_a_claim_of_which_nothing_is_computed_is_an_error():
         beside(Says({"first": 1, "second": 2}, {}), {"first": 1})
 
 
+@cache
+def in_short(name: str) -> Shown:
+    """An exhibit; those that train do so for two steps, and what they then find is not looked at."""
+    return show(name, {"steps": "2"} if "steps" in settings_of(name) else {}, short=True)
+
+
 def test_every_erratum_is_a_claim_that_its_exhibit_finds_wrong():
     found = errata()
     assert [one["number"] for one in found] == list(range(1, 28))
     for one in found:
         assert one["right"], one
-        verdicts = {line.claim: line.verdict for line in show(one["exhibit"], short=True).lines}
+        assert "steps" not in settings_of(one["exhibit"])
+        verdicts = {line.claim: line.verdict for line in in_short(one["exhibit"]).lines}
         assert verdicts[one["claim"]] == "wrong", one
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_an_exhibit_shows_all_claims_and_draws(name: str):
-    """Those that train do so for two steps: what they then find is not looked at."""
-    shown = show(name, {"steps": "2"} if "steps" in settings_of(name) else {}, short=True)
+    shown = in_short(name)
     assert shown.lines
     assert {*deck().exhibits[name].says} <= {line.claim for line in shown.lines}
     json.dumps([(line.deck, line.computed) for line in shown.lines], allow_nan=False)

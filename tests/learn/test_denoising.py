@@ -14,8 +14,8 @@ from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 from made import SYLLABLES
 
-MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
-TRAIN = {"optimizer": "muon", "lr": 4e-3, "warmup": 30, "average": 0.9, "tokens": 1024, "precision": "fp32"}
+MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+TRAIN = {"optimizer": "muon", "lr": 4e-3, "warmup": 30, "average": 0.9, "tokens": 512, "precision": "fp32"}
 
 
 def circles(count: int, seed: int) -> list[list[str]]:

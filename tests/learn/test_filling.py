@@ -9,7 +9,7 @@ from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 
 CRIES = {"cat": "meows", "dog": "barks", "cow": "moos", "duck": "quacks"}
-CRIES |= {"lion": "roars", "horse": "neighs", "frog": "croaks", "wolf": "howls"}
+CRIES |= {"lion": "roars", "horse": "neighs"}
 PLACES = ["garden", "house", "barn", "forest", "street", "field"]
 
 
@@ -33,7 +33,7 @@ def test_it_learns(tmp_path):
             "train": {
                 "steps": 200,
                 "eval_every": 200,
-                "tokens": 1024,
+                "tokens": 512,
                 "lr": 4e-3,
                 "warmup": 50,
                 "average": 0.97,

@@ -7,7 +7,7 @@ from heedful.tasks.recipes import build
 from heedful.verbs.train import train
 from made import backwards
 
-GPT = {"d_model": 64, "n_heads": 4, "n_layers": 3, "context_length": 64}
+GPT = {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 64}
 
 
 def test_it_learns(tmp_path):
@@ -24,10 +24,10 @@ def test_it_learns(tmp_path):
             "model": GPT,
             "data": {"tokenizer": "chars", "across": False},
             "train": {
-                "steps": 250,
-                "eval_every": 250,
+                "steps": 280,
+                "eval_every": 280,
                 "optimizer": "muon",
-                "tokens": 1024,
+                "tokens": 512,
                 "lr": 4e-3,
                 "warmup": 30,
                 "average": 0.9,

@@ -41,7 +41,7 @@ def test_it_learns(tmp_path):
             "train": {
                 "steps": 250,
                 "eval_every": 250,
-                "tokens": 1024,
+                "tokens": 512,
                 "lr": 4e-3,
                 "warmup": 30,
                 "average": 0.95,

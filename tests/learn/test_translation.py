@@ -40,7 +40,7 @@ def test_it_learns(tmp_path, preset, model, lr):
                 "lr": lr,
                 "warmup": 30,
                 "average": 0.9,
-                "tokens": 1024,
+                "tokens": 512,
                 "row": 32,
                 "eval_every": 180,
             },

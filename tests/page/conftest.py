@@ -5,15 +5,17 @@ Where there is no Chromium the tests of this folder are not run, and the end of 
 
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cases import CASES, learnt
+from heedful.models.lm import LM
 from heedful.serve.app import make_app
 from serving import chat_model, hosted, language_model, running, translator
 
@@ -41,14 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs_folder(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Path]) -> Path:
     """Tiny models: "en-fr" and "writer" say anything, the others have learnt nearly nothing."""
     folder = tmp_path_factory.mktemp("page") / "runs"
     translator(folder / "en-fr", "en", "fr")
     language_model(folder / "writer", context=48)
     chat_model(folder / "talker", context=96)
     for name in NAMES:
-        learnt(CASES[name], folder / name)
+        shutil.copytree(run_of(name), folder / name)
     return folder
 
 
@@ -79,6 +81,39 @@ def page(browser: Browser) -> Iterator[Page]:
     yield made
     context.close()
     assert wrong == []
+
+
+@pytest.fixture
+def loose(browser: Browser) -> Iterator[Page]:
+    """A page that may log errors, and into which axe may put its script."""
+    context = browser.new_context(bypass_csp=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def accessible() -> Callable[[Page], None]:
+    """Fails where axe finds something serious in a page, in light or in dark."""
+
+    def check(page: Page) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], scheme
+
+    return check
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Language models that take their time."""
+    step = LM.step
+
+    def slowly(model: LM, *given: Any) -> Any:
+        time.sleep(0.04)
+        return step(model, *given)
+
+    monkeypatch.setattr(LM, "step", slowly)
 
 
 def _leaves(url: str) -> bool:

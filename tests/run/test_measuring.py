@@ -16,7 +16,12 @@ from heedful.tasks.shared.picture_job import PictureJob
 from heedful.tasks.shared.text_job import TextJob
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.train import train
-from made import backwards, made_recipe
+from made import backwards, made_corpus, made_recipe
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return made_corpus(held_out=60)
 
 
 @dataclass

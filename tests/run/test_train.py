@@ -14,7 +14,7 @@ from PIL import Image
 
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
-from heedful.look.draw import to_bytes
+from heedful.look.draw import curves, to_bytes
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
@@ -152,7 +152,8 @@ def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp
 
 
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr("heedful.run.train.to_bytes", to_bytes)
+    for drawing in (curves, to_bytes):
+        monkeypatch.setattr(f"heedful.run.train.{drawing.__name__}", drawing)
     assert list(train(made_recipe(steps=2, eval_every=1), tmp_path / "run", corpus=corpus))
     with Image.open(tmp_path / "run" / "plots" / "training.png") as picture:
         assert min(picture.size) > 400

@@ -2,6 +2,7 @@
 
 import io
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 import torch
 from PIL import Image
 
-from cases import CASES, learnt
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
@@ -21,11 +21,11 @@ NAMES = ("transformer", "rnn", "fill", "tag", "answer", "label", "choice", "pars
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Path]) -> dict[str, Path]:
     """The folders of models by their names: "writer" says anything, the others have learnt nearly nothing."""
     folder = tmp_path_factory.mktemp("runs")
     for name in NAMES:
-        learnt(CASES[name], folder / name)
+        shutil.copytree(run_of(name), folder / name)
     pairs = made_corpus(400).train
     texts = [f"{source} > {target} é😀\n" for source, target in zip(pairs.source, pairs.target, strict=True)]
     torch.manual_seed(4)

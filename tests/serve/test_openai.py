@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import torch
 from fastapi import FastAPI
 from PIL import Image
 
-from cases import CASES, learnt
 from heedful.errors import BusyError
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
@@ -398,15 +397,16 @@ def test_embeddings(theirs: client.OpenAI, folder: Path) -> None:
         torch.testing.assert_close(torch.tensor(one[0].embedding), exact[0])
 
 
-def test_texts_for_pictures_are_no_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_for_pictures_are_no_paths(
+    run_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A matcher's embedder reads pictures by their paths, which nothing from outside may name."""
-    learnt(CASES["match"], tmp_path / "match")
     monkeypatch.chdir(tmp_path)
     Image.new("RGB", (32, 32)).save("a.png")
-    app = make_app(hosted(tmp_path / "match"))
+    app = make_app(hosted(run_of("match")))
     with running(app) as address:
         found = ask(address, "embeddings", model="match", input=["a", "a.png"]).json()["data"]
-        exact, _ = opened(tmp_path / "match").text_vectors(["a", "a.png"])
+        exact, _ = opened(run_of("match")).text_vectors(["a", "a.png"])
         torch.testing.assert_close(torch.tensor([each["embedding"] for each in found]), exact)
         tokens = ask(address, "embeddings", model="match", input=[5])
         assert (tokens.status_code, "reads no tokens" in tokens.text) == (400, True)

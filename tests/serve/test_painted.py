@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy
@@ -11,17 +11,13 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from cases import CASES, learnt
 from heedful.serve.app import make_app
 from serving import hosted, opened
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("painted")
-    for name in ("paint", "segment", "detect"):
-        learnt(CASES[name], folder / name)
-    return {name: folder / name for name in ("paint", "segment", "detect")}
+def made(run_of: Callable[[str], Path]) -> dict[str, Path]:
+    return {name: run_of(name) for name in ("paint", "segment", "detect")}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Every task on a pretend accelerator, where tensors of two devices never meet: it learns and says what it does on a
 CPU."""
 
+import json
 from typing import Any
 
 import pytest
@@ -41,34 +42,11 @@ def files(tmp_path_factory):
     return sorted(map(str, folder.iterdir()))
 
 
-@pytest.fixture
-def plain(monkeypatch):
-    """Trainings without dropout, which a device draws in its own way, and with little to show, which takes time."""
-    monkeypatch.setattr("heedful.tasks.generate.train.SHOWN", 3)
-    monkeypatch.setattr("heedful.tasks.paint.train.SHOWN", 1)
-    monkeypatch.setattr("heedful.core.dropout.dropout", lambda x, p: x)
-    monkeypatch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
-
-
-@pytest.fixture(scope="module")
-def at_home(tmp_path_factory):
-    """Each case as a CPU learnt it, once for all tests: the folder of its run, and what came of it."""
-    folder = tmp_path_factory.mktemp("here")
-    found = {}
-
-    def learn(name):
-        if name not in found:
-            found[name] = folder / name, learnt(CASES[name], folder / name)
-        return found[name]
-
-    return learn
-
-
-@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", CASES)
-def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, at_home, tmp_path, monkeypatch):
+def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, run_of, tmp_path, monkeypatch):
     case = CASES[name]
-    here, wanted = at_home(name)
+    here = run_of(name)
+    wanted = json.loads(here.with_suffix(".json").read_text())
     uses = case.uses(heedful.load(here), files)
     with accelerator() as device:
         monkeypatch.setattr("heedful.run.train.best_device", lambda: torch.device(device))
@@ -78,11 +56,10 @@ def test_a_task_learns_and_says_what_it_does_on_a_cpu(name, files, at_home, tmp_
         close(case.uses(model, files), uses)
 
 
-@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", CASES)
-def test_laws_and_pictures_are_made_on_the_device(name, files, at_home):
+def test_laws_and_pictures_are_made_on_the_device(name, files, run_of):
     case = CASES[name]
-    run, _ = at_home(name)
+    run = run_of(name)
     row = TASKS[case.task]
     with accelerator() as device:
         laws = [*check(run, device=device)]
@@ -95,7 +72,6 @@ def test_laws_and_pictures_are_made_on_the_device(name, files, at_home):
             assert len(looked.picture) > 1000
 
 
-@pytest.mark.usefixtures("plain")
 def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
     plan = {"steps": 3, "save_every": 1, "eval_every": 3, "tokens": 128}
     plan |= {"optimizer": "muon", "precision": "bf16", "accumulate": 2}  # and Adam for what is no matrix
@@ -122,14 +98,12 @@ def test_dropout_is_drawn_on_the_device(name, tmp_path, monkeypatch):
         events.close()
 
 
-def test_what_is_for_a_cpu_stays_there(tmp_path):
-    case = CASES["gpt"]
-    learnt(case, tmp_path / "text")
-    learnt(CASES["transformer"], tmp_path / "pairs")
+def test_what_is_for_a_cpu_stays_there(run_of):
+    text, pairs = run_of("gpt"), run_of("transformer")
     with accelerator() as device:
         for few in ({"weights": "int8"}, {"draft": "int8"}):
             with pytest.raises(InputError, match="int8 weights are for a CPU"):
-                LanguageModel.load(tmp_path / "text", device=device, **few)
-        translator = heedful.load(tmp_path / "pairs", device=device)
+                LanguageModel.load(text, device=device, **few)
+        translator = heedful.load(pairs, device=device)
         with translator.in_processes(2):
             assert translator.processes is None

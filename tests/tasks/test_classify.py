@@ -12,7 +12,6 @@ from heedful.data.text.labelled import Example, Labelled
 from heedful.data.tokenizer import BOS, EOS, PAD, UNK, SpecialTokens, Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
 from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
@@ -20,7 +19,7 @@ from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import PackedTrain, SmoothedTrain
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
@@ -100,12 +99,7 @@ def test_its_laws_hold(run):
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     """Cut off after five of six steps; then gone on with from the fourth."""
-    plan = recipe(**{"train.steps": 6, "train.save_every": 2})
-    whole = finished(train(plan, tmp_path / "whole", corpus=corpus("label")))
-    events = train(plan, tmp_path / "cut", corpus=corpus("label"))
-    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus("label"))).scores == whole.scores
+    goes_on_alike(recipe(**{"train.steps": 6, "train.save_every": 2}), corpus("label"), tmp_path, after=5)
 
 
 def test_layouts_of_gpt_1():

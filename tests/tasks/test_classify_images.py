@@ -15,7 +15,6 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import make_model
 from heedful.models.patches import interpolated_positions
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.classify_images.look import draw_picture, look_at_picture
 from heedful.tasks.classify_images.train import ClassifyImagesJob, ClassifyImagesTask, MixedBatch
@@ -24,7 +23,7 @@ from heedful.tasks.recipes import build
 from heedful.training.loop import rows_of
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 LABELS = [*"abcdefg"]
@@ -116,11 +115,7 @@ def test_laws_hold_on_a_run(run):
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     """Cut off after five of six steps; then gone on with from the fourth."""
     plan = recipe(**{"train.steps": 6, "train.save_every": 2, "images.augment": "strong"})
-    whole = finished(train(plan, tmp_path / "whole", corpus=corpus()))
-    events = train(plan, tmp_path / "cut", corpus=corpus())
-    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole.scores
+    goes_on_alike(plan, corpus(), tmp_path, after=5)
     other = corpus()
     other.train.images[69, 0, 0, 0] ^= 1
     with pytest.raises(InputError, match="the training data is not the data"):

@@ -1,13 +1,17 @@
 """The demonstration, in a few steps."""
 
+from functools import partial
+
 import pytest
 
+from heedful.data.made.phrasebook import phrasebook
 from heedful.run.events import Finished, Measured, Note
 from heedful.tasks.translate.demo import _first_right, demo_recipe, train_demo
 
 
 def test_it_trains_on_the_phrasebook_and_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("heedful.tasks.translate.demo.PAIRS", 3000)
+    monkeypatch.setattr("heedful.tasks.translate.demo.phrasebook", partial(phrasebook, held_out=48))
     settings = ["train.steps=2", "train.eval_every=1", "train.eval_sentences=8", "model.d_model=48", "model.d_ff=64"]
     recipe = demo_recipe(settings)
     assert demo_recipe().train.minutes == recipe.train.minutes == 4

@@ -26,7 +26,7 @@ from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import SYLLABLES, backwards, made_corpus, made_recipe
+from made import SYLLABLES, backwards, goes_on_alike, made_corpus, made_recipe
 
 ROWS = {
     "spans": {"preset": "t5-small", "model": {"d_model": 32, "n_heads": 2, "head_dim": 8, "d_ff": 48}},
@@ -145,16 +145,7 @@ def test_every_passage_is_noised_anew_in_each_epoch(objective):
 
 @pytest.mark.parametrize("objective", sorted(ROWS))
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path, objective):
-    plan = recipe(objective, **{"train.save_every": 4})
-    for _ in train(plan, tmp_path / "straight", corpus=CORPUS):
-        pass
-    for event in train(plan, tmp_path / "broken", corpus=CORPUS):
-        if isinstance(event, Trained) and event.step.step == 7:
-            break
-    for _ in train(plan, tmp_path / "broken", corpus=CORPUS):
-        pass
-    one, other = ((tmp_path / name / "checkpoints/step-12/weights.safetensors") for name in ("straight", "broken"))
-    assert one.read_bytes() == other.read_bytes()
+    goes_on_alike(recipe(objective, **{"train.save_every": 4}), CORPUS, tmp_path, after=7)
 
 
 def tuned(start, **changes) -> Recipe:

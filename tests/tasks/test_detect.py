@@ -17,14 +17,13 @@ from heedful.data.images.views import whole
 from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.detect import look as look_detect
 from heedful.tasks.detect.train import DetectJob
 from heedful.tasks.detect.use import target_of
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 SMALL = {
     "d_model": 16,
@@ -97,11 +96,7 @@ def test_pictures_are_found_in_one_by_one(run):
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     plan = recipe(**{"train.steps": 5, "train.save_every": 2, "train.eval_every": 5, "images.augment": "strong"})
-    whole_run = finished(train(plan, tmp_path / "whole", corpus=corpus()))
-    events = train(plan, tmp_path / "cut", corpus=corpus())
-    assert any(isinstance(event, Trained) and event.step.step == 4 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole_run.scores
+    goes_on_alike(plan, corpus(), tmp_path, after=4)
 
 
 def test_another_training_begins_with_it(run, tmp_path):

@@ -23,7 +23,7 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loop import rows_of
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import made_corpus
+from made import goes_on_alike, made_corpus
 from saved import save_run
 
 PAIRS = made_corpus(150).train
@@ -378,13 +378,4 @@ def test_a_training_goes_on_from_another_run(run, tmp_path):
 
 
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path):
-    plan = recipe(**{"train.save_every": 4, "data.whole_words": True})
-    for _ in train(plan, tmp_path / "straight", corpus=CORPUS):
-        pass
-    for event in train(plan, tmp_path / "broken", corpus=CORPUS):
-        if getattr(getattr(event, "step", None), "step", 0) == 7:
-            break
-    for _ in train(plan, tmp_path / "broken", corpus=CORPUS):
-        pass
-    one, other = ((tmp_path / name / "checkpoints/step-12/weights.safetensors") for name in ("straight", "broken"))
-    assert one.read_bytes() == other.read_bytes()
+    goes_on_alike(recipe(**{"train.save_every": 4, "data.whole_words": True}), CORPUS, tmp_path, after=7)

@@ -24,7 +24,7 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
-from made import made_corpus
+from made import goes_on_alike, made_corpus
 
 PAIRS = made_corpus(150).train
 TEXTS = [f"{source} > {target}\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
@@ -226,13 +226,4 @@ def test_texts_come_back_whole(kind):
 
 
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path):
-    plan = recipe(**{"train.save_every": 4})
-    for _ in train(plan, tmp_path / "straight", corpus=CORPUS):
-        pass
-    for event in train(plan, tmp_path / "broken", corpus=CORPUS):
-        if getattr(getattr(event, "step", None), "step", 0) == 7:
-            break
-    for _ in train(plan, tmp_path / "broken", corpus=CORPUS):
-        pass
-    one, other = ((tmp_path / name / "checkpoints/step-12/weights.safetensors") for name in ("straight", "broken"))
-    assert one.read_bytes() == other.read_bytes()
+    goes_on_alike(recipe(**{"train.save_every": 4}), CORPUS, tmp_path, after=7)

@@ -8,6 +8,7 @@ import torch
 from heedful.data.tokenizer import EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import drawable
+from heedful.look.labels import token_label
 from heedful.look.page import attention_view
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
@@ -80,7 +81,7 @@ def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
 
 def test_a_page_says_what_was_said_and_how_sure_the_model_was(alone):
     looked = look_at_translation(alone, TEXT)
-    title = f"<title>{TEXT} → {looked.text} DecoderOnlyTranslator, score -"
+    title = f"<title>{TEXT} → {token_label(looked.text, limit=200)} DecoderOnlyTranslator, score -"
     assert html.escape(title, quote=False).replace("&lt;title&gt;", "<title>") in draw_text(looked, "html").decode()
 
 

@@ -11,7 +11,6 @@ from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import read_image, to_image
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.match.look import draw_texts, look_at_texts
 from heedful.tasks.match.train import CaptionBatch, MatchJob
@@ -20,7 +19,7 @@ from heedful.tasks.recipes import build
 from heedful.training.loss import contrastive
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 N = 20
 PIXELS = torch.randint(0, 256, (N, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -191,11 +190,7 @@ def test_equal_vectors_find_nothing():
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     """Cut off after five of six steps; then gone on with from the fourth."""
     plan = recipe(**{"train.steps": 6, "train.save_every": 2, "images.augment": "strong"})
-    whole = finished(train(plan, tmp_path / "whole", corpus=corpus()))
-    events = train(plan, tmp_path / "cut", corpus=corpus())
-    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole.scores
+    goes_on_alike(plan, corpus(), tmp_path, after=5)
 
 
 def test_it_begins_with_another_run(run, tmp_path):

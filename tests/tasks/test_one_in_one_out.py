@@ -1,5 +1,6 @@
 """One in, one out; a list in, a list out."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 import heedful
-from cases import CASES, PIXELS, learnt
+from cases import PIXELS
 from heedful.data.images.files import to_image
 
 
@@ -17,20 +18,6 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pictures") / "0.png"
     to_image(PIXELS[0]).save(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of each task, made when it is asked for."""
-    root = tmp_path_factory.mktemp("runs")
-
-    class Made(dict[str, Path]):
-        def __missing__(self, name: str) -> Path:
-            learnt(CASES[name], root / name, steps=1, eval_every=1)
-            self[name] = root / name
-            return self[name]
-
-    return Made()
 
 
 ONE: dict[str, tuple[str, list[Any], dict[str, list[Any]]]] = {
@@ -53,9 +40,9 @@ ONE: dict[str, tuple[str, list[Any], dict[str, list[Any]]]] = {
 
 @pytest.mark.filterwarnings("ignore:.*the longest source that it was trained on")
 @pytest.mark.parametrize("name", ONE)
-def test_one_in_one_out(name: str, runs: dict[str, Path], picture: Path) -> None:
+def test_one_in_one_out(name: str, run_of: Callable[[str], Path], picture: Path) -> None:
     method, given, beside = ONE[name]
-    ask = getattr(heedful.load(runs[name]), method)
+    ask = getattr(heedful.load(run_of(name)), method)
     given = given or [picture, str(picture)]
     more = {"texts": ["a", "b"]} if name == "match" else {}
     for i, one in enumerate(given):
@@ -66,15 +53,15 @@ def test_one_in_one_out(name: str, runs: dict[str, Path], picture: Path) -> None
         assert same(ask((one,), **listed, **more)[0], first)
 
 
-def test_a_vector_of_one(runs: dict[str, Path], picture: Path) -> None:
-    matcher = heedful.load(runs["match"])
+def test_a_vector_of_one(run_of: Callable[[str], Path], picture: Path) -> None:
+    matcher = heedful.load(run_of("match"))
     assert same(matcher.embed("a"), matcher.embed(["a"])[0])
     assert same(matcher.embed_texts("a"), matcher.embed_texts(["a"])[0])
     assert same(matcher.embed_images(picture), matcher.embed_images([picture])[0])
     assert matcher.search("a", [picture]) == matcher.search(["a"], [str(picture)])[0]
-    painter = heedful.load(runs["paint"])
+    painter = heedful.load(run_of("paint"))
     assert same(painter.begin([str(picture)]), painter.begin([picture]))
-    model = heedful.load(runs["gpt"])
+    model = heedful.load(run_of("gpt"))
     assert model.likelihood("ba de") == model.likelihood(["ba de"])[0]
     assert model.choose("ba", " de") == model.choose("ba", [" de"])
 

@@ -12,14 +12,13 @@ from commands import heed
 from heedful.data.images.files import to_image
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.errors import InputError
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.paint.train import PaintJob
 from heedful.tasks.paint.use import Painter
 from heedful.tasks.recipes import build
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 SIZE = 8
 
@@ -48,7 +47,9 @@ def recipe(**changes):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, corpus):
     out = tmp_path_factory.mktemp("paint") / "run"
-    return out, finished(train(recipe(), out, corpus=corpus))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heedful.tasks.paint.train.SHOWN", 16)
+        return out, finished(train(recipe(), out, corpus=corpus))
 
 
 @pytest.fixture
@@ -117,11 +118,7 @@ def test_a_batch_is_one_by_one_and_what_is_given_stays(run, files):
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path, corpus):
     plan = recipe(**{"train.save_every": 2, "images.augment": "strong"})
-    whole = finished(train(plan, tmp_path / "whole", corpus=corpus))
-    events = train(plan, tmp_path / "cut", corpus=corpus)
-    assert any(isinstance(event, Trained) and event.step.step == 3 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus)).scores == whole.scores
+    goes_on_alike(plan, corpus, tmp_path, after=3)
 
 
 def test_another_training_begins_with_it(run, corpus):

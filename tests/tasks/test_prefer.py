@@ -18,6 +18,7 @@ from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, conversation
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError, MissingError, NonFiniteError
+from heedful.look.draw import panels
 from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
@@ -80,7 +81,10 @@ def test_what_is_to_be_known_is_written_down(method: str, straight: dict[str, Pa
     assert "| asked | before | reward | after | reward |" in card
 
 
-def test_the_training_tells_reward_kl_entropy_and_clip_fraction(start: Path, tmp_path: Path) -> None:
+def test_the_training_tells_reward_kl_entropy_and_clip_fraction(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.run.train.panels", panels)
     learn(start, tmp_path / "run", steps=20, eval_every=20)
     (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][:1]
     assert {"reward", "kl", "entropy", "clip_fraction", "length", "value_loss"} <= row.keys()

@@ -8,13 +8,12 @@ import heedful
 from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.errors import InputError
-from heedful.run.events import Trained
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
 from heedful.tasks.segment.train import SegmentJob
 from heedful.tasks.segment.use import confusion, overlaps, pixel_loss, upsampled
 from heedful.verbs.train import train
-from made import finished
+from made import finished, goes_on_alike
 
 SMALL = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
 SMALL |= {"d_head": 16}
@@ -72,11 +71,7 @@ def test_a_run_says_what_pixels_belong_to(run, tmp_path):
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
     plan = recipe(**{"train.steps": 4, "train.save_every": 2, "images.augment": "strong"})
-    whole = finished(train(plan, tmp_path / "whole", corpus=corpus()))
-    events = train(plan, tmp_path / "cut", corpus=corpus())
-    assert any(isinstance(event, Trained) and event.step.step == 3 for event in events)
-    events.close()
-    assert finished(train(plan, tmp_path / "cut", corpus=corpus())).scores == whole.scores
+    goes_on_alike(plan, corpus(), tmp_path, after=3)
 
 
 def test_another_training_begins_with_it(run):

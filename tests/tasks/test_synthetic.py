@@ -79,7 +79,7 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
 def test_it_is_bound_to_its_models_texts_and_search(translators: tuple[Path, Path], tmp_path: Path) -> None:
     whole = Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target")
     list(whole.write(load_translator(translators[0])))
-    others = {"models": translators[1:], "texts": TEXTS[1:], "settings": {"beam": 2}}
+    others = {"models": translators[1:], "texts": TEXTS[1:], "settings": {"beam": 3}}
     for (key, value), said in zip(others.items(), ("other models", "other texts", "another search"), strict=True):
         with pytest.raises(InputError, match=f"was written with {said}"):
             replace(whole, **{key: value}).written()

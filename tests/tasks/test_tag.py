@@ -10,13 +10,14 @@ from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import has_spans, span_scores, spans
 from heedful.models import make_model
-from heedful.run.events import Finished, Trained
+from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
 from heedful.tasks.tag.layout import NONE, TagLayout, tag_batch, tagged_pieces
 from heedful.tasks.tag.train import TagJob, TagTask
 from heedful.verbs.check import check
 from heedful.verbs.train import train
+from made import goes_on_alike
 
 WORDS = ["ba", "dede", "gi", "kokoko", "lu"]
 TEXTS = [(a, b, c) for a in WORDS for b in WORDS for c in WORDS]
@@ -108,12 +109,7 @@ def test_a_label_that_was_not_learnt_is_never_right(run):
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
-    plan = recipe(**{"train.steps": 6})
-    whole = list(train(plan, tmp_path / "whole", corpus=CORPUS))[-1]
-    events = train(plan, tmp_path / "cut", corpus=CORPUS)
-    assert any(isinstance(event, Trained) and event.step.step == 5 for event in events)
-    events.close()
-    assert list(train(plan, tmp_path / "cut", corpus=CORPUS))[-1].scores == whole.scores
+    goes_on_alike(recipe(**{"train.steps": 6}), CORPUS, tmp_path, after=5)
 
 
 def test_what_cannot_be_begun_with(run):

@@ -2,13 +2,14 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
 
-from cases import CASES, learnt, recipe_of
+from cases import CASES, recipe_of
 from commands import heed
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
@@ -232,9 +233,8 @@ def test_judged_by_pairs_and_analogies(tmp_path: Path) -> None:
             read_pairs(file)
 
 
-def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    learnt(CASES["vectors"], tmp_path / "run")
-    run = tmp_path / "run"
+def test_the_commands(run_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of("vectors")
     (tmp_path / "pairs.txt").write_text("ba de 3\nba gi 4\nde ko 1\n")
 
     def records() -> list[dict[str, object]]:
