@@ -65,7 +65,24 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def __init__(self, recipe: TranslateRecipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        corpus, data = self.corpus, recipe.data
+        self.metric = METRICS[recipe.data.scores]
+        self.score_names = self.metric.names
+        if recipe.data.scores == "rouge":
+            rouge_scorer()  # found missing now, and not when the training is over
+        parts = self._gathered()
+        names = tags_said(parts)
+        self._choose_model(begun, names)
+        self._choose_around(names)
+        pairs = self.corpus.train.apart()
+        self.tag = names[0] if pairs.tags and all(pairs.tags) else ""  # what is meant where none is said
+        self._encode(parts, begun)
+        self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
+        self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
+        self.valid = self.corpus.valid.rows(range(min(recipe.train.eval_sentences, len(self.corpus.valid))))
+
+    def _gathered(self) -> list[Pairs]:
+        """The pairs of the data, synthetic ones too, and those of each mix; what is doubtful in them is noted."""
+        corpus, data = self.corpus, self.recipe.data
         assert corpus is not None
         originals = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
@@ -79,40 +96,44 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
         self.corpus = corpus = with_synthetic(corpus, synthetic, data.originals)
         self.synthetic = len(corpus.train) - len(originals)
         self.notes += corpus.notes[noted:]
-        pairs = corpus.train.apart()
         self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
         self.mixes = read_mixes(data.mix, corpus)
         for mix in self.mixes:
             self.notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
             self.notes += mix.corpus.notes
-        parts = [pairs, *(mix.corpus.train.apart() for mix in self.mixes)]
-        names = tags_said(parts)
-        texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
-        self.metric = METRICS[data.scores]
-        self.score_names = self.metric.names
-        if data.scores == "rouge":
-            rouge_scorer()  # found missing now, and not when the training is over
+        return [corpus.train.apart(), *(mix.corpus.train.apart() for mix in self.mixes)]
+
+    def _choose_model(self, begun: Path | None, tags: Sequence[str]) -> None:
+        """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
+        recipe, corpus = self.recipe, self.corpus
         if self.start:
             if not corpus.directions:
                 self.start, told = directed_start(self.start, corpus.source, corpus.target)
                 self.notes += [told] if told else []
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
-        else:
-            row = row_of(TRANSLATORS, recipe)
-            known = None if begun is None else read_tokenizers(begun)
-            self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, names)])
-            sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
-            self.config = translator_config(row, **sizes, joint=data.joint)
-        self.around = self.start.around if self.start else {}
-        self.arounds = arounds_of(corpus.directions, self.around, self.source, where=recipe.start_from)
-        tags = tags_of(names, self.around, self.source, where=recipe.start_from)
-        self.arounds = {way: own | tags for way, own in self.arounds.items()}
-        self.around = next(iter(self.arounds.values()), self.around | tags)
-        self.tag = names[0] if pairs.tags and all(pairs.tags) else ""  # what is meant where none is said
-        self.ends = ends_of(self.target, self.around, where=recipe.start_from)
-        positions = most_positions(self.config)
-        self.longest = data.longest if positions is None else min(data.longest, positions)
+            return
+        row, known = row_of(TRANSLATORS, recipe), None if begun is None else read_tokenizers(begun)
+        self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
+        sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
+        self.config = translator_config(row, **sizes, joint=recipe.data.joint)
+
+    def _choose_around(self, tags: Sequence[str]) -> None:
+        """The tokens that stand before and after each side, by direction and tag."""
+        where = self.recipe.start_from
+        around = self.start.around if self.start else {}
+        kinds = tags_of(tags, around, self.source, where=where)
+        arounds = arounds_of(self.corpus.directions, around, self.source, where=where)
+        self.arounds = {way: own | kinds for way, own in arounds.items()}
+        self.around = next(iter(self.arounds.values()), around | kinds)
+        self.ends = ends_of(self.target, self.around, where=where)
+
+    def _encode(self, parts: Sequence[Pairs], begun: Path | None) -> None:
+        """The pairs as tokens: those that are no longer than a row can be, how often each comes, and other forms of
+        them where the recipe wants some."""
+        recipe, positions = self.recipe, most_positions(self.config)
+        self.longest = recipe.data.longest if positions is None else min(recipe.data.longest, positions)
+        texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
         sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
         if any(beyond):
             self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
@@ -131,20 +152,17 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
                 framed=lambda pairs, numbers: self._framed(pairs, [told_by[i] for i in numbers] if told_by else ()),
                 longest=self.longest,
             )
-        weights, own = corpus.weights, fits[: len(pairs)]
+        pairs, weights = parts[0], self.corpus.weights
+        own = fits[: len(pairs)]
         self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
         self.mixed = self._mixed(fits, [len(part) for part in parts])
         if len(self.pairs) < len(encoded):
-            self.notes.append(
-                f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
-            )
-        self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
+            what = f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
+            self.notes.append(what)
         self.lengths = length_facts([*compress(sources, fits)], begun)
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
-        self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         if positions is not None:
             self._check_lengths(positions)
-        self.valid = corpus.valid.rows(range(min(recipe.train.eval_sentences, len(corpus.valid))))
 
     def read(self) -> Corpus:
         data = self.recipe.data
