@@ -34,7 +34,7 @@ def learnt(answer, make, out, preset="gpt-mini"):
             "preset": preset,
             "model": {"n_layers": 2, "d_model": 64, "context_length": 32, "dropout": 0.0},
             "data": {"vocab_size": 400},
-            "train": {"steps": 160, "tokens": 1024, "lr": 3e-3, "warmup": 20, "eval_every": 80, "precision": "fp32"},
+            "train": {"steps": 160, "tokens": 384, "lr": 3e-3, "warmup": 20, "eval_every": 160, "precision": "fp32"},
         },
         where="test",
     )
