@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import heedful
-from cases import CASES, learnt
 from commands import heed, standard_input
 from heedful.data.text.conversations import read_conversations
 from heedful.tasks.chat.talk import GONE, HELP, Talk
@@ -23,11 +22,9 @@ GREEDY = ["--temperature", "0", "--tokens", "4"]
 LISTED = '[{"role": "system", "content": "ko"}, {"role": "user", "content": "ba <EOQ>"}]'
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    out = tmp_path_factory.mktemp("chat") / "run"
-    learnt(CASES["chat"], out, steps=6, eval_every=6)
-    return out
+@pytest.fixture
+def run(run_of):
+    return run_of("chat")
 
 
 @pytest.fixture
@@ -84,10 +81,10 @@ def test_commands(talk, tmp_path):
     assert "2 turns" in talk.command(f"/save {tmp_path / 'talk.jsonl'}")
     assert "is there already" in talk.command(f"/save {tmp_path / 'talk.jsonl'}")
     assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"messages": talk.messages}
-    if reply.content.strip():
-        (tmp_path / "valid.jsonl").write_text((tmp_path / "talk.jsonl").read_text())
-        (tmp_path / "talk.jsonl").rename(tmp_path / "train.jsonl")
-        assert read_conversations(tmp_path).train == [tuple(talk.messages)]
+    assert reply.content.strip()
+    (tmp_path / "valid.jsonl").write_text((tmp_path / "talk.jsonl").read_text())
+    (tmp_path / "talk.jsonl").rename(tmp_path / "train.jsonl")
+    assert read_conversations(tmp_path).train == [tuple(talk.messages)]
     assert "give a name" in talk.command("/save")
     assert "not saved" in talk.command(f"/save {tmp_path}/no/such/talk.jsonl")
     talk.command("/reset")

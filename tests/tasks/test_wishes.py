@@ -66,10 +66,12 @@ def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:
 
 
 def test_what_has_the_words_anyway_stays(model: Translator) -> None:
-    plain = model.search(TEXTS)
-    for text, found in zip(TEXTS, plain, strict=True):
-        if words := re.findall(r"(?<!\S)[A-Z]+(?!\S)", found.text):
-            assert model.search([text], wishes=Wishes(require=(words[0],)))[0] == found
+    texts, asked = TEXTS[:3], {"prefix": ["KO LU"] * 3, "n_best": 2}
+    plain = model.search(texts, **asked)
+    assert all(whole("KO", one.text) for one in plain)
+    found = model.search(texts, wishes=Wishes(require=("KO",)), **asked)
+    assert [one.text for one in found] == [one.text for one in plain]
+    assert [one.score for one in found] == pytest.approx([one.score for one in plain], abs=1e-4)
 
 
 def test_a_term_in_capitals_may_be_said_in_capitals() -> None:
