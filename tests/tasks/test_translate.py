@@ -77,8 +77,7 @@ def test_processes_that_share_sentences_find_what_one_finds(model, settings, mon
     assert [one.score for one in made] == pytest.approx([one.score for one in expected], rel=1e-4)
 
 
-@pytest.mark.parametrize("vnni", [False, True])
-@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize(("weights", "vnni"), [("int8", False), ("int8", True), ("int4", True)])
 def test_weights_of_fewer_bits(model, weights, vnni, monkeypatch):
     """A batch of them is its sentences one by one too, and processes share it."""
     monkeypatch.setattr(inference, "VNNI", vnni)
