@@ -59,7 +59,7 @@ function strip(values, most, share = 1) {
     const i = Math.floor((event.offsetX / canvas.clientWidth) * values.length);
     canvas.title = `${i}: ${signed(values[Math.min(i, values.length - 1)])}`;
   });
-  const few = values.slice(0, FIRST).map(signed).join(", ");
+  const few = values.slice(0, share < 0.5 ? FIRST - 1 : FIRST).map(signed).join(", ");
   return make("span", { className: "vector" }, canvas, make("span", { className: "quiet", textContent: `${few}${values.length > FIRST ? `, … (${values.length})` : ""}` }));
 }
 

@@ -214,7 +214,8 @@ def test_whatever_a_text_holds_is_text(page: Page, served: str, text: str) -> No
 
 @pytest.mark.parametrize("view", ["flow", "heads", "matrix", "steps", "walk"])
 def test_no_serious_fault(loose: Page, accessible: Callable[[Page], None], served: str, view: str) -> None:
-    looked(loose, served, "en-fr", TEXT, f"#view={view}")
+    looked(loose, served, "en-fr", TEXT, f"#view={view}&q=1")
+    loose.locator("#whole summary").click()
     loose.wait_for_load_state("networkidle")
     accessible(loose)
     loose.set_viewport_size({"width": 320, "height": 800})

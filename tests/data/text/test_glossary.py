@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.glossary import Glossary, Term, glossary_of, read_glossary
+from heedful.data.text.glossary import Glossary, Term, entries_in, glossary_of, read_glossary
 from heedful.errors import HeedError, InputError
 
 
@@ -49,6 +49,16 @@ def test_tables_and_several_forms(tmp_path: Path) -> None:
     (tmp_path / "terms.csv").write_text('German,English\nHund,dog\n"Hund, kleiner",puppy\n')
     turned = read_glossary(tmp_path / "terms.csv", source="en", target="de")
     assert turned.terms == (Term("dog", ("Hund",)), Term("puppy", ("Hund, kleiner",)))
+
+
+def test_a_text_has_a_term_in_each_line() -> None:
+    assert entries_in("hot  dog\tWürstchen|Hotdog\r\n\n cat\t Katze ") == [
+        ("hot dog", "Würstchen|Hotdog"),
+        ("cat", "Katze"),
+    ]
+    for text, what in (("dog", "line 1 has 1 column$"), ("a\tb\na\tb\tc", "line 2 has 3 columns")):
+        with pytest.raises(InputError, match=what):
+            entries_in(text)
 
 
 TBX = """<?xml version="1.0"?><martif type="TBX" xml:lang="en"><text><body>
