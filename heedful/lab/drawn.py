@@ -12,15 +12,21 @@ if TYPE_CHECKING:
 
 Drawing = Callable[[], "Figure"]
 Number = float | int
+TALL = 200  # points that a panel is high, about
 
 
 def weights_of(
-    weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, mask: Tensor | None = None
+    weights: Tensor,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    mask: Tensor | None = None,
+    value: str = "attention weight",
 ) -> Drawing:
-    """Weights (T, S) of one head, as a map."""
+    """Weights (T, S) of one head, or other values of 0 to 1, as a map."""
     from heedful.look.draw import heatmap
 
-    return partial(heatmap, weights.float(), rows, columns, title=title, mask=mask)
+    return partial(heatmap, weights.float(), rows, columns, title=title, mask=mask, value=value)
 
 
 def curves(
@@ -131,6 +137,9 @@ def plane(
         scaled(axes, logarithmic)
         named(axes, x, y, title)
         axes.margins(0.2)
+        low, high = axes.get_ylim()
+        below = {name: 10 * lines / TALL * (high - low) for name, lines in height.items()}  # of a name and its point
+        axes.set_ylim(min(low, *(at[1] - below[name] for name, at in points.items())), high)
         if vectors:
             axes.plot(0, 0, marker="none")
 

@@ -53,11 +53,11 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        height = 0.7 + 0.27 * max(len(rows), len(columns))
-        figure = Figure(figsize=(3.1 * len(weights), height), layout="constrained")
-        for number, (axes, (name, each)) in enumerate(
-            zip(figure.subplots(1, len(weights), squeeze=False)[0], weights.items(), strict=True)
-        ):
+        across = len(weights) if len(weights) < 4 else 2
+        down, height = -(-len(weights) // across), 0.7 + 0.27 * max(len(rows), len(columns))
+        figure = Figure(figsize=(3.1 * across, height * down), layout="constrained")
+        panels = figure.subplots(down, across, squeeze=False).flatten()
+        for number, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
             for side, words, place, align in (("left", rows, 0.0, "right"), ("right", columns, 1.0, "left")):
                 looks = each.sum(1) > 0 if side == "left" else each.sum(0) > 0.15
                 for at, word in enumerate(words):

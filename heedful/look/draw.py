@@ -45,11 +45,12 @@ def heatmap(
     *,
     title: str,
     mask: Bool[Tensor, "T S"] | None = None,
+    value: str = "attention weight",
 ) -> Figure:
     """One head's weights (0 to 1): queries down (`rows`), keys across (`columns`, named on top).
 
-    `title` says which layer and head. Cells where `mask` is False may not be attended to: they are hatched,
-    which zero is not. Raises InputError when the tokens do not fit the weights.
+    `title` says which layer and head, and `value` what a cell is. Cells where `mask` is False may not be attended to:
+    they are hatched, which zero is not. Raises InputError when the tokens do not fit the weights.
     """
     T, S = _fit(weights, rows, columns)
     cell = min(0.3, 24 / max(T, S))
@@ -62,7 +63,7 @@ def heatmap(
         axes.set_yticks([t - 0.5 for t in range(1, T)], minor=True)
         axes.grid(which="minor", color="white", linewidth=0.6)
         axes.set_title(title, parse_math=False, loc="left", pad=10)
-        _bar(figure, [axes], length=0.8)
+        _bar(figure, [axes], length=0.8, value=value)
         if mask is not None and not mask.all():
             hatched = Patch(facecolor=GROUND, edgecolor=HATCH_COLOR, hatch=HATCH, label="not allowed")
             figure.legend(handles=[hatched], loc="outside lower right", frameon=False, fontsize=8)
@@ -257,9 +258,9 @@ def _ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str], size: float)
         label.set(rotation=60, ha="left", va="bottom", rotation_mode="anchor")
 
 
-def _bar(figure: Figure, axes: list[Axes], length: float) -> None:
+def _bar(figure: Figure, axes: list[Axes], length: float, value: str = "attention weight") -> None:
     bar = figure.colorbar(ScalarMappable(WHOLE, SCALE), ax=axes, shrink=length, aspect=25, pad=0.02)
-    bar.set_label("attention weight")
+    bar.set_label(value)
     bar.outline.set_visible(False)
 
 

@@ -186,4 +186,5 @@ def leaks(says: Says, *, tokens: int = 6) -> Shown:
         holds(says, "with a mask it is seen", not hidden, right=hidden),
     ]
     names = [str(i + 1) for i in range(tokens)]
-    return Shown(lines, weights_of((masked > 0).double(), names, names, "Inputs that reach an output, masked", ~ahead))
+    reach = (masked > 0).double()
+    return Shown(lines, weights_of(reach, names, names, "Inputs that reach an output", ~ahead, value="reaches"))

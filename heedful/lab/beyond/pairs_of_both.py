@@ -63,4 +63,4 @@ def zero_shot(says: Says, *, steps: int = STEPS, seed: int = 0) -> Shown:
     mean = torch.stack([similarity[told == number].softmax(-1).mean(0) for number in range(len(TEXTS))])
     rows = [f"new: {text}" if text in NEW else text for text in TEXTS]
     title = "Pictures of each kind (down) and texts (across)"
-    return Shown(lines + beside(NOTHING_SAID, facts), weights_of(mean, rows, TEXTS, title))
+    return Shown(lines + beside(NOTHING_SAID, facts), weights_of(mean, rows, TEXTS, title, value="probability"))
