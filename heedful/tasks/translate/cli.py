@@ -181,7 +181,8 @@ def translate(
     )
     wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
     if glossary is not None and wanted.glossary is not None:
-        say(f"{glossary}: {len(wanted.glossary.terms):,} terms")
+        count = len(wanted.glossary.terms)
+        say(f"{glossary}: {count:,} term{'' if count == 1 else 's'}")
     if flag is not None and translator.calibration is None:
         fix = f"heed eval {run} --data DATA --calibrate"
         say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
