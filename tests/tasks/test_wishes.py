@@ -2,21 +2,24 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
+from heedful.decode.search import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
+from heedful.tasks.translate import searching
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
-from heedful.tasks.translate.wishes import Wishes, wishes_of
+from heedful.tasks.translate.wishes import Wanted, Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
@@ -63,6 +66,26 @@ def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:
     assert made[2:4] == model.search(TEXTS, n_best=2)[2:4], "without terms as without a glossary"
     alone = [model.search([text], wishes=wishes, n_best=2)[0].text for text in TEXTS]
     assert alone == [one.text for one in made]
+
+
+def test_with_its_terms_a_translation_is_about_as_long(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not end without a word would otherwise repeat itself, which a model finds likely."""
+    lengths: dict[int, int] = {}
+    plain = model.hypotheses(model.encode(TEXTS)[0], model.decoding(longest=None))
+    held = searching.constrained_beam
+
+    def constrained_beam(*given: Any, **settings: Any) -> list[list[Hypothesis]]:
+        found = held(*given, **settings)
+        lengths.update(zip(settings["longest"], (len(best.tokens) for best, *_ in found), strict=True))
+        return found
+
+    monkeypatch.setattr(searching, "constrained_beam", constrained_beam)
+    wish = model.phrases.wish(Wanted(("LU",)))
+    (made,) = model.search(TEXTS[:1], wishes=wishes_of((), (), {"ba": "LU"}, model.languages), longest=None)
+    assert whole("LU", made.text)
+    usual = max(len(plain[0][0].tokens), len(model.encode(TEXTS)[0][0]) // 2)
+    ((limit, length),) = lengths.items()
+    assert length <= limit <= 1.25 * usual + searching.SLACK + max(map(len, wish.phrases)) + 1
 
 
 def test_what_has_the_words_anyway_stays(model: Translator) -> None:
