@@ -70,22 +70,20 @@ def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:
 
 def test_with_its_terms_a_translation_is_about_as_long(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     """What may not end without a word would otherwise repeat itself, which a model finds likely."""
-    lengths: dict[int, int] = {}
-    plain = model.hypotheses(model.encode(TEXTS)[0], model.decoding(longest=None))
-    held = searching.constrained_beam
+    held, limits = searching.constrained_beam, list[int]()
 
     def constrained_beam(*given: Any, **settings: Any) -> list[list[Hypothesis]]:
-        found = held(*given, **settings)
-        lengths.update(zip(settings["longest"], (len(best.tokens) for best, *_ in found), strict=True))
-        return found
+        limits.extend(settings["longest"])
+        return held(*given, **settings)
 
     monkeypatch.setattr(searching, "constrained_beam", constrained_beam)
-    wish = model.phrases.wish(Wanted(("LU",)))
-    (made,) = model.search(TEXTS[:1], wishes=wishes_of((), (), {"ba": "LU"}, model.languages), longest=None)
-    assert whole("LU", made.text)
-    usual = max(len(plain[0][0].tokens), len(model.encode(TEXTS)[0][0]) // 2)
-    ((limit, length),) = lengths.items()
-    assert length <= limit <= 1.25 * usual + searching.SLACK + max(map(len, wish.phrases)) + 1
+    (ids,), wish = model.encode(["lu ma ne pi ba"])[0], model.phrases.wish(Wanted(("LU",)))
+    for plain in (3, 8, 999):
+        found = model.hypotheses([ids], model.decoding(longest=None), wishes=[[wish]], plain=[plain])
+        assert len(found[0][0].tokens) <= limits[-1]
+    room = max(map(len, wish.phrases)) + 1
+    half = max(3, len(ids) // 2)
+    assert limits == [own + room for own in (5 * half // 4 + searching.SLACK, 10 + searching.SLACK, 2 * len(ids) + 12)]
 
 
 def test_what_has_the_words_anyway_stays(model: Translator) -> None:
