@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import re
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -285,3 +286,13 @@ def json_type(value: object) -> str:
 def listed(names: Iterable[object]) -> str:
     """The first eight of some names, for a message."""
     return ", ".join(map(repr, islice(names, 8))) or "none"
+
+
+def quoted(text: str) -> str:
+    """For a message, as Python writes a text, but that spaces are spaces: French has narrow ones before its marks."""
+    mark = '"' if "'" in text and '"' not in text else "'"
+    shown = (
+        letter if unicodedata.category(letter) == "Zs" else f"\\{mark}" if letter == mark else repr(letter)[1:-1]
+        for letter in text
+    )
+    return f"{mark}{''.join(shown)}{mark}"

@@ -2,21 +2,24 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
+from heedful.decode.search import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
+from heedful.tasks.translate import searching
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
-from heedful.tasks.translate.wishes import Wishes, wishes_of
+from heedful.tasks.translate.wishes import Wanted, Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
@@ -63,6 +66,24 @@ def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:
     assert made[2:4] == model.search(TEXTS, n_best=2)[2:4], "without terms as without a glossary"
     alone = [model.search([text], wishes=wishes, n_best=2)[0].text for text in TEXTS]
     assert alone == [one.text for one in made]
+
+
+def test_with_its_terms_a_translation_is_about_as_long(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not end without a word would otherwise repeat itself, which a model finds likely."""
+    held, limits = searching.constrained_beam, list[int]()
+
+    def constrained_beam(*given: Any, **settings: Any) -> list[list[Hypothesis]]:
+        limits.extend(settings["longest"])
+        return held(*given, **settings)
+
+    monkeypatch.setattr(searching, "constrained_beam", constrained_beam)
+    (ids,), wish = model.encode(["lu ma ne pi ba"])[0], model.phrases.wish(Wanted(("LU",)))
+    for plain in (3, 8, 999):
+        found = model.hypotheses([ids], model.decoding(longest=None), wishes=[[wish]], plain=[plain])
+        assert len(found[0][0].tokens) <= limits[-1]
+    room = max(map(len, wish.phrases)) + 1
+    half = max(3, len(ids) // 2)
+    assert limits == [own + room for own in (5 * half // 4 + searching.SLACK, 10 + searching.SLACK, 2 * len(ids) + 12)]
 
 
 def test_what_has_the_words_anyway_stays(model: Translator) -> None:

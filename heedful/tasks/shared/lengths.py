@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heedful.data.lines import quoted
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store.files import read_json
@@ -55,7 +56,7 @@ def warn(warned: Sequence[str]) -> None:
 
 def shorten(text: str) -> str:
     """The beginning of a text, in quotes."""
-    return repr(text) if len(text) <= 40 else f"{text[:40]!r}..."
+    return quoted(text) if len(text) <= 40 else f"{quoted(text[:40])}..."
 
 
 def most_positions(config: object) -> int | None:

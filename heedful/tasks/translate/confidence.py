@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.core.config import from_json, to_json
+from heedful.data.lines import quoted
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.metrics.texts import chrf_of_each
@@ -119,7 +120,7 @@ def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) ->
     if confidence >= flag or not words:
         return ""
     least = min(words, key=lambda word: word["confidence"])["text"]
-    return f"confidence {confidence:.2f}, below {flag:g}; least sure of {least!r}"
+    return f"confidence {confidence:.2f}, below {flag:g}; least sure of {quoted(least)}"
 
 
 def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> Likelihood:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
 NARROWEST = 5  # beam of what is held to words
+SLACK = 4  # tokens beyond those of the words and a quarter more than what is said without them
 WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
 
 Ids = list[int]
@@ -50,6 +51,7 @@ class Searched(NamedTuple):
     numbers: list[int]
     prefix: list[Ids] | None = None
     wishes: list[list[Wish]] | None = None
+    plain: list[int] | None = None  # how long the translations were that did not have them
     avoid: tuple[str, ...] = ()
 
 
@@ -84,6 +86,7 @@ def search_texts(
     forced = None if prefix is None else translator.target.encode(prefix)
     wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
     found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
+    plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     for all_wishes in (False, True):  # what comes by itself need not be searched for
         lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
@@ -98,6 +101,7 @@ def search_texts(
             replace(decoding, beam=max(decoding.beam, NARROWEST)),
             None if forced is None else [forced[n] for n in lacking],
             wishes=held,
+            plain=[plain[n] for n in lacking],
             avoid=wishes.avoid,
         )
         for n, best in zip(lacking, again, strict=True):
@@ -141,6 +145,11 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
     positions = translator.positions
     if batch.wishes is not None and decoding.longest is None:
+        if batch.plain is not None:  # what cannot end without a wish would otherwise repeat itself up to the limit
+            limits = [
+                min(limit, 5 * max(own, len(ids) // 2) // 4 + SLACK)
+                for limit, own, ids in zip(limits, batch.plain, sentences, strict=True)
+            ]
         more = [sum((max(map(len, wish.phrases)) + 1) * wish.times for wish in own) for own in batch.wishes]
         limits = [limit + extra for limit, extra in zip(limits, more, strict=True)]
     limits = limits if positions is None else [min(limit, positions) for limit in limits]

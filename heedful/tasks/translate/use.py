@@ -218,18 +218,20 @@ class Translator(Opened):
         *,
         first: int = 0,
         wishes: Sequence[list[Wish]] | None = None,
+        plain: Sequence[int] | None = None,
         avoid: tuple[str, ...] = (),
     ) -> list[list[Hypothesis]]:
         """Searches for all sentences, in batches of like length, and hands the results back in the order given. They
-        are numbered from `first`, where what is drawn hangs on it."""
+        are numbered from `first`, where what is drawn hangs on it. `plain`: how many tokens each has without its
+        wishes, which bounds how many it has with them."""
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         shared, batches = self.processes, []
         for group in groups_of([ids[i] for i in filled], decoding, 1 if shared is None else shared.count):
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
-            own = None if wishes is None else [wishes[i] for i in rows]
-            batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, own, avoid))
+            held = [None if one is None else [one[i] for i in rows] for one in (wishes, plain)]
+            batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, *held, avoid))
         found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for batch, best in zip(batches, found, strict=True):
             for number, one in zip(batch.numbers, best, strict=True):

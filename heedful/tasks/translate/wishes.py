@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -43,7 +44,7 @@ class Wanted(NamedTuple):
 
     def said(self, text: str) -> list[str]:
         """The forms that a text has as whole words, each as often as it has it."""
-        return re.findall("|".join(map(_whole, sorted(self.forms, key=len, reverse=True))), text)
+        return _pattern(self.forms).findall(text)
 
     def met(self, text: str) -> bool:
         return len(self.said(text)) >= self.times
@@ -124,6 +125,12 @@ def with_capital(forms: Sequence[str]) -> tuple[str, ...]:
 def spaced(letter: str) -> bool:
     """Whether it is a letter of a script that parts words by spaces."""
     return (letter.isalnum() or letter == "_") and unicodedata.east_asian_width(letter) != "W"
+
+
+@lru_cache(maxsize=4096)
+def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
+    """Of any of the forms, the longest first."""
+    return re.compile("|".join(map(_whole, sorted(forms, key=len, reverse=True))))
 
 
 def _whole(form: str) -> str:

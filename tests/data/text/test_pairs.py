@@ -1,5 +1,6 @@
 """Reading parallel text: every layout gives the same corpus, every fault one line that says where it is."""
 
+import ast
 import codecs
 import gzip
 import json
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.lines import LONGEST_LINE, read_lines, sanitise
+from heedful.data.lines import LONGEST_LINE, quoted, read_lines, sanitise
 from heedful.data.text.corpus import read_parallel
 from heedful.data.text.pairs import read_pairs
 from heedful.data.text.reading import read_whole
@@ -638,3 +639,11 @@ def test_columns_that_no_language_tells_are_not_guessed(tmp_path: Path) -> None:
         read_whole(path, source="en", target="de")
     path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(IN_GERMAN, IN_ENGLISH, strict=True)))
     assert read_whole(path)[0].train.source == IN_GERMAN  # two alone are source and target, as they stand
+
+
+@given(st.text())
+def test_a_quoted_text_is_the_text(text: str) -> None:
+    """On one line, and with spaces of all kinds as they are."""
+    assert ast.literal_eval(quoted(text)) == text
+    assert len(quoted(text).splitlines()) == 1
+    assert quoted("l'\u00e9t\u00e9\u202f?") == '"l\'\u00e9t\u00e9\u202f?"'

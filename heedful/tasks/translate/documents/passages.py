@@ -14,6 +14,7 @@ from heedful.data.documents.protected import lost, lost_placeholders, masked, pr
 from heedful.data.documents.sentences import gap_between, sentences_in
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import Span, words_in
+from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.documents.parts import parts_of
@@ -104,7 +105,7 @@ def translate_sentences(
             return ""
         said, calibration = found.said[rank], translator.calibration
         told = doubtful(sentence_confidence(said, calibration), word_confidences(said, calibration), flag)
-        return told and f"{told}: {text!r}"
+        return told and f"{told}: {quoted(text)}"
 
     made: dict[str, Sentence] = {}
     asked = list[str]()
@@ -201,7 +202,7 @@ def _differing(text: str, translation: str) -> tuple[str, ...]:
     """What is told where numbers are not the same."""
     own, theirs = protected_in(text).numbers, protected_in(translation).numbers
     missing = [number for number in dict.fromkeys(own) if own.count(number) > theirs.count(number)]
-    return (f"the number {', '.join(missing)} is not in the translation: {translation!r}",) if missing else ()
+    return (f"the number {', '.join(missing)} is not in the translation: {quoted(translation)}",) if missing else ()
 
 
 def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
