@@ -13,7 +13,7 @@ import pytest
 
 from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
-from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.serve.engine import LONG, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
 from heedful.verbs.use import ask, ask_each
 from made import SYLLABLES
@@ -249,6 +249,15 @@ def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
 
     asyncio.run(crowd())
     assert 1 not in asked
+
+
+def test_options_are_read_once_and_long_ones_are_not_kept(opened: Open) -> None:
+    engine = opened("answer")
+    for times in (1, LONG):
+        settings = {"context": "ba is de. " * times}
+        found = asyncio.run(engine.ask("answer", ["ba"], settings))
+        assert found == like(ask_each(engine.served, "answer", ["ba"], settings))
+        assert len(engine._known) == 1
 
 
 def test_work_raises_its_own_errors_and_a_closed_engine_says_so(opened: Open) -> None:
