@@ -230,8 +230,10 @@ class Translator(Opened):
         for group in groups_of([ids[i] for i in filled], decoding, 1 if shared is None else shared.count):
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
-            held = [None if one is None else [one[i] for i in rows] for one in (wishes, plain)]
-            batches.append(Searched([ids[i] for i in rows], decoding, [first + i for i in rows], begin, *held, avoid))
+            held = None if wishes is None else [wishes[i] for i in rows]
+            usual = None if plain is None else [plain[i] for i in rows]
+            numbers = [first + i for i in rows]
+            batches.append(Searched([ids[i] for i in rows], decoding, numbers, begin, held, usual, avoid))
         found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for batch, best in zip(batches, found, strict=True):
             for number, one in zip(batch.numbers, best, strict=True):
