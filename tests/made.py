@@ -28,6 +28,10 @@ DECODER = TRANSFORMER | {
 RECURRENT = TRANSFORMER | {"preset": "rnn-small", "model": dict.fromkeys(("d_embed", "d_align", "d_readout"), 16)}
 RECURRENT["model"]["d_hidden"] = 24
 
+# What the folder of a finished run has, at least.
+RUN_FILES = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md", "plots"}
+RUN_FILES |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "samples", "checkpoints"}
+
 
 def backwards(count: int, seed: int) -> Pairs:
     draw = random.Random(seed)

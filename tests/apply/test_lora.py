@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from peft import PeftModel
 from torch import Tensor, nn
 
 import heedful
@@ -162,6 +161,7 @@ def test_what_it_is_not_for_is_refused(base: Path, tmp_path: Path, documents: Do
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # which peft asks for
 @pytest.mark.parametrize("tied", [True, False])
 def test_new_tokens_are_learnt_as_a_whole_and_peft_reads_them(tied: bool, tmp_path: Path) -> None:
+    from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(1)
@@ -202,6 +202,7 @@ def test_new_tokens_are_learnt_as_a_whole_and_peft_reads_them(tied: bool, tmp_pa
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # which peft asks for
 def test_peft_reads_the_adapters_and_has_the_same_gradients(base: Path, tuned: Path, tmp_path: Path) -> None:
+    from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     export_model(tuned, tmp_path / "adapters", to="peft")

@@ -67,8 +67,8 @@ def test_a_phrase_ends_however_improbable_what_parts_words_is() -> None:
 @given(st.lists(WISHES, min_size=2, max_size=4))
 def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
     model, source = Toy(), sources(len(wishes))
-    together = found_by(model, source, wishes, n_best=2)
-    alone = [found_by(model, source[i : i + 1], [own], n_best=2)[0] for i, own in enumerate(wishes)]
+    together = found_by(model, source, wishes, n_best=2, longest=20)
+    alone = [found_by(model, source[i : i + 1], [own], n_best=2, longest=20)[0] for i, own in enumerate(wishes)]
     assert together == alone
 
 

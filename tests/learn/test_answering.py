@@ -4,9 +4,9 @@ import random
 
 from heedful.data.parts import Parts
 from heedful.data.text.questions import Question, Span
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 ASKED = {
     "who": ["ada", "ben lee", "cleo", "dan"],
@@ -43,5 +43,5 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=corpus) if isinstance(event, Finished)]
-    assert finished.scores["valid"]["exact_match"] >= 0.95  # a third, where the question is not read
+    done = finished(train(recipe, tmp_path / "run", corpus=corpus))
+    assert done.scores["valid"]["exact_match"] >= 0.95  # a third, where the question is not read

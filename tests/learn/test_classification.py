@@ -3,9 +3,9 @@
 import random
 
 from heedful.data.text.labelled import Example, Labelled
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 COLOURS, ANIMALS = ["red", "green", "blue", "pink"], ["dog", "cat", "cow", "hen"]
 
@@ -38,8 +38,8 @@ def learnt(answer, make, out, preset="gpt-mini"):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, out, corpus=corpus) if isinstance(event, Finished)]
-    return finished.scores["valid"]["accuracy"]
+    done = finished(train(recipe, out, corpus=corpus))
+    return done.scores["valid"]["accuracy"]
 
 
 def test_labels(tmp_path):

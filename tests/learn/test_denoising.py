@@ -12,7 +12,7 @@ from heedful.run.recipe import override
 from heedful.tasks.denoise.noise import make_noise, read_passages
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
-from made import SYLLABLES
+from made import SYLLABLES, finished
 
 MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 TRAIN = {"optimizer": "muon", "lr": 4e-3, "warmup": 30, "average": 0.9, "tokens": 512, "precision": "fp32"}
@@ -40,8 +40,7 @@ def test_it_learns_and_is_a_start(tmp_path):
     recipe = build(
         {"task": "denoise", "preset": "transformer-tiny", "model": MODEL, "data": data, "train": TRAIN}, where="test"
     )
-    for _ in train(override(recipe, ["train.steps=250", "train.eval_every=250"]), tmp_path / "start", corpus=corpus):
-        pass
+    finished(train(override(recipe, ["train.steps=250", "train.eval_every=250"]), tmp_path / "start", corpus=corpus))
     model = heedful.load(tmp_path / "start")
     passages = read_passages([" ".join(own) for own in circles(200, 2)], model.source, 39)
     noise = make_noise("spans", model.source, {})

@@ -4,9 +4,9 @@ import torch
 
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
 from heedful.metrics.boxes import ScoredBox, average_precision
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 SIZE = 24
 
@@ -44,6 +44,6 @@ def test_rectangles(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=data) if isinstance(event, Finished)]
+    done = finished(train(recipe, tmp_path / "run", corpus=data))
     assert guess["map50"] < 0.1
-    assert finished.scores["valid"]["map50"] >= 0.7
+    assert done.scores["valid"]["map50"] >= 0.7

@@ -7,6 +7,7 @@ from heedful.data.text.documents import Documents
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 CRIES = {"cat": "meows", "dog": "barks", "cow": "moos", "duck": "quacks"}
 CRIES |= {"lion": "roars", "horse": "neighs"}
@@ -42,8 +43,7 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    for _ in train(recipe, tmp_path / "run", corpus=Documents(texts[200:], texts[:200], {}, "made", (), ())):
-        pass
+    finished(train(recipe, tmp_path / "run", corpus=Documents(texts[200:], texts[:200], {}, "made", (), ())))
     filler = Filler.load(tmp_path / "run")
     for place in (1, 5, 13):  # an animal that is named again, what it does, and what the other does
         test = sentences(100, 2)

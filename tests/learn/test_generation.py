@@ -5,7 +5,7 @@ from heedful.data.text.documents import Documents
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
-from made import backwards
+from made import backwards, finished
 
 GPT = {"d_model": 64, "n_heads": 4, "n_layers": 2, "context_length": 64}
 
@@ -36,8 +36,7 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    for _ in train(recipe, tmp_path / "run", corpus=corpus):
-        pass
+    finished(train(recipe, tmp_path / "run", corpus=corpus))
     made = LanguageModel.load(tmp_path / "run").generate(
         [f"{source} > " for source in test.source], tokens=30, temperature=0.0
     )

@@ -3,9 +3,9 @@
 import torch
 
 from heedful.data.images.labelled import LabelledImages, Part
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 LABELS = ["upper left", "upper right", "lower left", "lower right"]
 
@@ -34,5 +34,5 @@ def test_pictures(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=data) if isinstance(event, Finished)]
-    assert finished.scores["valid"]["accuracy"] >= 0.9
+    done = finished(train(recipe, tmp_path / "run", corpus=data))
+    assert done.scores["valid"]["accuracy"] >= 0.9

@@ -10,6 +10,7 @@ from heedful.tasks.generate.in_context import Asking, evaluate_in_context, lay_o
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 WORDS = {"red blue green pink": ("hue", "tint", "shade"), "dog cat cow fox": ("beast", "animal", "creature")}
 NAMES = tuple(name for names in WORDS.values() for name in names)
@@ -50,8 +51,7 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    for _ in train(recipe, tmp_path / "run", corpus=Documents(texts[40:], texts[:40], {}, "made", (), ())):
-        pass
+    finished(train(recipe, tmp_path / "run", corpus=Documents(texts[40:], texts[:40], {}, "made", (), ())))
     model = LanguageModel.load(tmp_path / "run")
     by_chance = []
     for names in HELD_OUT:

@@ -10,6 +10,7 @@ from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import to_image
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (50, 50, 240), "yellow": (230, 220, 30)}
 SHAPES = {
@@ -53,8 +54,7 @@ def test_what_was_never_seen_together(tmp_path):
         },
         where="test",
     )
-    for _ in train(recipe, tmp_path / "run", corpus=corpus):
-        pass
+    finished(train(recipe, tmp_path / "run", corpus=corpus))
     unseen = pictures(NEVER, 60, 2)
     files = []
     for i in range(len(unseen)):

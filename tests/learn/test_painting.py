@@ -7,9 +7,9 @@ from PIL import Image
 
 import heedful
 from heedful.data.images.labelled import LabelledImages, Part
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 SIZE = 8
 
@@ -42,8 +42,8 @@ def test_stripes(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=data) if isinstance(event, Finished)]
-    assert finished.scores["valid"]["loss"] <= 0.25 * math.log(4)
+    done = finished(train(recipe, tmp_path / "run", corpus=data))
+    assert done.scores["valid"]["loss"] <= 0.25 * math.log(4)
     files = [tmp_path / f"{i}.png" for i in range(10)]
     for i, file in enumerate(files):
         Image.fromarray(data.valid.images[i, 0].numpy()).save(file)

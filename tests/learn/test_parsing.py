@@ -4,9 +4,9 @@ import random
 
 from heedful.data.text.trees import Leaf, Tree, Treebank, right_branching
 from heedful.metrics.brackets import bracket_scores
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 NOUNS = ["cat", "dog", "hen", "park", "house", "hill"]
 
@@ -41,8 +41,8 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=corpus) if isinstance(event, Finished)]
-    scores = finished.scores["valid"]
+    done = finished(train(recipe, tmp_path / "run", corpus=corpus))
+    scores = done.scores["valid"]
     baseline = [right_branching(list(tree.leaves()), "S", "NP") for tree in corpus.valid]
     assert scores["f1"] > 0.9
     assert scores["valid"] == 1.0

@@ -4,9 +4,9 @@ import torch
 
 from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 
 def scenes(part: str, count: int) -> MaskedPart:
@@ -30,5 +30,5 @@ def test_shapes(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=data) if isinstance(event, Finished)]
-    assert finished.scores["valid"]["miou"] >= 0.38
+    done = finished(train(recipe, tmp_path / "run", corpus=data))
+    assert done.scores["valid"]["miou"] >= 0.38

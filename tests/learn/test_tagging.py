@@ -5,9 +5,9 @@ import random
 
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from made import finished
 
 THINGS, OTHERS = ["apples", "bread", "cups", "hats", "old keys", "red wine"], ["we", "now", "here", "gladly"]
 
@@ -42,5 +42,5 @@ def test_it_learns(tmp_path):
         },
         where="test",
     )
-    (finished,) = [event for event in train(recipe, tmp_path / "run", corpus=corpus) if isinstance(event, Finished)]
-    assert finished.scores["valid"]["span_f1"] >= 0.95  # 0.5 by the words alone
+    done = finished(train(recipe, tmp_path / "run", corpus=corpus))
+    assert done.scores["valid"]["span_f1"] >= 0.95  # 0.5 by the words alone

@@ -3,10 +3,9 @@
 import pytest
 
 from heedful.data.text.corpus import Corpus
-from heedful.run.events import Finished
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
-from made import backwards
+from made import backwards, finished
 
 TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 DECODER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0}
@@ -47,8 +46,7 @@ def test_it_learns(tmp_path, preset, model, lr):
         },
         where="test",
     )
-    *_, last = train(recipe, tmp_path / "run", corpus=corpus)
-    assert isinstance(last, Finished)
+    last = finished(train(recipe, tmp_path / "run", corpus=corpus))
     copied = [source.upper() == target for source, target in zip(test.source, test.target, strict=True)]
     assert sum(copied) / len(copied) < 0.2  # what saying each word in its turn gets right
     assert last.scores["test"]["exact"] >= 0.9

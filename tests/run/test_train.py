@@ -23,7 +23,7 @@ from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import DECODER, RECURRENT, TRANSFORMER, made_corpus, made_recipe
+from made import DECODER, RECURRENT, RUN_FILES, TRANSFORMER, made_corpus, made_recipe
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,7 @@ def test_a_run_folder_is_complete(finished, corpus):
     out, events = finished
     assert {type(event) for event in events} == {Note, Trained, Measured, Checkpointed, Finished}
     assert [event.step.step for event in events if isinstance(event, Trained)] == list(range(1, 13))
-    names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
-    names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}
-    assert names <= {path.name for path in out.iterdir()}
+    assert {path.name for path in out.iterdir()} >= RUN_FILES
     assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["step-12", "step-8"]
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows if "bleu" in row] == [6, 12]

@@ -26,7 +26,7 @@ from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import SYLLABLES, backwards, goes_on_alike, made_corpus, made_recipe
+from made import RUN_FILES, SYLLABLES, backwards, finished, goes_on_alike, made_corpus, made_recipe
 
 ROWS = {
     "spans": {"preset": "t5-small", "model": {"d_model": 32, "n_heads": 2, "head_dim": 8, "d_ff": 48}},
@@ -66,9 +66,7 @@ def run(request, tmp_path_factory):
 
 def test_a_run_folder_is_complete(run):
     out, events = run
-    names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
-    names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}
-    assert names <= {path.name for path in out.iterdir()}
+    assert {path.name for path in out.iterdir()} >= RUN_FILES
     measured = [event for event in events if isinstance(event, Measured)]
     assert measured[-1].valid_loss < measured[0].valid_loss
     assert events[-1].scores["test"].keys() == {"loss", "perplexity"}
@@ -184,14 +182,12 @@ def test_it_is_gone_on_with_when_its_start_is_gone(run, tmp_path):
     start, out, corpus = tmp_path / "start", tmp_path / "tuned", made_corpus(150)
     shutil.copytree(run[0], start)
     plan = tuned(start, **{"train.steps": 4, "train.save_every": 2})
-    for _ in train(plan, tmp_path / "straight", corpus=corpus):
-        pass
+    finished(train(plan, tmp_path / "straight", corpus=corpus))
     for event in train(plan, out, corpus=corpus):
         if isinstance(event, Trained) and event.step.step == 3:
             break
     shutil.rmtree(start)
-    for _ in train(plan, out, corpus=corpus):
-        pass
+    finished(train(plan, out, corpus=corpus))
     one, other = ((tmp_path / name / "checkpoints/step-4/weights.safetensors") for name in ("straight", "tuned"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -219,8 +215,7 @@ def test_only_a_translator_is_a_start_for_one(tmp_path):
         "data": {"tokenizer": "chars"},
     }
     gpt = build(plan | {"train": {"steps": 1, "tokens": 64}}, where="test")
-    for _ in train(gpt, tmp_path / "gpt", corpus=text):
-        pass
+    finished(train(gpt, tmp_path / "gpt", corpus=text))
     with pytest.raises(InputError, match="not a model of heed train translate"):
         next(train(tuned(tmp_path / "gpt"), tmp_path / "tuned", corpus=made_corpus(50)))
     assert not (tmp_path / "tuned").exists()
@@ -244,8 +239,7 @@ def test_learned_places_have_an_end(tmp_path):
     short = pairs.rows(i for i, source in enumerate(pairs.source) if len(source) < 11)
     assert 5 < len(short) < 95
     corpus = Corpus(pairs, short, {"test": short}, "made", source="low", target="high")
-    for _ in train(plan, tmp_path / "run", corpus=corpus):
-        pass
+    finished(train(plan, tmp_path / "run", corpus=corpus))
     model = heedful.load(tmp_path / "run")
     kept = json.loads((tmp_path / "run" / "data.json").read_text())["trained_on"]
     assert kept == sum(len(source) < 11 for source in pairs.source)

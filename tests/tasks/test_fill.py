@@ -23,7 +23,7 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loop import rows_of
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import goes_on_alike, made_corpus
+from made import RUN_FILES, goes_on_alike, made_corpus
 from saved import save_run
 
 PAIRS = made_corpus(150).train
@@ -273,9 +273,7 @@ def test_the_loss_is_that_of_the_chosen_places_alone():
 
 def test_a_run_folder_is_complete(run):
     out, events = run
-    names = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md"}
-    names |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "plots", "samples", "checkpoints"}
-    assert names <= {path.name for path in out.iterdir()}
+    assert {path.name for path in out.iterdir()} >= RUN_FILES
     measured = [event for event in events if isinstance(event, Measured)]
     assert measured[-1].valid_loss < measured[0].valid_loss
     assert events[-1].scores["test"].keys() == {"loss", "perplexity", "accuracy"}
