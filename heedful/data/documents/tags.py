@@ -11,7 +11,7 @@ before it belong to what was before it, and as many after it to what was after i
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from heedful.data.documents.passages import Mark, merged
 from heedful.data.documents.words import Span
@@ -44,10 +44,44 @@ def moved(text: str, marks: Sequence[Mark], translation: str, alignment: Alignme
     """The translation in parts, with the marks between them."""
     if not marks:
         return [translation]
+    alignment = _finer(text, marks, translation, alignment)
     mover = _Mover(text, translation, alignment)
     nodes = mover.tree(marks)
     mover.place(nodes, 0, len(alignment.target))
     return merged(mover.put(nodes))
+
+
+def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignment) -> Alignment:
+    """A word with marks inside is parted there, and so is the same word of the translation where it belongs to it."""
+    likeliest = [max(row, key=row.__getitem__, default=None) for row in alignment.shares]
+    same = [
+        word is not None and text[slice(*alignment.source[word])] == translation[slice(*span)]
+        for word, span in zip(likeliest, alignment.target, strict=True)
+    ]
+    copied = {word for word, copies in zip(likeliest, same, strict=True) if copies}
+    parts = [
+        [*pairwise([begin, *(_inside(marks, begin, end) if word in copied else ()), end])]
+        for word, (begin, end) in enumerate(alignment.source)
+    ]
+    first = [*accumulate(map(len, parts), initial=0)]
+    target, shares = list[Span](), list[Mapping[int, float]]()
+    for word, copies, span, row in zip(likeliest, same, alignment.target, alignment.shares, strict=True):
+        even = {first[w] + k: own / len(parts[w]) for w, own in row.items() for k in range(len(parts[w]))}
+        if word is None or not copies:
+            target.append(span)
+            shares.append(even)
+            continue
+        off = span[0] - alignment.source[word][0]
+        for k, (begin, end) in enumerate(parts[word]):
+            own = {first[word] + other: row[word] * (other == k) for other in range(len(parts[word]))}
+            target.append((begin + off, end + off))
+            shares.append(even | own)
+    return Alignment([span for own in parts for span in own], target, shares)
+
+
+def _inside(marks: Sequence[Mark], begin: int, end: int) -> list[int]:
+    """Where marks stand inside of a word."""
+    return sorted({mark.at for mark in marks if begin < mark.at < end})
 
 
 class _Mover:

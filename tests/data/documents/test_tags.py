@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.data.documents.passages import Mark, merged, plain, split_at, with_pairs
@@ -70,6 +70,7 @@ def test_whatever_the_alignment_says_no_tag_is_lost(
 
 
 @settings(max_examples=150, deadline=None)
+@example("ba", [(0, "opens"), (1, "opens"), (1, "closes")])  # both inside of a word
 @given(WORDS, KINDS)
 def test_a_text_that_stays_keeps_its_tags_where_they_are(text: str, kinds: list[tuple[int, str]]) -> None:
     marks = with_marks(text, kinds)
@@ -92,6 +93,7 @@ def one_hot(text: str, said: str, links: list[int]) -> Alignment:
         ("see <x/> now", "jetzt schau", [1, 0], "<x/> jetzt schau"),
         ("un<b>true</b> x", "x un true", [1, 0, 0], "x <b>un true</b>"),
         ("a <b></b>c", "c a", [1, 0], "<b></b>c a"),
+        ("a <b>H</b><i>2</i>O", "H2O ein", [1, 0], "<b>H</b><i>2</i>O ein"),
     ],
 )  # fmt: skip
 def test_pairs_go_with_their_words(marked: str, said: str, links: list[int], expected: str) -> None:
