@@ -63,6 +63,14 @@ def test_a_phrase_ends_however_improbable_what_parts_words_is() -> None:
         assert times(found[0].tokens, wish) >= 1
 
 
+def test_tokens_beyond_the_tokenizer_part_nothing() -> None:
+    """Of a model whose logits are wider than what its tokenizer knows."""
+    model, wishes = Toy(), [[Wish(((5, 7),), whole=True)]] * 4
+    known = PARTING & (torch.arange(V) < V - 3)
+    found = found_by(model, sources(4), wishes, parting=known[: V - 3])
+    assert found == found_by(model, sources(4), wishes, parting=known)
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.lists(WISHES, min_size=2, max_size=4))
 def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
