@@ -25,6 +25,7 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
+from heedful.run.threads import Waits
 from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
@@ -279,8 +280,9 @@ class LanguageModel(TextModel[LM]):
         writer = self.writer(rows=batch, size=longest + tokens - 1)
         for ids, seed in begun:
             writer.add(ids, replace(how, seed=seed), tokens=tokens, stop=stop)
-        while len(writer):
-            yield from writer.step()
+        with Waits():
+            while len(writer):
+                yield from writer.step()
 
     @one_or_many()
     @torch.inference_mode()
