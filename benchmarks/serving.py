@@ -8,10 +8,10 @@
 
 A translator is asked over HTTP by LibreTranslate's `POST /translate`, with the run's own beam, for sentences of the
 phrasebook in an order that is drawn, and a language model by OpenAI's `POST /v1/completions`. "A file" is the same work
-by `heed translate RUN --file FILE` or `heed generate RUN PROMPT ...`, with and without what the command takes to
-begin. One client asks one question after another; many clients each do so at the same time, and every answer must be
-the one that the file has. The clients are sockets of this process, whose share of the processors' time is told, as is
-what the server does for each second of its own. `--start` tells how long `heed serve` takes until it answers, and the
+by `heed translate RUN < FILE` or `heed generate RUN PROMPT ...`, with and without what the command takes to begin. One
+client asks one question after another; many clients each do so at the same time, and every answer must be the one that
+the command gives. The clients are sockets of this process, whose share of the processors' time is told, as is what the
+server does for each second of its own. `--start` tells how long `heed serve` takes until it answers, and the
 first answer, beside the time that it takes to read the weights.
 """
 
@@ -56,17 +56,23 @@ class Job:
     texts: Sequence[str]
     by_lines: bool
 
-    def offline(self, texts: Sequence[str]) -> tuple[list[str], float]:
-        """The answers, and the seconds that the command took."""
+    def offline(self, texts: Sequence[str]) -> float:
+        """The seconds that the command takes."""
+        given = "".join(f"{text}\n" for text in texts) if self.by_lines else ""
+        begin = time.perf_counter()
+        words = [*self.command, "--json", *(() if self.by_lines else ("--", *texts))]
+        subprocess.run(words, input=given, stdout=subprocess.DEVNULL, text=True, check=True)
+        return time.perf_counter() - begin
+
+    def answers(self) -> list[str]:
+        """To `texts`; lines as a document, which is what a server makes of them."""
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder, "given.txt"), Path(folder, "made.txt")
-            given.write_text("".join(f"{text}\n" for text in texts))
-            begin = time.perf_counter()
-            said = ["--file", str(given), "--out", str(made)] if self.by_lines else ["--json", "--", *texts]
-            done = subprocess.run([*self.command, *said], stdout=subprocess.PIPE, text=True, check=True)
-            took = time.perf_counter() - begin
+            given.write_text("".join(f"{text}\n" for text in self.texts))
+            words = ["--file", str(given), "--out", str(made)] if self.by_lines else ["--json", "--", *self.texts]
+            done = subprocess.run([*self.command, *words], capture_output=True, text=True, check=True)
             lines = made.read_text().splitlines() if self.by_lines else done.stdout.splitlines()
-        return (lines if self.by_lines else [json.loads(line)["text"] for line in lines]), took
+        return lines if self.by_lines else [json.loads(line)["text"] for line in lines]
 
 
 def text_of(body: bytes) -> str:
@@ -229,13 +235,10 @@ def compare(run: Path, engine: str, clients: int, seconds: float, rounds: int, r
     copies = max(1, round(seconds * (1000 if job.by_lines else 60) / len(job.texts)))  # about as long as the crowd asks
     if job.by_lines and not (find_spec("flask") and find_spec("waitress")):
         sys.exit("the peer is not there: pip install flask waitress")
-    _, one = job.offline(job.texts[:1])
-    answers, took = job.offline([*job.texts] * (copies if job.by_lines else 1))
-    right, whole = answers[: len(job.texts)], len(answers) / took
-    of_a_file = (len(answers) - 1) / (took - one)
-    print(
-        f"a file of {len(answers):,}: {whole:,.1f}/s, {of_a_file:,.1f}/s without the {one:.1f} s to begin", flush=True
-    )
+    given = [*job.texts] * (copies if job.by_lines else 1)
+    right, one, took = job.answers(), job.offline(given[:1]), job.offline(given)
+    whole, of_a_file = len(given) / took, (len(given) - 1) / (took - one)
+    print(f"a file of {len(given):,}: {whole:,.1f}/s, {of_a_file:,.1f}/s without the {one:.1f} s to begin", flush=True)
 
     peer = [sys.executable, "-m", "benchmarks.serving", "--run", str(run), "--peer"]
     contestants = [("heed serve", serving(run, engine))] + [("Flask and waitress", peer)] * job.by_lines

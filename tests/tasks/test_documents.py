@@ -177,6 +177,7 @@ def test_words_are_aligned_by_what_the_model_looked_at(own: Translator) -> None:
         ("See https://a.b/c?d=1. Or www.x.org, a.b@c.de!", ("https://a.b/c?d=1", "www.x.org", "a.b@c.de"), ()),
         ("50% of 1,000.5 and 3", (), ("50", "10005", "3")),
         ("100 %1$s %.2f 5 % so", ("%1$s", "%.2f"), ("100", "5")),
+        ("3 050 €, 1 100,50 € à 14 h 35, en 2020 300", (), ("3050", "110050", "1435", "2020", "300")),
     ],
 )
 def test_what_is_protected(text: str, placeholders: tuple[str, ...], numbers: tuple[str, ...]) -> None:

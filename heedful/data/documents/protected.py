@@ -22,7 +22,14 @@ PLACEHOLDER = re.compile(
     """,
     re.VERBOSE,
 )
-NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f]\d+)*")
+NUMBER = re.compile(
+    r"""
+      (?<!\d)\d{1,3}(?:\ \d{3})+(?:[.,]\d+)?(?!\d)     # 3 050,50
+    | \d{1,2}\s?h\s?\d{2}(?!\w)                        # 14 h 35
+    | \d+(?:[.,:'\u2019\u00a0\u202f]\d+)*              # 3,050.5 and 14:35
+    """,
+    re.VERBOSE,
+)
 MARKS = ("7391", "8264", "5917", "6483", "9172", "3748", "4629", "2851")  # in place of placeholders
 
 
