@@ -20,7 +20,7 @@ def step():
 def faults():
     step()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(3):
+    for _ in range(6):
         step()
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 print(faults())
@@ -39,6 +39,6 @@ def test_no_page_is_faulted_in_again():
         return [*map(int, done.stdout.split())]
 
     before, kept = faults()
-    assert before > 60_000, "3 steps of 128 MiB, 4 KiB at a time"
-    assert kept < 12_000
-    assert min(faults(**dict.fromkeys(SETTINGS, "65536"))) > 60_000, "what the environment says goes first"
+    assert before > 150_000, "6 steps of 128 MiB, 4 KiB at a time"
+    assert kept < 50_000, "a block may move once or twice"
+    assert min(faults(**dict.fromkeys(SETTINGS, "65536"))) > 150_000, "what the environment says goes first"
