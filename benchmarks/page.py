@@ -21,7 +21,7 @@ HOVER = """(i) => new Promise((done) => {
   token.dispatchEvent(new MouseEvent('mouseenter'));
   requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begun)));
 })"""
-PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
 def main() -> None:
@@ -48,7 +48,9 @@ def main() -> None:
             view = browser.new_page(viewport={"width": 1280, "height": 900})
             view.goto(file.as_uri())
             view.wait_for_selector(".queries .token")
-            first.append(view.evaluate(PAINT))
+            while (painted := view.evaluate(PAINT)) is None:  # the browser tells it a moment later
+                view.wait_for_timeout(10)
+            first.append(painted)
             hover += [view.evaluate(HOVER, i) for i in range(0, size, max(1, size // 8))]
             view.close()
         browser.close()
