@@ -25,7 +25,6 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, Saved, Scored
-from heedful.run.threads import Waits
 from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
@@ -280,9 +279,8 @@ class LanguageModel(TextModel[LM]):
         writer = self.writer(rows=batch, size=longest + tokens - 1)
         for ids, seed in begun:
             writer.add(ids, replace(how, seed=seed), tokens=tokens, stop=stop)
-        with Waits():
-            while len(writer):
-                yield from writer.step()
+        while len(writer):
+            yield from writer.step()
 
     @one_or_many()
     @torch.inference_mode()

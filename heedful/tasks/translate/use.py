@@ -24,7 +24,6 @@ from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
-from heedful.run.threads import Waits
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, shorten, warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
@@ -102,8 +101,7 @@ class Translator(Opened):
         in it, and must not. `first`: the number of the first text among all that are asked for, which counts where
         translations are drawn. `confidence`: tell the words and their probabilities. Raises TextError for a text of
         more tokens than the model can read."""
-        with Waits():
-            return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
+        return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
         tokens = [hypothesis.tokens for hypothesis in found]
