@@ -19,6 +19,7 @@ import random
 import runpy
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -245,39 +246,36 @@ def newest(run: Path) -> LanguageModel:
     return model
 
 
-def generation(out: Path, seeds: Iterable[int], *, turns: int = 7) -> None:
+def generation(out: Path, seeds: Iterable[int]) -> None:
     print("seed  PPO's answers (tokens/s)  heed generate  ratio of medians")
     for seed in seeds:
-        _, prompts, start = begin_world(out, seed)
-        model = heedful.load(start, heedful.LanguageModel)
-        asked = [prompts[i % len(prompts)] for i in range(ANSWERS)]
-        prompting = Prompting(model.tokenizer, {})
-        ids = prompting.prompts(asked)
-
-        def of_ppo(turn: int, model: LanguageModel = model, ids: Any = ids, prompting: Any = prompting) -> int:
-            made = make_answers(
-                model.model,
-                ids,
-                range(turn, turn + len(ids)),
-                tokens=24,
-                temperature=1.0,
-                end=prompting.end,
-                forbidden=prompting.forbidden,
-            )
-            return sum(map(len, made))
-
-        def of_generate(turn: int, model: LanguageModel = model, asked: Any = asked) -> int:
-            made = model.generate(asked, tokens=24, temperature=1.0, seed=turn, batch=ROWS)
-            return sum(len(each.tokens) for own in made for each in own)
-
-        rates: dict[str, list[float]] = {"ppo": [], "generate": []}
-        for turn in range(turns + 1):
-            for name, work in (("ppo", of_ppo), ("generate", of_generate)):
-                begin = time.perf_counter()
-                count = work(turn)
-                rates[name].append(count / (time.perf_counter() - begin))
-        ppo, generate = (median(own[1:]) for own in rates.values())  # without the first, which warms up
+        ppo, generate = paces(out, seed)
         print(f"{seed:4}  {ppo:24,.0f}  {generate:13,.0f}  {ppo / generate:16.2f}", flush=True)
+
+
+def paces(out: Path, seed: int, *, turns: int = 7) -> tuple[float, float]:
+    """Tokens a second of both, in turns, of which the first one warms up."""
+    _, prompts, start = begin_world(out, seed)
+    model = heedful.load(start, heedful.LanguageModel)
+    asked = [prompts[i % len(prompts)] for i in range(ANSWERS)]
+    prompting = Prompting(model.tokenizer, {})
+    ids = prompting.prompts(asked)
+    make = partial(make_answers, tokens=24, temperature=1.0, end=prompting.end, forbidden=prompting.forbidden)
+
+    def by_ppo(turn: int) -> int:
+        return sum(map(len, make(model.model, ids, range(turn, turn + len(ids)))))
+
+    def by_generate(turn: int) -> int:
+        made = model.generate(asked, tokens=24, temperature=1.0, seed=turn, batch=ROWS)
+        return sum(len(own[0].tokens) for own in made)
+
+    rates: tuple[list[float], list[float]] = [], []
+    for turn in range(turns + 1):
+        for own, work in zip(rates, (by_ppo, by_generate), strict=True):
+            begin = time.perf_counter()
+            count = work(turn)
+            own.append(count / (time.perf_counter() - begin))
+    return median(rates[0][1:]), median(rates[1][1:])
 
 
 PARTS: dict[str, Callable[[Path, Iterable[int]], None]] = {

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
@@ -54,14 +53,11 @@ class Waits:
     _outer: ClassVar["Waits | None"] = None
 
     def __init__(self) -> None:
-        self._open = STAT.is_file() and not any(name in os.environ for name in CHOSEN)
+        chosen = any(name in os.environ for name in CHOSEN)
+        self.others = Others() if STAT.is_file() and not chosen else None
         self._held: list[Idle] = []
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._stay, daemon=True)
-
-    @cached_property
-    def others(self) -> Others:
-        return Others()
 
     @property
     def brief(self) -> bool:
@@ -69,7 +65,7 @@ class Waits:
 
     def look(self) -> None:
         """What others do may have changed."""
-        if not self._open or "torch" not in sys.modules:
+        if self.others is None or "torch" not in sys.modules:
             return
         busy = self.others.busy() > BUSY
         if busy and not self._held:
@@ -83,9 +79,8 @@ class Waits:
         self._held = []
 
     def __enter__(self) -> "Waits":
-        if self._open and Waits._outer is None:
+        if self.others is not None and Waits._outer is None:
             Waits._outer = self
-            self.others.busy()  # from here on
             self._watch.start()
         return self
 

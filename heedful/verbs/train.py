@@ -55,11 +55,11 @@ def planned(
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
         made, told = _sized(made, out, device)
-    rates, how = _rates(override(made, settings))
+    rates, what, why = _rates(override(made, settings))
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]
     if rates:
         made = override(made, rates)
-        told.append(f"{how[0]} tuned with {', '.join(rates)}, {how[1]}unless --set says otherwise")
+        told.append(f"{what} tuned with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
     return override(made, settings), told
 
 
@@ -72,16 +72,16 @@ def _sized(recipe: Recipe, out: Path, device: str) -> tuple[Recipe, list[str]]:
     return override(recipe, [f"preset={AUTO}"]) if recipe.SIZES else recipe, []
 
 
-def _rates(recipe: Recipe) -> tuple[list[str], tuple[str, str]]:
+def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     """Settings that suit a model which begins with another's weights, what is tuned, and why so."""
     if not recipe.start_from:
-        return [], ("", "")
+        return [], "", ""
     start, tuned, adapting = Path(recipe.start_from), TASKS[recipe.task].tuned, recipe.train.lora > 0
     imported = (start / "task.json").is_file() and not (start / "recipe.yaml").is_file()
     own, why = tuned()(recipe) if tuned is not None else ({}, "")
     usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
     what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-    return _settings(own) or [*usual], (what, why and f"{why}, ")
+    return _settings(own) or [*usual], what, why
 
 
 def train(

@@ -91,6 +91,7 @@ def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.Mo
         found = 2.0
         with waits, Waits() as inner:
             assert _becomes(lambda: waits.brief)
+            assert inner.others is not None
             assert not inner.brief  # one watch is enough
         assert not waits.brief
         assert _falls_to(before)
