@@ -5,8 +5,8 @@ heed train recipes/sums.py --data runs/sums-data/sums.jsonl --out runs/sums
 heed train recipes/sums_ppo.py --data runs/sums-data/prompts.txt --out runs/sums-ppo
 
 Of sums that are drawn 0.34 were right before and 0.93 after, of greedy ones 0.19 and 0.99, 0.49 nats an answer from the
-model that it began with, by 3,200 answers; with two other seeds 0.36 and 0.85, 0.37 and 0.94: `python -m benchmarks.prefer
-sums`. Five seconds on two cores, and half a minute for `sums.py`.
+model that it began with, by 3,200 answers; with two other seeds 0.36 and 0.85, 0.37 and 0.94: `python -m
+benchmarks.prefer sums`. Five seconds on two cores, and half a minute for `sums.py`.
 """
 
 import heedful
