@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedful.decode.contract import Hypothesis
     from heedful.decode.rules import Rule
-    from heedful.decode.search import Hypothesis, beam, greedy, sample
+    from heedful.decode.search import beam, greedy, sample
     from heedful.decode.settings import Decoding, Sampling
 
 __all__ = [
@@ -22,6 +23,6 @@ def __getattr__(name: str) -> object:
     """Each is imported when it is asked for: not all modules here need torch."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from heedful.decode import rules, search, settings
+    from heedful.decode import contract, rules, search, settings
 
-    return next(getattr(module, name) for module in (rules, search, settings) if hasattr(module, name))
+    return next(getattr(module, name) for module in (contract, rules, search, settings) if hasattr(module, name))

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.decode.contract import Generator, State
 from heedful.decode.rules import NEVER
-from heedful.decode.search import Generator, State
 
 
 @dataclass(frozen=True, kw_only=True)

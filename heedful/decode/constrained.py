@@ -17,16 +17,17 @@ an automaton, K classes of tokens: 0 are those in no phrase, the others have one
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from heedful.decode.candidates import Candidates, candidates
-from heedful.decode.rules import NEVER, Rule, top
-from heedful.decode.search import Generator, Hypothesis, State, StateType, beam_by  # noqa: F401 - StateType's bound
+from heedful.decode.beams import beam_by
+from heedful.decode.candidates import Candidates, candidates, ends_of
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.rules import NEVER, top
 from heedful.errors import InputError
 
 Phrase = tuple[int, ...]
@@ -48,26 +49,20 @@ def constrained_beam(
     source: Int[Tensor, "B S"],
     segments: Int[Tensor, "B S"] | None = None,
     *,
-    bos: int | Int[Tensor, "B"],
-    eos: int,
-    longest: int | Sequence[int] | Int[Tensor, "B"],
     beam: int,
     wishes: Sequence[Sequence[Wish]],
     parting: Bool[Tensor, "_"] | None = None,
-    length_penalty: float = 1.0,
     n_best: int = 1,
-    shortest: int = 0,
-    forbidden: tuple[int, ...] = (),
-    rules: Sequence[Rule] = (),
-    prefix: Sequence[Sequence[int]] | None = None,
+    **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """`beam` of hypotheses that have all of the `wishes` of their sentence; of a sentence without, the same as `beam`.
 
     `parting` are the tokens that may follow a phrase that is to be whole, the end token aside; those that it does not
-    tell of are none. A hypothesis lacks a
-    wish only where `rules` or the limit left no room for it. The other arguments and the errors are
-    those of `beam`; a wish that is empty or holds the end token is an InputError too.
+    tell of are none. A hypothesis lacks a wish only where `rules` or the limit left no room for it. The other
+    arguments, with one end token, and the errors are those of `beam`; a wish that is empty or holds the end token is
+    an InputError too.
     """
+    (eos,) = ends_of(options["eos"])
     if len(wishes) != len(source):
         what = f"wishes for {len(wishes)} of {len(source)} sentences"
         raise InputError(what, fix="give a list for each sentence")
@@ -85,23 +80,7 @@ def constrained_beam(
     ) -> Candidates:
         return following.choose(scores, normaliser, total, state, beam)
 
-    return beam_by(
-        choose,
-        following,
-        source,
-        segments,
-        bos=bos,
-        eos=eos,
-        longest=longest,
-        beam=beam,
-        length_penalty=length_penalty,
-        n_best=n_best,
-        patience=1.0,
-        shortest=shortest,
-        forbidden=forbidden,
-        rules=rules,
-        prefix=prefix,
-    )
+    return beam_by(choose, following, source, segments, beam=beam, n_best=n_best, **options)
 
 
 @dataclass(frozen=True)

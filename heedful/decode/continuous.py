@@ -19,8 +19,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.decode.contract import State
+from heedful.decode.draws import draw, penalties, sampling_filters
+from heedful.decode.rows import refuse_nan
 from heedful.decode.rules import NEVER, Forbid, Rule, log_normaliser
-from heedful.decode.search import State, draw, penalties, refuse_nan, sampling_filters
 from heedful.decode.settings import DEFAULT_SAMPLING, Sampling
 from heedful.errors import InputError
 

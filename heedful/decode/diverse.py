@@ -7,17 +7,18 @@ nothing else: scores are the model's own.
 Sizes: B sentences, G groups, n groups of sentences still running, w rows of each, R rows in all, V vocabulary.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.decode.beams import beam_by
 from heedful.decode.candidates import Candidates, candidates, ends_of
-from heedful.decode.rules import NEVER, Rule, top
-from heedful.decode.search import Generator, Hypothesis, State, StateType, beam_by  # noqa: F401 - StateType's bound
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.rows import limits_of
+from heedful.decode.rules import NEVER, top
 from heedful.errors import InputError
 
 
@@ -27,47 +28,39 @@ def diverse_beam(
     source: Int[Tensor, "B S"],
     segments: Int[Tensor, "B S"] | None = None,
     *,
-    bos: int,
-    eos: int | Sequence[int],
-    longest: Sequence[int],
     beam: int,
     groups: int,
     diversity: float = 0.5,
-    length_penalty: float = 1.0,
     n_best: int = 1,
-    shortest: int = 0,
-    forbidden: tuple[int, ...] = (),
-    rules: Sequence[Rule] = (),
-    prefix: Sequence[Sequence[int]] | None = None,
+    **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """The `n_best` different hypotheses of all groups of each sentence, the best first. Of one group it is `beam`. The
-    other arguments and the errors are those of `decode.search.beam`; raises InputError too for a beam that is not cut
+    other arguments and the errors are those of `search.beam`; raises InputError too for a beam that is not cut
     into groups of one size."""
     if groups < 1 or beam % groups:
         raise InputError(f"a beam of {beam} in {groups} groups", fix="take groups of one size: beam 6, groups 3")
     width, each = beam // groups, torch.arange(len(source), device=source.device).repeat_interleave(groups)
-    grouped = _Grouped(model, groups, width, diversity, ends_of(eos))
+    grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]))
+    bos, limits, prefix = options["bos"], limits_of(options["longest"], len(source)), options.get("prefix")
+    own: SearchOptions = {
+        **options,
+        "bos": bos if isinstance(bos, int) else bos[each],
+        "longest": [limits[i] for i in each.tolist()],
+        "prefix": None if prefix is None else [prefix[i] for i in each.tolist()],
+    }
     found = beam_by(
         grouped.choose,
         grouped,
         source[each],
         None if segments is None else segments[each],
-        bos=bos,
-        eos=eos,
-        longest=[longest[i] for i in each.tolist()],
         beam=width,
-        length_penalty=length_penalty,
         n_best=min(n_best, width),
-        patience=1.0,
-        shortest=shortest,
-        forbidden=forbidden,
-        rules=rules,
-        prefix=None if prefix is None else [prefix[i] for i in each.tolist()],
+        **own,
     )
     made = []
     for first in range(0, len(found), groups):
-        own = [one for group in found[first : first + groups] for one in group]
-        different = {one.tokens: one for one in reversed(own)}.values()
+        listed = [one for group in found[first : first + groups] for one in group]
+        different = {one.tokens: one for one in reversed(listed)}.values()
         made.append(sorted(different, key=lambda one: (not one.finished, -one.score))[:n_best])
     return made
 

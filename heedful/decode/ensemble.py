@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.search import Generator, State
+from heedful.decode.contract import Generator, State
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.decode.search import Generator, StateType, refuse_nan
+from heedful.decode.contract import Generator, StateType
+from heedful.decode.rows import refuse_nan
 
 
 @torch.inference_mode()

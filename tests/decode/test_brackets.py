@@ -10,7 +10,8 @@ from torch import Tensor
 from heedful.data.text.trees import LEAF, Brackets, Leaf, linearise
 from heedful.data.tokenizer import BOS, EOS
 from heedful.decode.brackets import Bracketed, Grammar
-from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.contract import Hypothesis
+from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Sampling
 
 BRACKETS = Brackets(["NP", "S", "VP"])

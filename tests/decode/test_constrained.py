@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from heedful.decode.constrained import Wish, constrained_beam
+from heedful.decode.contract import Hypothesis
 from heedful.decode.rules import NoRepeat
-from heedful.decode.search import Hypothesis, beam
+from heedful.decode.search import beam
 from heedful.errors import InputError
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.rnn import RNN, RNNConfig

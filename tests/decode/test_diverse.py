@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 import torch
 
+from heedful.decode.contract import Hypothesis
 from heedful.decode.diverse import diverse_beam
-from heedful.decode.search import Hypothesis, beam
+from heedful.decode.search import beam
 from heedful.errors import InputError
 from toys import BOS, EOS, Toy, sources
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.decode.contract import Hypothesis
 from heedful.decode.rules import NEVER, NoRepeat
-from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError, NonFiniteError
 

@@ -9,7 +9,7 @@ import torch
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
-from heedful.decode.search import Hypothesis
+from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.models import make_model

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.decode.contract import Hypothesis
 from heedful.decode.rules import Rule
-from heedful.decode.search import Hypothesis, beam
+from heedful.decode.search import beam
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.generate.writer import window

@@ -18,8 +18,8 @@ from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.draws import penalties
 from heedful.decode.forced import log_probabilities
-from heedful.decode.search import penalties
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM

@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.draws import sampling_filters
 from heedful.decode.rules import Forbid
-from heedful.decode.search import sampling_filters
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.tasks.shared.pieces import readable_pieces

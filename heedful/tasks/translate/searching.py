@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.decode.constrained import Wish, constrained_beam
+from heedful.decode.contract import Hypothesis, SearchOptions
 from heedful.decode.diverse import diverse_beam
 from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
-from heedful.decode.search import Hypothesis, beam, greedy, sample
+from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
@@ -138,69 +139,78 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int) -> lis
 
 def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
     """`through`: what is asked in place of the model. Raises InputError for what cannot be searched so."""
-    sentences, decoding, prefix = batch.sources, batch.decoding, batch.prefix
-    if translator.about.get("target") == "":
-        raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
-    model: Any = through or translator.searched  # a Transformer or an RNN: the search knows neither
-    limits = [2 * len(ids) + 12 if decoding.longest is None else decoding.longest for ids in sentences]
-    positions = translator.positions
-    if batch.wishes is not None and decoding.longest is None:
-        if batch.plain is not None:  # what cannot end without a wish would otherwise repeat itself up to the limit
-            limits = [
-                min(limit, 5 * max(own, len(ids) // 2) // 4 + SLACK)
-                for limit, own, ids in zip(limits, batch.plain, sentences, strict=True)
-            ]
-        more = [sum((max(map(len, wish.phrases)) + 1) * wish.times for wish in own) for own in batch.wishes]
-        limits = [limit + extra for limit, extra in zip(limits, more, strict=True)]
-    limits = limits if positions is None else [min(limit, positions) for limit in limits]
-    if (batch.wishes or batch.avoid) and (translator.engine is not None or decoding.samples):
-        what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
-        raise InputError(what, fix="leave out the engine, or the samples")
-    if decoding.groups > 1 and (batch.wishes or translator.engine is not None):
-        what = "a beam is searched in groups by heedful alone, and not held to words"
-        raise InputError(what, fix="leave out the groups")
+    _refuse(translator, batch)
+    decoding, limits = batch.decoding, _limits(translator, batch)
     if translator.engine is not None:
-        if translator.begin or decoding.forced_eos:
-            what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
-            raise InputError(what, fix="leave out the engine")
-        whole = [translator.framed(ids) for ids in sentences]
-        return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=prefix)
+        whole = [translator.framed(ids) for ids in batch.sources]
+        return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
+    model: Any = through or translator.searched  # a Transformer or an RNN: the search knows neither
     device = next(translator.model.parameters()).device
-    source, segments = (part.to(device) for part in translator.padded(sentences))
-    rules: list[Rule] = [] if prefix else [Certain(position, token) for position, token in enumerate(translator.begin)]
-    if decoding.forced_eos and decoding.longest is not None:
-        rules.append(Certain(decoding.longest - 1, translator.target.eos))
-    rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
-    if decoding.repetition_penalty != 1 and not decoding.samples:  # `sample` knows of it
-        rules.append(RepetitionPenalty(decoding.repetition_penalty))
-    rules += [translator.phrases.avoiding(batch.avoid)] if batch.avoid else []
-    common: dict[str, Any] = {
+    source, segments = (part.to(device) for part in translator.padded(batch.sources))
+    options: SearchOptions = {
         "bos": translator.target.bos,
         "eos": translator.target.eos,
         "longest": limits,
         "shortest": decoding.shortest,
         "forbidden": translator.forbidden,
-        "rules": rules,
-        "prefix": prefix,
+        "rules": _rules(translator, batch),
+        "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
     }
+    asked = (model, source, segments)
     if decoding.samples:
-        return sample(
-            model,
-            source,
-            segments,
-            sampling=decoding,
-            seeds=[counter_seed(decoding.seed, i) for i in batch.numbers],
-            samples=decoding.samples,
-            **common,
-        )
-    n_best = min(decoding.n_best, decoding.beam)
+        seeds = [counter_seed(decoding.seed, i) for i in batch.numbers]
+        return sample(*asked, sampling=decoding, seeds=seeds, samples=decoding.samples, **options)
+    width, n_best = decoding.beam, min(decoding.n_best, decoding.beam)
     if batch.wishes is not None:
-        held: dict[str, Any] = {"wishes": batch.wishes, "parting": translator.phrases.parting}
-        return constrained_beam(model, source, segments, beam=decoding.beam, n_best=n_best, **held, **common)
+        parting = translator.phrases.parting
+        return constrained_beam(*asked, beam=width, n_best=n_best, wishes=batch.wishes, parting=parting, **options)
     if decoding.groups > 1:
-        apart: dict[str, Any] = {"groups": decoding.groups, "diversity": decoding.diversity}
-        return diverse_beam(model, source, segments, beam=decoding.beam, n_best=n_best, **apart, **common)
-    if decoding.beam == 1:
-        return [[best] for best in greedy(model, source, segments, **common)]
-    return beam(model, source, segments, beam=decoding.beam, n_best=n_best, **common)
+        groups, diversity = decoding.groups, decoding.diversity
+        return diverse_beam(*asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, **options)
+    if width == 1:
+        return [[best] for best in greedy(*asked, **options)]
+    return beam(*asked, beam=width, n_best=n_best, **options)
+
+
+def _refuse(translator: "Translator", batch: Searched) -> None:
+    decoding, engine = batch.decoding, translator.engine is not None
+    if translator.about.get("target") == "":
+        raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
+    if (batch.wishes or batch.avoid) and (engine or decoding.samples):
+        what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
+        raise InputError(what, fix="leave out the engine, or the samples")
+    if decoding.groups > 1 and (batch.wishes or engine):
+        what = "a beam is searched in groups by heedful alone, and not held to words"
+        raise InputError(what, fix="leave out the groups")
+    if engine and (translator.begin or decoding.forced_eos):
+        what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+        raise InputError(what, fix="leave out the engine")
+
+
+def _limits(translator: "Translator", batch: Searched) -> list[int]:
+    """The most tokens of each source's translations: twice the source's and 12 more, where nothing else was asked for,
+    and room for what they must have in them."""
+    longest, positions = batch.decoding.longest, translator.positions
+    limits = [2 * len(ids) + 12 if longest is None else longest for ids in batch.sources]
+    if batch.wishes is not None and longest is None:
+        if batch.plain is not None:  # what cannot end without a wish would otherwise repeat itself up to the limit
+            limits = [
+                min(limit, 5 * max(own, len(ids) // 2) // 4 + SLACK)
+                for limit, own, ids in zip(limits, batch.plain, batch.sources, strict=True)
+            ]
+        more = [sum((max(map(len, wish.phrases)) + 1) * wish.times for wish in own) for own in batch.wishes]
+        limits = [limit + extra for limit, extra in zip(limits, more, strict=True)]
+    return limits if positions is None else [min(limit, positions) for limit in limits]
+
+
+def _rules(translator: "Translator", batch: Searched) -> list[Rule]:
+    """What may come next, the model aside. `sample` knows of the penalty for repeating by itself."""
+    decoding, begin = batch.decoding, () if batch.prefix else translator.begin
+    rules: list[Rule] = [Certain(position, token) for position, token in enumerate(begin)]
+    if decoding.forced_eos and decoding.longest is not None:
+        rules.append(Certain(decoding.longest - 1, translator.target.eos))
+    rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
+    if decoding.repetition_penalty != 1 and not decoding.samples:
+        rules.append(RepetitionPenalty(decoding.repetition_penalty))
+    return [*rules, translator.phrases.avoiding(batch.avoid)] if batch.avoid else rules

@@ -16,9 +16,9 @@ from heedful.data.batches import pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.constrained import Wish
+from heedful.decode.contract import Hypothesis
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
-from heedful.decode.search import Hypothesis
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from heedful.decode.search import Hypothesis, refuse_limits
+from heedful.decode.contract import Hypothesis
+from heedful.decode.rows import refuse_limits
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError, MissingError
 from heedful.exchange import ct2

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batches import grouped
-from heedful.decode.search import refuse_nan
+from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, shorten

@@ -1,0 +1,122 @@
+"""The one loop of beam search, whoever chooses what lives on.
+
+Sizes: B sentences, S source length, n sentences still running, w rows of each, R rows in all, V vocabulary, C
+candidates of a sentence, W of them that live on.
+"""
+
+from collections.abc import Callable
+from typing import Unpack
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.decode.candidates import Candidates
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.rows import Said, begun, refuse_nan
+from heedful.decode.rules import NEVER
+from heedful.errors import InputError
+
+Choose = Callable[[Tensor, Tensor, Tensor, StateType], Candidates]
+
+
+@torch.inference_mode()
+def beam_by(
+    choose: Choose[StateType],
+    model: Generator[StateType],
+    source: Int[Tensor, "B S"],
+    segments: Int[Tensor, "B S"] | None,
+    *,
+    beam: int,
+    n_best: int = 1,
+    patience: float = 1.0,
+    **options: Unpack[SearchOptions],
+) -> list[list[Hypothesis]]:
+    """`search.beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each
+    row and what to subtract for log-probabilities, the sums of n sentences, and the state."""
+    if not (1 <= n_best <= beam and patience > 0):
+        what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
+        raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
+    search = begun(source, options)
+    rows, tokens, scale = search.rows, search.tokens, search.scale
+    B, width, device = len(source), 1, source.device
+    forced = min(rows.given.tolist(), default=0)
+    found = _Found(B, n_best, scale)
+    finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
+    total, said = torch.zeros(B, 1, device=device), Said.nothing(B, search.steps, device)
+    state = model.start(source, segments)
+    for t in range(search.steps):
+        logits, state = model.step(tokens, state)
+        scores, normaliser = search.scores(logits, said.tokens[:, :t], rows)
+        made = choose(scores, normaliser, total, state)
+        # only one is possible as long as every sentence has a forced token
+        made = made._replace(live=made.live[:, : 1 if t < forced else beam])
+        before, total = total, made.score.masked_fill(made.end, NEVER).gather(1, made.live)
+        closed = (made.score * scale[t + 1]).masked_fill_(~made.closing, NEVER)
+        finished, count = torch.cat((finished, closed), dim=1).topk(n_best).values, count + made.closing.sum(1)
+        first = total.amax(1)
+        reach = first * (scale[rows.limit] if search.length_penalty > 0 else scale[t + 2])
+        enough = count >= patience * beam
+        if made.counted is not None:
+            enough = torch.where(made.counted, enough, finished[:, -1] >= first * scale[t + 1])
+        over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
+        over |= ~(first > NEVER)
+        live, parent, token, value = made.live, made.parent, made.token, made.value
+        if torch.cat((made.closing, over[:, None]), dim=1).any():  # waits for the device
+            refuse_nan(made.score)
+            index = rows.result.tolist()
+            whole = said.followed(t, parent.flatten(), token.flatten(), value.flatten())
+            found.add(index, whole, made.score, made.closing, finished=True)
+            found.add(index, whole, made.score, _standing(made, total) & over[:, None], finished=False)
+            for place in over.nonzero().flatten().tolist():
+                found.close(index[place], said.of(slice(place * width, (place + 1) * width), t), before[place])
+            keep = (~over).nonzero().squeeze(1)
+            if not len(keep):
+                break
+            rows, finished, count, total = rows.pick(keep), finished[keep], count[keep], total[keep]
+            live, parent, token, value = live[keep], parent[keep], token[keep], value[keep]
+
+        width, origin = live.shape[1], parent.gather(1, live).flatten()
+        state, said, tokens = state.pick(origin), said.pick(origin), token.gather(1, live).flatten()
+        said.add(t, tokens, value.gather(1, live).flatten())
+    return found.lists
+
+
+def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n C"]:
+    """Which candidates are hypotheses where the search ends here: those that live, and are possible."""
+    standing = total > NEVER
+    if made.standing is not None:
+        standing &= made.standing[:, : made.live.shape[1]]
+    return torch.zeros_like(made.end).scatter_(1, made.live, standing)
+
+
+class _Found:
+    """The hypotheses of each sentence, and how many of them are asked for."""
+
+    def __init__(self, sentences: int, n_best: int, scale: Float[Tensor, "U"]) -> None:
+        self.lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.n_best, self.scale = n_best, scale
+
+    def add(
+        self,
+        index: list[int],
+        said: Said,
+        score: Float[Tensor, "n C"],
+        which: Bool[Tensor, "n C"],
+        *,
+        finished: bool,
+    ) -> None:
+        """Those candidates of the sentences `index`; `said` has a row for each candidate."""
+        flat = which.flatten()
+        told = Said(said.tokens[flat], said.chances[flat]).hypotheses(score[which], self.scale, finished=finished)
+        for (place, _), hypothesis in zip(which.nonzero().tolist(), told, strict=True):
+            self.lists[index[place]].append(hypothesis)
+
+    def close(self, sentence: int, said: Said, total: Float[Tensor, "w"]) -> None:
+        """Keeps the best of a sentence that is over; if the rules left no token, what stood before this step."""
+        found = self.lists[sentence]
+        if not found:
+            found = said.hypotheses(total, self.scale, finished=False)
+            found = [hypothesis for hypothesis in found if hypothesis.score > NEVER]
+        found = sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+        self.lists[sentence] = found[: self.n_best]

@@ -1,0 +1,70 @@
+"""What a search asks of a model, what it is told, and what it gives back.
+
+Sizes: B sentences, S source length, R rows (running sentences times beams or samples), V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Required, TypedDict, TypeVar, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.decode.rules import Rule
+
+StateType = TypeVar("StateType", bound="State")
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a model remembers between steps."""
+
+    def pick(self: StateType, rows: Int[Tensor, "R"]) -> StateType:
+        """A state whose row i is the old row `rows[i]`: reorders, repeats and drops rows."""
+
+
+@runtime_checkable
+class Generator(Protocol[StateType]):
+    """A model that reads a source once and then gives the logits of one token after another."""
+
+    def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> StateType:
+        """Read the source; `segments` is 0 where it is padding."""
+
+    def step(self, tokens: Int[Tensor, "R"], state: StateType) -> tuple[Float[Tensor, "R V"], StateType]:
+        """Logits of the next token, given the last `tokens`; the search may overwrite them."""
+
+
+class SearchOptions(TypedDict, total=False):
+    """What every search is told, as named arguments. Those without a default must be given.
+
+    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt but
+    its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
+    `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` (0) is how many
+    come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the first tokens of
+    each sentence, forced whatever the rules say, and scored as all others. A hypothesis is ranked by its sum of
+    log-probabilities / length ** `length_penalty` (1).
+    """
+
+    bos: Required[int | Int[Tensor, "B"]]
+    eos: Required[int | Sequence[int]]
+    longest: Required[int | Sequence[int] | Int[Tensor, "B"]]
+    shortest: int
+    forbidden: tuple[int, ...]
+    rules: Sequence[Rule]
+    prefix: Sequence[Sequence[int]] | None
+    length_penalty: float
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One result: `tokens` without begin and end; `finished` if it has its end token.
+
+    `token_log_probabilities` has one entry a token, and one more for the end token if finished (none where another
+    library searched and did not tell); `log_probability` is their sum, and `score` that sum / length ** length_penalty.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_probability: float
+    token_log_probabilities: tuple[float, ...]
+    finished: bool

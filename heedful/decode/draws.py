@@ -1,0 +1,40 @@
+"""One draw at random: what shapes the probabilities, and which token a random number then means."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.decode.rules import MinP, RepetitionPenalty, Rule, Temperature, TopK, TopP
+from heedful.decode.settings import Sampling
+
+
+def penalties(sampling: Sampling) -> tuple[Rule, ...]:
+    """What sampling changes of the logits themselves; nothing for what changes nothing."""
+    return () if sampling.repetition_penalty == 1 else (RepetitionPenalty(sampling.repetition_penalty),)
+
+
+def sampling_filters(sampling: Sampling) -> tuple[Rule, ...] | None:
+    """What shapes a draw, in this order; nothing for what changes nothing. None where nothing is drawn at random."""
+    if sampling.temperature == 0:
+        return None
+    filters: tuple[Rule, ...] = () if sampling.temperature == 1 else (Temperature(sampling.temperature),)
+    filters += () if sampling.top_k == 0 else (TopK(sampling.top_k),)
+    filters += () if sampling.top_p == 1 else (TopP(sampling.top_p),)
+    return filters if sampling.min_p == 0 else (*filters, MinP(sampling.min_p))
+
+
+def draw(scores: Float[Tensor, "R V"], filters: Sequence[Rule] | None, uniform: Float[Tensor, "R"]) -> Int[Tensor, "R"]:
+    """A token a row by its probability after the filters: where a number in [0, 1) falls among their sums. Without
+    filters (None) the most probable."""
+    if filters is None:
+        return scores.argmax(-1)
+    best = scores.argmax(-1, keepdim=True)
+    for rule in filters:
+        scores = rule(best[:, :0], scores)
+    probability = scores.softmax(-1)
+    below = probability.cumsum(-1)
+    token = torch.searchsorted(below, uniform[:, None] * below[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
+    # rounding, or a parallel sum that is not monotonic, may point at a token that is not possible
+    return torch.where(probability.gather(1, token) > 0, token, best).squeeze(1)
