@@ -10,6 +10,7 @@ from typer.models import OptionInfo
 
 from heedful.errors import InputError
 from heedful.run.task import Lazy
+from heedful.tasks.shared.options import parameters_of
 
 
 def united(kinds: Iterable[Lazy[type[Any]] | None]) -> dict[str, inspect.Parameter]:
@@ -18,15 +19,8 @@ def united(kinds: Iterable[Lazy[type[Any]] | None]) -> dict[str, inspect.Paramet
     for lazy in dict.fromkeys(kinds):
         if lazy is None:
             continue
-        kind = lazy()
-        hints = typing.get_type_hints(kind, include_extras=True)
-        for field in dataclasses.fields(kind):
-            found.setdefault(
-                field.name,
-                inspect.Parameter(
-                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-                ),
-            )
+        for name, parameter in parameters_of(lazy()).items():
+            found.setdefault(name, parameter)
     return found
 
 

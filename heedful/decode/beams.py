@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.decode.candidates import Candidates
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
-from heedful.decode.rows import Said, begun, refuse_nan
+from heedful.decode.rows import RowTokens, refuse_nan, start_search
 from heedful.decode.rules import NEVER
 from heedful.errors import InputError
 
@@ -37,13 +37,13 @@ def beam_by(
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
-    search = begun(source, options)
+    search = start_search(source, options)
     rows, tokens, scale = search.rows, search.tokens, search.scale
     B, width, device = len(source), 1, source.device
     forced = min(rows.given.tolist(), default=0)
-    found = _Found(B, n_best, scale)
+    found = _Results(B, n_best, scale)
     finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
-    total, said = torch.zeros(B, 1, device=device), Said.nothing(B, search.steps, device)
+    total, said = torch.zeros(B, 1, device=device), RowTokens.nothing(B, search.steps, device)
     state = model.start(source, segments)
     for t in range(search.steps):
         logits, state = model.step(tokens, state)
@@ -90,7 +90,7 @@ def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n 
     return torch.zeros_like(made.end).scatter_(1, made.live, standing)
 
 
-class _Found:
+class _Results:
     """The hypotheses of each sentence, and how many of them are asked for."""
 
     def __init__(self, sentences: int, n_best: int, scale: Float[Tensor, "U"]) -> None:
@@ -100,7 +100,7 @@ class _Found:
     def add(
         self,
         index: list[int],
-        said: Said,
+        said: RowTokens,
         score: Float[Tensor, "n C"],
         which: Bool[Tensor, "n C"],
         *,
@@ -108,11 +108,11 @@ class _Found:
     ) -> None:
         """Those candidates of the sentences `index`; `said` has a row for each candidate."""
         flat = which.flatten()
-        told = Said(said.tokens[flat], said.chances[flat]).hypotheses(score[which], self.scale, finished=finished)
+        told = RowTokens(said.tokens[flat], said.chances[flat]).hypotheses(score[which], self.scale, finished=finished)
         for (place, _), hypothesis in zip(which.nonzero().tolist(), told, strict=True):
             self.lists[index[place]].append(hypothesis)
 
-    def close(self, sentence: int, said: Said, total: Float[Tensor, "w"]) -> None:
+    def close(self, sentence: int, said: RowTokens, total: Float[Tensor, "w"]) -> None:
         """Keeps the best of a sentence that is over; if the rules left no token, what stood before this step."""
         found = self.lists[sentence]
         if not found:

@@ -30,30 +30,32 @@ class Rows(NamedTuple):
         return Rows(*(part.index_select(0, rows) for part in self))
 
 
-class Said(NamedTuple):
+class RowTokens(NamedTuple):
     """The tokens of each row and their log-probabilities, with room for those to come."""
 
     tokens: Int[Tensor, "R L"]
     chances: Float[Tensor, "R L"]
 
     @classmethod
-    def nothing(cls, rows: int, steps: int, device: torch.device) -> "Said":
+    def nothing(cls, rows: int, steps: int, device: torch.device) -> "RowTokens":
         return cls(torch.zeros(rows, steps, dtype=torch.int64, device=device), torch.zeros(rows, steps, device=device))
 
-    def pick(self, rows: Int[Tensor, "K"]) -> "Said":
-        return Said(self.tokens.index_select(0, rows), self.chances.index_select(0, rows))
+    def pick(self, rows: Int[Tensor, "K"]) -> "RowTokens":
+        return RowTokens(self.tokens.index_select(0, rows), self.chances.index_select(0, rows))
 
-    def of(self, rows: Bool[Tensor, "R"] | slice, t: int) -> "Said":
+    def of(self, rows: Bool[Tensor, "R"] | slice, t: int) -> "RowTokens":
         """The first `t` of some rows."""
-        return Said(self.tokens[rows, :t], self.chances[rows, :t])
+        return RowTokens(self.tokens[rows, :t], self.chances[rows, :t])
 
     def add(self, t: int, tokens: Int[Tensor, "R"], chances: Float[Tensor, "R"]) -> None:
         """In place: what each row says at this step."""
         self.tokens[:, t], self.chances[:, t] = tokens, chances
 
-    def followed(self, t: int, rows: Int[Tensor, "K"], tokens: Int[Tensor, "K"], chances: Float[Tensor, "K"]) -> "Said":
+    def followed(
+        self, t: int, rows: Int[Tensor, "K"], tokens: Int[Tensor, "K"], chances: Float[Tensor, "K"]
+    ) -> "RowTokens":
         """The first `t` of these rows, and one token more of each."""
-        return Said(
+        return RowTokens(
             torch.cat((self.tokens[:, :t].index_select(0, rows), tokens[:, None]), dim=1),
             torch.cat((self.chances[:, :t].index_select(0, rows), chances[:, None]), dim=1),
         )
@@ -69,7 +71,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Begun:
+class SearchStart:
     """A search before its first step: a row for each sentence, what each is given first, and what holds for all.
 
     `scale` is what a sum over 0, 1, 2, ... tokens is multiplied by: one table, so that bounds round as scores do.
@@ -103,7 +105,7 @@ class Begun:
         return scores
 
 
-def begun(source: Int[Tensor, "B S"], options: SearchOptions) -> Begun:
+def start_search(source: Int[Tensor, "B S"], options: SearchOptions) -> SearchStart:
     """Raises InputError for limits and prefixes that cannot be met."""
     B, device = len(source), source.device
     ends, length_penalty, prefix = ends_of(options["eos"]), options.get("length_penalty", 1.0), options.get("prefix")
@@ -118,7 +120,7 @@ def begun(source: Int[Tensor, "B S"], options: SearchOptions) -> Begun:
     padded = torch.tensor([own + [ends[0]] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
     result, limit, length = (torch.tensor(part, device=device) for part in (range(B), limits, given))
     shortest = (Shortest(options.get("shortest", 0), end) for end in ends)
-    return Begun(
+    return SearchStart(
         rows=Rows(result, limit, padded.to(device), length),
         tokens=torch.as_tensor(options["bos"], device=device).expand(B),
         steps=steps,

@@ -27,7 +27,7 @@ from heedful.decode.beams import beam_by
 from heedful.decode.candidates import Candidates, among, candidates, ends_of
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
 from heedful.decode.draws import draw, penalties, sampling_filters
-from heedful.decode.rows import Begun, Said, begun, refuse_nan
+from heedful.decode.rows import RowTokens, SearchStart, refuse_nan, start_search
 from heedful.decode.rules import NEVER, top
 from heedful.decode.settings import DEFAULT_SAMPLING, Sampling
 from heedful.errors import InputError
@@ -49,7 +49,7 @@ def greedy(
     def best(scores: Float[Tensor, "R V"], t: int, index: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
         return scores.argmax(-1)  # promises the first of equals
 
-    return _run(model, model.start(source, segments), begun(source, options), best)
+    return _run(model, model.start(source, segments), start_search(source, options), best)
 
 
 @torch.inference_mode()
@@ -76,7 +76,7 @@ def sample(
         raise InputError(f"{samples} samples asked for", fix="ask for 1 or more")
     if seeds is not None and len(seeds) != B:
         raise InputError(f"{len(seeds)} seeds for {B} sentences", fix="give one for each sentence, or none")
-    search = begun(source, {**options, "rules": (*options.get("rules", ()), *penalties(sampling))})
+    search = start_search(source, {**options, "rules": (*options.get("rules", ()), *penalties(sampling))})
     filters = sampling_filters(sampling)
     keys = [(sampling.seed, i) for i in range(B)] if seeds is None else [(own, 0) for own in seeds]
     streams = [random.Random(f"{own} {place} {copy}") for own, place in keys for copy in range(samples)]
@@ -132,13 +132,13 @@ def beam(
 
 
 def _run(
-    model: Generator[StateType], state: StateType, search: Begun, choose: Callable[[Tensor, int, Tensor], Tensor]
+    model: Generator[StateType], state: StateType, search: SearchStart, choose: Callable[[Tensor, int, Tensor], Tensor]
 ) -> list[Hypothesis]:
     """One hypothesis a row; `choose` takes the next tokens, from their scores, the step and the rows' index."""
     rows, tokens, scale = search.rows, search.tokens, search.scale
     R, device = len(rows.result), rows.result.device
     results: dict[int, Hypothesis] = {}
-    total, said = torch.zeros(R, device=device), Said.nothing(R, search.steps, device)
+    total, said = torch.zeros(R, device=device), RowTokens.nothing(R, search.steps, device)
     for t in range(search.steps):
         logits, state = model.step(tokens, state)
         scores, normaliser = search.scores(logits, said.tokens[:, :t], rows)

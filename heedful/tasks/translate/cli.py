@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +31,7 @@ from heedful.tasks.shared.cli import (
     say,
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import by_groups
 from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
@@ -82,67 +83,134 @@ class TranslationLook(LayerOptions):
     tag: Tag = ""
 
 
-def translate(
-    run: Run,
-    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
-    beam: Beam = None,
-    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1,
+@dataclass(frozen=True, kw_only=True)
+class TranslationSearch:
+    """How `heed translate` is to search."""
+
+    beam: Beam = None
+    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1
     groups: Annotated[
         int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
-    ] = 1,
-    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5,
-    length_penalty: LengthPenalty = None,
-    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None,
-    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None,
-    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None,
+    ] = 1
+    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5
+    length_penalty: LengthPenalty = None
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None
+    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None
+    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0
+    temperature: Temperature = 1.0
+    top_k: TopK = 0
+    top_p: TopP = 1.0
+    seed: Seed = 0
+
+    @property
+    def settings(self) -> "DecodingOptions":
+        return {name: value for name, value in asdict(self).items() if value is not None}  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordOptions:
+    """What its translations must have, or must not."""
+
+    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None
     require: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WORD", help='What each must have in it, or one of several: "Hund|Hunde"; again for more.'
         ),
-    ] = None,
+    ] = None
     avoid: Annotated[
         list[str] | None, typer.Option(metavar="WORD", help="What none may have in it; both may be given again.")
-    ] = None,
+    ] = None
     glossary: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Terms and how they are translated: two columns, or TBX."),
-    ] = None,
+    ] = None
+
+    def wishes(self, languages: tuple[str, str]) -> "Wishes":
+        """Tells how many terms there are."""
+        from heedful.tasks.translate.wishes import wishes_of
+
+        found = wishes_of(self.require or (), self.avoid or (), self.glossary, languages)
+        if found.glossary is not None:
+            count = len(found.glossary.terms)
+            say(f"{self.glossary}: {count:,} term{'' if count == 1 else 's'}")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerOptions:
+    """What is told of each translation."""
+
     flag: Annotated[
         float | None,
         typer.Option(min=0, max=1, metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
-    ] = None,
-    aligned: Annotated[
-        bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")
-    ] = False,
-    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0,
-    temperature: Temperature = 1.0,
-    top_k: TopK = 0,
-    top_p: TopP = 1.0,
-    seed: Seed = 0,
+    ] = None
+    aligned: Annotated[bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")] = (
+        False
+    )
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentOptions:
+    """Which documents."""
+
     file: Annotated[
         list[Path] | None,
         typer.Option(metavar="IN", help="A document: its texts are translated, all else stays. May be given again."),
-    ] = None,
+    ] = None
     out: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Where the document goes, or the folder for several.")
-    ] = None,
-    to: To = "",
-    from_language: FromLanguage = "",
-    tag: Tag = "",
-    together: With = None,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model, of which languages, and where it computes."""
+
+    to: To = ""
+    from_language: FromLanguage = ""
+    tag: Tag = ""
+    together: With = None
     rerank: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Choose among the beam by this run too, of the same or the other direction."),
-    ] = None,
-    engine: Engine = None,
+    ] = None
+    engine: Engine = None
     processes: Annotated[
         int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
-    ] = None,
-    device: Device = "auto",
-    weights: Weights = "float32",
-    as_json: Json = False,
+    ] = None
+    device: Device = "auto"
+    weights: Weights = "float32"
+
+    def load(self, run: Path, *, own: bool) -> "Translator":
+        """`own`: something is asked for that another library cannot do."""
+        from heedful.run.device import chosen_device
+        from heedful.tasks.translate.load import load_together
+
+        engine = (
+            "own" if self.engine == "auto" and (own or self.together or self.rerank or self.processes) else self.engine
+        )
+        several = f"--processes {self.processes}" if (self.processes or 1) > 1 else ""
+        few = "" if self.weights == "float32" else f"--weights {self.weights}"
+        cpu_only = "--engine ctranslate2" if engine == "ctranslate2" else few or several
+        device = chosen_device(self.device, cpu_only=cpu_only)
+        runs = [run, *map(Path, self.together or ())]
+        translator = load_together(runs, device=device, engine=engine, weights=self.weights)
+        return translator.directed(self.from_language, self.to, self.tag)
+
+
+@by_groups
+def translate(
+    run: Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    *,
+    search: TranslationSearch,
+    words: WordOptions,
+    answer: AnswerOptions,
+    documents: DocumentOptions,
+    model: ModelOptions,
 ) -> None:
     """Translate sentences, standard input line by line, or documents.
 
@@ -150,115 +218,100 @@ def translate(
 
     Example: heed translate runs/demo "The small cat is sleeping."
     """
+    translator = model.load(run, own=bool(words.require or words.avoid or words.glossary or search.samples))
+    wishes = words.wishes(translator.languages)
+    if answer.flag is not None and translator.calibration is None:
+        fix = f"heed eval {run} --data DATA --calibrate"
+        say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
+    if documents.file or documents.out is not None:
+        unused = {"texts": texts, "--prefix": words.prefix, "--rerank": model.rerank, "--n-best": search.n_best > 1}
+        if given := [name for name, value in unused.items() if value]:
+            raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
+        write_documents(translator, documents, search.settings, wishes, answer, model.processes)
+    else:
+        write_texts(translator, texts, search.settings, words.prefix, wishes, answer, model)
+
+
+def write_texts(
+    translator: "Translator",
+    texts: Sequence[str] | None,
+    settings: "DecodingOptions",
+    prefix: str | None,
+    wishes: "Wishes",
+    answer: AnswerOptions,
+    model: ModelOptions,
+) -> None:
+    """`heed translate` of sentences, or of standard input line by line."""
     import torch
 
-    from heedful.decode.settings import DecodingOptions, chosen
-    from heedful.run.device import chosen_device
-    from heedful.tasks.translate.load import load_together, load_translator
+    from heedful.tasks.translate.load import load_translator
     from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
     from heedful.tasks.translate.pairs.rerank import Judge, reranked
     from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
-    from heedful.tasks.translate.wishes import wishes_of
 
-    if engine == "auto" and (together or require or avoid or glossary or samples or rerank or processes):
-        engine = "own"  # what the library cannot do
-    several = f"--processes {processes}" if (processes or 1) > 1 else ""
-    few = "" if weights == "float32" else f"--weights {weights}"
-    device = chosen_device(device, cpu_only="--engine ctranslate2" if engine == "ctranslate2" else few or several)
-    runs = [run, *map(Path, together or ())]
-    translator = load_together(runs, device=device, engine=engine, weights=weights)
-    translator = translator.directed(from_language, to, tag)
-    settings = chosen(beam=beam, length_penalty=length_penalty, longest=longest, shortest=shortest, no_repeat=no_repeat)
-    settings |= DecodingOptions(
-        n_best=n_best,
-        groups=groups,
-        diversity=diversity,
-        samples=samples,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-    )
-    wanted = wishes_of(require or (), avoid or (), glossary, translator.languages)
-    if glossary is not None and wanted.glossary is not None:
-        count = len(wanted.glossary.terms)
-        say(f"{glossary}: {count:,} term{'' if count == 1 else 's'}")
-    if flag is not None and translator.calibration is None:
-        fix = f"heed eval {run} --data DATA --calibrate"
-        say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
-    if file or out is not None:
-        unused = {"texts": texts, "--prefix": prefix, "--rerank": rerank, "--n-best": n_best > 1}
-        if require:
-            what = "every sentence of the document would have to have the word"
-            fix = "--glossary FILE: a word for each term, where the source has it"
-            raise InputError(what, where="--require, --file", fix=fix)
-        write_documents(
-            translator, file, out, settings, wanted, unused, processes, flag=flag, align=aligned, as_json=as_json
-        )
-        return
-    judge = None
-    if rerank is not None:
-        judge = Judge(load_translator(rerank, device=device), translator)
+    judge, n_best = None, settings["n_best"]
+    if model.rerank is not None:
+        device = str(next(translator.model.parameters()).device)
+        judge = Judge(load_translator(model.rerank, device=device), translator)
         settings["n_best"] = max(n_best, settings.get("beam", translator.decoding().beam))
-        if max(settings["n_best"], samples) < 2:
+        if max(settings["n_best"], settings["samples"]) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
-    terms = () if wanted.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wanted.glossary.terms)
+    terms = () if wishes.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wishes.glossary.terms)
     options = TranslateOptions(
         decoding=settings,
         prefix=prefix,
-        require=wanted.require,
-        avoid=wanted.avoid,
+        require=wishes.require,
+        avoid=wishes.avoid,
         glossary=terms,
-        confidence=as_json or flag is not None,
+        confidence=answer.as_json or answer.flag is not None,
     )
-    count = processes or (1 if texts or sys.stdin.isatty() else torch.get_num_threads())
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
         made = translate_texts(translator, lines, replace(options, first=first))
         made = made if judge is None else reranked(made, judge, n_best=n_best)
-        made = made if flag is None else (flagged(one, flag) for one in made)
-        return one_each(with_alignments(translator, [*made]) if aligned else made)
+        made = made if answer.flag is None else (flagged(one, answer.flag) for one in made)
+        return one_each(with_alignments(translator, [*made]) if answer.aligned else made)
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
         told = [f"{score:.3f}\t{text}" if len(each) > 1 else text for score, text in each]
         return [f"{told[0]}\t{pharaoh(found['alignment'])}", *told[1:]] if "alignment" in found else told
 
-    with translator.in_processes(count):
-        answer_lines(texts, answers, show, as_json=as_json)
+    few = bool(texts) or sys.stdin.isatty()
+    with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())):
+        answer_lines(texts, answers, show, as_json=answer.as_json)
 
 
 def write_documents(
     translator: "Translator",
-    names: Sequence[Path] | None,
-    out: Path | None,
+    documents: DocumentOptions,
     settings: "DecodingOptions",
     wishes: "Wishes",
-    unused: Mapping[str, object],
+    answer: AnswerOptions,
     processes: int | None,
-    *,
-    flag: float | None,
-    align: bool,
-    as_json: bool,
 ) -> None:
-    """`heed translate` of documents. Raises InputError for options that it has no use for."""
+    """`heed translate` of documents. Raises InputError for words that every sentence of them would have to have."""
     import torch
 
     from heedful.tasks.translate.documents.files import translate_documents
     from heedful.tasks.translate.pairs.pharaoh import pharaoh
 
+    names, out = documents.file, documents.out
+    if wishes.require:
+        what = "every sentence of the document would have to have the word"
+        fix = "--glossary FILE: a word for each term, where the source has it"
+        raise InputError(what, where="--require, --file", fix=fix)
     if not names or out is None:
         fix = "--file a.html --out b.html, or a folder for several"
         raise InputError("a document and where it goes belong together", where="--file, --out", fix=fix)
-    if given := [name for name, value in unused.items() if value]:
-        raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
     with translator.in_processes(processes or torch.get_num_threads()):
-        for written in translate_documents(translator, names, out, settings, wishes, flag=flag, align=align):
+        every = translate_documents(translator, names, out, settings, wishes, flag=answer.flag, align=answer.aligned)
+        for written in every:
             for line in written.warnings:
                 say(f"warning: {line}")
             flagged = "" if written.flagged is None else f", {written.flagged:,} to be read first"
             say(f"{written.out}: {written.passages:,} passages translated{flagged}")
-            if as_json:
+            if answer.as_json:
                 print(json.dumps(asdict(written), ensure_ascii=False), flush=True)
                 continue
             for pair in written.alignments:

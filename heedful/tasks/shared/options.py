@@ -1,0 +1,38 @@
+"""Options of a command, gathered in dataclasses: a field is an option, its annotation what typer reads."""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+
+def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
+    """The fields of a dataclass as parameters that are named."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        field.name: inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in dataclasses.fields(kind)
+    }
+
+
+def by_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes the fields of each dataclass among its function's named arguments as options."""
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind != inspect.Parameter.KEYWORD_ONLY]
+    groups = {one.name: one.annotation for one in signature.parameters.values() if one not in own}
+    fields = {name: parameters_of(kind) for name, kind in groups.items()}
+    taken = signature.replace(parameters=[*own, *(one for each in fields.values() for one in each.values())])
+
+    def command(*given: object, **words: object) -> None:
+        bound = taken.bind(*given, **words)
+        bound.apply_defaults()
+        made = {name: kind(**{field: bound.kwargs[field] for field in fields[name]}) for name, kind in groups.items()}
+        function(*bound.args, **made)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__signature__ = taken  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in taken.parameters.values()}
+    return command
