@@ -1,0 +1,111 @@
+"""Pairs that models write, from a question to the file, and a student that learns from its teacher's (Kim and Rush
+2016)."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+
+from heedful.data.text.corpus import read_parallel
+from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
+from heedful.run.folder import task_name
+from heedful.run.recipe import override, validated
+from heedful.run.resume import plain_recipe
+from heedful.tasks.translate.languages import KEY, languages_of
+from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
+from heedful.tasks.translate.use import Translator
+
+EVERY = 15  # seconds between two lines that tell how far it is
+OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its teacher's recipe
+
+
+class Distillation(NamedTuple):
+    """What the teacher writes, and how the student then learns."""
+
+    teaching: Synthetic
+    recipe: TranslateRecipe
+
+
+def planned_distillation(
+    teacher: Path,
+    data: Sequence[str],
+    *,
+    preset: str,
+    taught: Path,
+    together: Sequence[Path] = (),
+    originals: float = 1.0,
+    source: str | None = None,
+    target: str | None = None,
+    minutes: float | None = None,
+    settings: Sequence[str] = (),
+    decoding: DecodingOptions | None = None,
+) -> Distillation:
+    """`taught` is the .tsv file of the teacher's translations; `originals` how often an epoch has each pair as it was
+    beside them. Raises InputError or MissingError."""
+    path = data[0] if len(data) == 1 else list(data)
+    about = task_name(teacher)[1]
+    if about.get("task") != "translate" or "noise" in about:
+        Translator.load(teacher)  # which tells what it is
+    several = KEY in about
+    if not several:
+        source, target = source or about["source"], target or about["target"]
+    given: dict[str, Any] = {"path": path, "source": source or "", "target": target or ""}
+    given |= {"synthetic": [str(taught)], "originals": originals}
+    own = plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
+    given |= {key: own[key] for key in OWN_DATA if key in own}
+    plan = {} if minutes is None else {"minutes": minutes}
+    recipe = validated(TranslateRecipe, {"preset": preset, "data": given, "train": plan}, where="heed distil")
+    recipe = override(recipe, settings)
+    corpus = read_parallel(path, source=source, target=target)
+    if corpus.directions:
+        raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
+    teaching = Synthetic(
+        texts=[*dict.fromkeys(corpus.train.source)],
+        models=(teacher, *together),
+        out=taught,
+        writes="target",
+        languages=columns_called(corpus.source, corpus.target),
+        direction=(corpus.source, corpus.target) if several else ("", ""),
+        settings=decoding or {},
+    )
+    return Distillation(teaching, recipe)
+
+
+def planned_back_translation(run: Path, texts: Sequence[str], out: Path, decoding: DecodingOptions) -> Synthetic:
+    """Sources for the texts of these files, by a model of the other direction. Raises InputError or MissingError."""
+    read, made = languages_of(task_name(run)[1]) or ("", "")
+    return Synthetic(
+        texts=texts_in(texts, read),
+        models=(run,),
+        out=out,
+        writes="source",
+        languages=columns_called(made, read),
+        settings=decoding,
+    )
+
+
+def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
+    """Writes what is not yet written, and tells in words how far it is. Raises as `Synthetic.write`."""
+    count = len(writing.texts)
+    if writing.written() is None:
+        yield f"{writing.out}: {count:,} translations, which were written before"
+        return
+    translator, how = fastest(writing.models, device, draws=bool(writing.settings.get("samples")))
+    translator = translator.directed(*writing.direction)
+    runs = " and ".join(map(str, writing.models))
+    yield f"{count:,} texts are translated by {runs}, {how}"
+    begin, last, doubted = perf_counter(), 0.0, 0
+    with translator.in_processes(torch.get_num_threads()):
+        for done, warnings in writing.write(translator):
+            doubted += warnings
+            seconds = perf_counter() - begin
+            if done == count or seconds - last >= EVERY:
+                last = seconds
+                yield f"{done:,} of {count:,} translated, in {seconds:,.0f} seconds"
+    if doubted:
+        yield f"{doubted:,} texts are longer than all that was learnt from, or were not read as a whole"
+    yield f"{writing.out}: {count:,} pairs; {writing.out.with_suffix('.json')} says who wrote them"
