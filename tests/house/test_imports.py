@@ -89,7 +89,7 @@ HOMONYMS = {
     "heedful/figures/__init__.py": {"vectors"},  # a kind of model
     "heedful/serve/own.py": {"vectors"},  # a key of an answer
     "heedful/tasks/match/use.py": {"vectors"},  # what is not finite
-    "heedful/tasks/translate/scoring.py": {"tag"},  # a key of recipes
+    "heedful/tasks/translate/pairs/tagged.py": {"tag"},  # a key of recipes
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import heedful
+from commands import heed
 from heedful.data.text.corpus import read_parallel
 from heedful.data.text.reading import read_whole, tag_said
 from heedful.errors import InputError
@@ -18,6 +19,7 @@ from heedful.tasks import TASKS
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.languages import tag_token
+from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.records import TranslateOptions, translate_texts, translator_facts
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.synthetic import with_tag
@@ -130,6 +132,23 @@ def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: P
     assert "'formal' is asked for, as by default" in other.notes[0]
     with pytest.raises(InputError, match="no column 'fr'"):
         list(evaluate(run, TranslationScoring(data=str(table), source="en", target="fr")))
+
+
+def test_given_pairs_are_scored_as_their_kind(run: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours: Translator = heedful.load(run)
+    pairs = read_parallel(str(table), tag="register").train
+    assert heed("score", run, "--data", table, "--json") == 0
+    said = capsys.readouterr()
+    told = [json.loads(line) for line in said.out.splitlines()]
+    assert [each["source"] for each in told] == pairs.source
+    for tag, others in (("formal", "plain"), ("plain", "formal")):
+        i = pairs.tags.index(tag)
+        pair = [(pairs.source[i], pairs.target[i])]
+        (own,), (other,) = (weigh(ours.directed(tag=name), pair) for name in (tag, others))
+        assert told[i]["logprob"] == pytest.approx(own["logprob"], abs=1e-4)
+        assert told[i]["logprob"] != pytest.approx(other["logprob"], abs=1e-4)
+    assert heed("align", run, "--data", table) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 120
 
 
 def test_a_model_begun_with_knows_its_tags_and_no_others(run: Path, table: Path) -> None:

@@ -3,27 +3,28 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from heedful.core.config import to_json
-from heedful.data.text.corpus import Corpus, by_direction, read_parallel
+from heedful.data.text.corpus import by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
-from heedful.run.resume import plain_recipe
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
-from heedful.tasks.translate.languages import KEY, TAGGED, TAGS
+from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 
@@ -88,7 +89,8 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         about = translator.about
         if KEY not in about:
             source, target = source or about["source"], target or about["target"]
-        corpus, told = _with_tags(translator, options.data, source, target)
+        read = partial(read_parallel, options.data, source=source, target=target)
+        corpus, told = with_tags(translator, lambda tag: read(tag=tag))
         if KEY not in about:
             return corpus.tests, corpus.valid, told
         if corpus.directions:
@@ -103,22 +105,6 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         pairs = read_pairs(source, target)
         return {Path(source).name: pairs}, pairs, ()
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
-
-
-def _with_tags(
-    translator: Translator, path: str, source: str | None, target: str | None
-) -> tuple[Corpus, tuple[str, ...]]:
-    """Data, with the column of tags that the model was trained with, where the data has it too."""
-    column = plain_recipe(translator.run).get("data", {}).get("tag", "") if translator.run else ""
-    if column and TAGS in translator.about:
-        try:
-            return read_parallel(path, source=source, target=target, tag=column), ()
-        except InputError as error:
-            corpus = read_parallel(path, source=source, target=target)  # raises again, if that is not all
-            default = translator.about.get(TAGGED)
-            taken = f"{default!r} is asked for, as by default" if default else "no tag is said"
-            return corpus, (f"{error}; {taken}",)
-    return read_parallel(path, source=source, target=target), ()
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:

@@ -1,6 +1,7 @@
 """`heed align`, and `heed score` of a translator: what is asked about pairs of a source and a translation."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -77,6 +78,7 @@ def _answer_pairs(
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.tagged import each_as_tagged, with_tags
     from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
 
@@ -88,7 +90,10 @@ def _answer_pairs(
     translator = Translator.load(run, device=chosen_device(device))
     if data is not None:
         known = {} if KEY in translator.about else translator.about  # of several directions the data says which
-        read, _ = read_whole(data, source=source or known.get("source"), target=target or known.get("target"))
+        asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
+        (read, _), told = with_tags(translator, lambda tag: asked(tag=tag))
+        for line in told:
+            say(line)
         if read.directions:
             raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
         if KEY in translator.about:
@@ -103,13 +108,14 @@ def _answer_pairs(
 
         answer_lines(texts, answered, show, as_json=as_json)
         return
-    both = [*zip(pairs.source, pairs.target, strict=True)]
+    tags = pairs.tags or [""] * len(pairs)
+    both = [*zip(pairs.source, pairs.target, tags, strict=True)]
     groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
     if pairs.dropped:
         say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
     answer_groups(
         groups,
-        lambda some, _: one_each(answers(translator, some)),
+        lambda some, _: one_each(each_as_tagged(translator, answers, some)),
         show,
         named=pairs.where,
         name=pairs.name,
