@@ -136,7 +136,7 @@ def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: P
 
 def test_given_pairs_are_scored_as_their_kind(run: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours: Translator = heedful.load(run)
-    pairs = read_parallel(str(table), tag="register").train
+    pairs = read_whole(str(table), tag="register")[0].train
     assert heed("score", run, "--data", table, "--json") == 0
     said = capsys.readouterr()
     told = [json.loads(line) for line in said.out.splitlines()]
