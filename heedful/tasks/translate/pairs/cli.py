@@ -88,6 +88,7 @@ def _answer_pairs(
     if texts and (data or source):
         raise InputError("texts beside a file of pairs", fix="give one of the two")
     translator = Translator.load(run, device=chosen_device(device))
+    translator.run = run
     if data is not None:
         known = {} if KEY in translator.about else translator.about  # of several directions the data says which
         asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
