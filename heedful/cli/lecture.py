@@ -1,6 +1,7 @@
 """The lecture lab: `heed lecture`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -62,7 +63,7 @@ def lecture(
         if as_json:
             print(json.dumps(lectern.record(name, shown, figure), allow_nan=False), flush=True)
         else:
-            print(told(name, shown, figure), flush=True)
+            print(told(name, shown, figure, typed), flush=True)
 
 
 def pair_of(setting: str) -> tuple[str, str]:
@@ -108,8 +109,8 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
     return str(path)
 
 
-def told(name: str, shown: "Shown", figure: str | None) -> str:
-    """An exhibit as a terminal shows it."""
+def told(name: str, shown: "Shown", figure: str | None, typed: Mapping[str, str]) -> str:
+    """An exhibit as a terminal shows it; `typed` are the settings that were changed."""
     from heedful.lab import lectern
     from heedful.lab.paper import value
 
@@ -124,7 +125,13 @@ def told(name: str, shown: "Shown", figure: str | None) -> str:
     lines += [f"  {line.claim}: {line.reason}" for line in shown.lines if line.reason]
     known = settings_told(name)
     if known:
-        lines.append("settings: " + ", ".join(f"{key}={default}" for key, default in known.items()))
+        used = (
+            f"{key}={typed[key]} (else {default})" if key in typed else f"{key}={default}"
+            for key, default in known.items()
+        )
+        lines.append("settings: " + ", ".join(used))
+    if typed and shown.verdict in ("wrong", "rounded"):
+        lines.append("With other settings than the deck's, a number that differs from it may be right there.")
     if figure:
         lines.append(figure)
     return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -102,5 +102,10 @@ def test_the_command(capsys, tmp_path: Path):
     assert [json.loads(line)["figure"] for line in both] == [str(tmp_path / "N7.svg"), str(tmp_path / "E14.svg")]
     exact = told(capsys, "N1", "--set", "scale=0.5")
     assert "output of q1" in exact
-    assert "rounded" in told(capsys, "N1")
+    assert "settings: scale=0.5 (else 0.7)" in exact
+    assert "may be right there" in exact
+    plain = told(capsys, "N1")
+    assert "rounded" in plain
+    assert "settings: scale=0.7" in plain
+    assert "may be right there" not in plain
     assert len([json.loads(line) for line in told(capsys, "errata", "--json").splitlines()]) == 27
