@@ -294,7 +294,7 @@ _DETR_NANO = DetrSize(
 DETECTORS: dict[str, DetrSize] = {
     # For pictures of 64 to 128 pixels, from nothing: norms that need no training before, a position for 8 x 8 pixels.
     "detr-nano": _DETR_NANO,
-    # The same with norms that DETR has on the Hub, which learn a little slower.
+    # The same with norms that DETR has on the Hub; by Muon at twice the rate they learn as fast.
     "detr-nano-affine": replace(_DETR_NANO, backbone=replace(_DETR_NANO.backbone, norm="affine")),
     "detr-r50": DetrSize(backbone=ResNetConfig()),
     "detr-r101": DetrSize(backbone=ResNetConfig(depths=(3, 4, 23, 3))),

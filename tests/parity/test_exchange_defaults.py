@@ -37,7 +37,6 @@ from hub import LINES, TEXTS, loud
 from saved import save_run
 
 NO_FAMILY = {"vectors"}  # which are no network
-OTHERWISE = {"detect": "detr-nano-affine"}  # by default it has norms of groups
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
@@ -52,7 +51,7 @@ def test_every_default_has_a_family(task: str, tmp_path: Path) -> None:
     case = next(case for case in CASES.values() if case.task == task)
     row = TASKS[task]
     assert row.job
-    preset = OTHERWISE.get(task, row.recipe().model_fields["preset"].default)
+    preset = row.recipe().model_fields["preset"].default
     job = row.job()(recipe_of(replace(case, preset=preset), {}, {}), case.corpus)
     model = make_model(job.config)
     write_model(tmp_path / "run", model, parameters(model), job.tokenizers() | {"task.json": job.spec()})

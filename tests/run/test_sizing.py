@@ -86,7 +86,7 @@ def test_what_was_chosen_trains_and_is_kept(labelled, tmp_path):
 def test_who_names_a_preset_gets_it(labelled, tmp_path):
     assert wanted(labelled, tmp_path, preset="gpt-mini").preset == "gpt-mini"
     assert planned("classify", tmp_path, {"data.path": str(labelled)})[0].preset == "gpt-mini"
-    assert planned("detect", tmp_path, {"data.path": "shapes", "train.minutes": 1})[0].preset == "detr-nano"
+    assert planned("detect", tmp_path, {"data.path": "shapes", "train.minutes": 1})[0].preset == "detr-nano-affine"
     with pytest.raises(InputError, match="auto is for a new model and a budget of minutes"):
         heedful.recipe("classify", preset="auto")
     with pytest.raises(InputError, match="auto"):
