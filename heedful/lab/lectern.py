@@ -92,7 +92,7 @@ def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dic
                 else InputError(f"{name} has no settings", where=f"--set {key}={given}", fix="leave --set out")
             )
         try:
-            value = yaml.safe_load(given) if isinstance(given, str) else given
+            value = yaml.safe_load(given) if isinstance(given, str) and hints[key] is not str else given
             chosen[key] = TypeAdapter(hints[key]).validate_python(value)
         except (ValidationError, yaml.YAMLError):
             kind = getattr(hints[key], "__name__", str(hints[key]))

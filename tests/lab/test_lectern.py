@@ -10,7 +10,7 @@ from commands import heed
 from heedful.errors import InputError
 from heedful.lab import EXHIBITS
 from heedful.lab.exhibit import Says, Shown, Value, Verdict, beside, judge
-from heedful.lab.lectern import by_topic, deck, errata, settings_of, show
+from heedful.lab.lectern import by_topic, checked, deck, errata, settings_of, show
 from heedful.lab.paper import picture
 
 
@@ -86,6 +86,15 @@ def test_settings_are_checked_by_their_annotations():
     assert "scale" in told.value.fix
     with pytest.raises(InputError, match="unknown key 'N77'"):
         show("N77")
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_what_is_set_to_its_default_is_the_default(name):
+    """As a page of the book gives it, and as it is typed."""
+    known = settings_of(name)
+    assert checked(name, EXHIBITS[name](), known) == known
+    texts = {key: value for key, value in known.items() if isinstance(value, str)}
+    assert checked(name, EXHIBITS[name](), texts) == texts
 
 
 def test_the_command(capsys, tmp_path: Path):
