@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.decode.candidates import Candidates
-from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.rows import RowTokens, refuse_nan, start_search
 from heedful.decode.rules import NEVER
 from heedful.errors import InputError

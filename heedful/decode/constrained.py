@@ -26,7 +26,7 @@ from torch.nn.functional import pad
 
 from heedful.decode.beams import beam_by
 from heedful.decode.candidates import Candidates, candidates, ends_of
-from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.rules import NEVER, top
 from heedful.errors import InputError
 

@@ -12,15 +12,18 @@ from torch import Tensor
 
 from heedful.decode.rules import Rule
 
-StateType = TypeVar("StateType", bound="State")
+Own = TypeVar("Own", bound="State")
 
 
 @runtime_checkable
 class State(Protocol):
     """What a model remembers between steps."""
 
-    def pick(self: StateType, rows: Int[Tensor, "R"]) -> StateType:
+    def pick(self: Own, rows: Int[Tensor, "R"]) -> Own:
         """A state whose row i is the old row `rows[i]`: reorders, repeats and drops rows."""
+
+
+StateType = TypeVar("StateType", bound=State)
 
 
 @runtime_checkable

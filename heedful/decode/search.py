@@ -25,7 +25,7 @@ from torch import Tensor
 
 from heedful.decode.beams import beam_by
 from heedful.decode.candidates import Candidates, among, candidates, ends_of
-from heedful.decode.contract import Generator, Hypothesis, SearchOptions, State, StateType  # noqa: F401 - of StateType
+from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.draws import draw, penalties, sampling_filters
 from heedful.decode.rows import RowTokens, SearchStart, refuse_nan, start_search
 from heedful.decode.rules import NEVER, top

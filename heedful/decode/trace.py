@@ -17,7 +17,7 @@ from typing import Any, Generic
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.contract import Generator, Hypothesis, State, StateType  # noqa: F401 - the bound of StateType
+from heedful.decode.contract import Generator, Hypothesis, StateType
 
 
 @dataclass
