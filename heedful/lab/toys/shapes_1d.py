@@ -156,7 +156,6 @@ def learnt(
     net = Net(attention=attention, positions=positions)
     net.mean, net.deviation = float(train.source.mean()), float(train.source.std())
     order = torch.randint(many, (steps, batch), generator=torch.Generator().manual_seed(seed))
-
     bf16 = quicker and choose_precision(torch.device("cpu")).precision == "bf16"
 
     def loss(step: int) -> Tensor:
