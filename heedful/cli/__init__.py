@@ -20,7 +20,7 @@ from heedful.tasks.shared.cli import PEOPLE, Command
 # In the order in which people need them. What a task adds is its own.
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
-    Command("train", training.train, group="Train"),
+    Command("train", with_options(training.train, training.OPTIONS), group="Train"),
     Command("rank", ranking.rank, group=PEOPLE),
     Command("data", data.data, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),

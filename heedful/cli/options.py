@@ -3,13 +3,14 @@
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any
 
+import typer
 from typer.models import OptionInfo
 
 from heedful.errors import InputError
-from heedful.run.task import Lazy
+from heedful.run.task import Lazy, Task, TrainOption
 from heedful.tasks.shared.options import parameters_of
 
 
@@ -22,6 +23,24 @@ def united(kinds: Iterable[Lazy[type[Any]] | None]) -> dict[str, inspect.Paramet
         for name, parameter in parameters_of(lazy()).items():
             found.setdefault(name, parameter)
     return found
+
+
+def of_training(rows: Iterable[Task]) -> dict[str, inspect.Parameter]:
+    """The options of `heed train` that these tasks have of their own as parameters, each name once."""
+    told: dict[str, dict[TrainOption, list[str]]] = {}
+    for row in rows:
+        for name, option in row.train_options.items():
+            told.setdefault(name, {}).setdefault(option, []).append(row.name)
+    return {name: _training_option(name, by_task) for name, by_task in told.items()}
+
+
+def _training_option(name: str, by_task: Mapping[TrainOption, Sequence[str]]) -> inspect.Parameter:
+    """One name may be an option of several tasks; whether it may be given again, all of them say alike."""
+    text = "; ".join(f"of {' and '.join(tasks)}: {option.help}" for option, tasks in by_task.items())
+    first = next(iter(by_task))
+    mark = typer.Option(help=f"{text[0].upper()}{text[1:]}.", metavar=first.metavar, show_default=False)
+    annotation = Annotated[list[str] | None, mark] if first.several else Annotated[str | None, mark]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def with_options(function: Callable[..., None], options: Mapping[str, inspect.Parameter]) -> Callable[..., None]:

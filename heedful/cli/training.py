@@ -1,15 +1,18 @@
 """`heed train`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from heedful.cli.options import of_training
 from heedful.tasks import DEFAULT, trained
 from heedful.tasks.shared.cli import Device, Json, Settings
 
 RECIPES = (".py", ".yaml", ".yml")
+OPTIONS = of_training(trained().values())
 
 
 def with_two_files(words: list[str]) -> list[str]:
@@ -32,19 +35,6 @@ def train(
             show_default=False,
         ),
     ] = None,
-    mix: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH:SHARE",
-            help="General pairs against forgetting: PATH:0.2 is where a fifth of each epoch is drawn from.",
-        ),
-    ] = None,
-    synthetic: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="Pairs that models wrote, to train on beside the data; may have a weight."),
-    ] = None,
-    source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
-    target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
     preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
     start_from: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Begin with the model of this run.", show_default=False)
@@ -58,16 +48,6 @@ def train(
             show_default=False,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Of prefer: ppo, grpo, dpo, best-of-n; of vectors: skipgram, cbow, glove.", show_default=False
-        ),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        typer.Option(help="Of prefer: a run of reward, module:function, or command:WORDS.", show_default=False),
-    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
@@ -76,6 +56,8 @@ def train(
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that is in --out.")] = False,
     as_json: Json = False,
+    *,
+    options: Mapping[str, Any],
 ) -> None:
     """Train a model on your own data. The same command again continues what was interrupted.
 
@@ -87,10 +69,9 @@ def train(
 
     out = out or Path("runs") / Path(task).stem
     path = data[0] if data and len(data) == 1 else data or None
-    given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
-    given |= {"preset": preset, "start_from": start_from, "train.lora": lora, "train.minutes": minutes}
-    given |= {"method": method, "prefer.reward": reward, "data.mix": mix, "data.synthetic": synthetic}
-    recipe, told = planned(task, out, given, settings=settings, resume=resume, device=device)
+    given: dict[str, object] = {"data.path": path, "preset": preset, "start_from": start_from}
+    given |= {"train.lora": lora, "train.minutes": minutes}
+    recipe, told = planned(task, out, given, options, settings=settings, resume=resume, device=device)
     shown = ProgressLine()
     for line in told:
         shown.say(line)

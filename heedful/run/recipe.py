@@ -132,12 +132,11 @@ class TrainSection(Section):
 class Recipe(Section):
     """What every task's recipe has. `DEFAULTS` are what a task takes, by section, by default;
     `PRESETS` gives the sizes of its models, and `SIZES` names those that a budget of minutes chooses among,
-    the smallest first. `METHOD` is the key that `--method` sets, where one does."""
+    the smallest first."""
 
     DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     PRESETS: ClassVar[Presets]
     SIZES: ClassVar[tuple[str, ...]] = ()
-    METHOD: ClassVar[str] = ""
 
     task: str = Field(description="what is trained")
     preset: str = Field(

@@ -177,6 +177,16 @@ class Embedder(Protocol):
         """The vectors of several, and a warning for each that was not read as a whole, or ""."""
 
 
+class TrainOption(NamedTuple):
+    """An option of `heed train` that a task has of its own: the key of the recipe that it sets, and what that is.
+    `metavar` is what stands for its value; an option of `several` may be given again."""
+
+    key: str
+    help: str
+    metavar: str | None = None
+    several: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One row: a task of `heed train`, or a kind of model that is only imported (without a `job`)."""
@@ -191,6 +201,7 @@ class Task:
     # Training.
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None
+    train_options: Mapping[str, TrainOption] = field(default_factory=dict)  # by their names
     counted: str = "tokens"  # what its loss is a mean over
     sized: "Lazy[Callable[[Recipe, Path, torch.device], tuple[Recipe, str]]] | None" = (
         None  # fits a model to a budget of minutes

@@ -150,18 +150,8 @@ def fit(
     state.model.train()
     task = task if isinstance(task, Kept) else Kept(task)
     begin = time.perf_counter()
-    while True:
-        batches = task.batches(state.epoch, state.model)
-        if state.batch >= len(batches):
-            state.epoch, state.batch = state.epoch + 1, 0
-            continue
-        progress = budget.progress(state, -(-len(batches) // accumulate))
-        if progress >= 1:
-            return
-        group = batches[state.batch : state.batch + accumulate]
-        if [state.epoch, state.batch] in state.left_out:
-            state.batch += len(group)
-            continue
+    while (found := _next_batches(task, state, budget, accumulate)) is not None:
+        group, progress = found
         total, count, beside = _gradients(task, state, group, ranks)
         now = time.perf_counter()
         spent, begin = now - begin, now
@@ -190,6 +180,22 @@ def fit(
         asked = int(max(each[2] for each in everyone))
         yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
         begin = time.perf_counter()
+
+
+def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int) -> tuple[Sequence[Any], float] | None:
+    """Those of the next step, and how much of the budget is used before it; None where all of it is."""
+    while True:
+        batches = task.batches(state.epoch, state.model)
+        if state.batch >= len(batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            continue
+        progress = budget.progress(state, -(-len(batches) // accumulate))
+        if progress >= 1:
+            return None
+        group = batches[state.batch : state.batch + accumulate]
+        if [state.epoch, state.batch] not in state.left_out:
+            return group, progress
+        state.batch += len(group)
 
 
 def _gradients(

@@ -25,6 +25,7 @@ def planned(
     recipe: Recipe | str,
     out: Path,
     given: Mapping[str, object],
+    options: Mapping[str, object] | None = None,
     *,
     settings: Sequence[str] = (),
     resume: bool = False,
@@ -33,7 +34,8 @@ def planned(
     """The recipe of a training into `out`, and lines that tell what was chosen for it.
 
     `recipe` is one, or the name of a task or of a recipe file. What is `given` overrides it, by key, such as
-    "train.minutes" (None: not given), and `settings` (key=value) last. A model is sized for its minutes where the task
+    "train.minutes" (None: not given), so do the `options` that its task has of its own, by name, and `settings`
+    (key=value) last. A model is sized for its minutes where the task
     can do that and no size is chosen, here or (by "preset=auto") when the training begins; one that begins with an
     imported model takes that model's usual rates. Raises InputError or MissingError.
     """
@@ -43,10 +45,7 @@ def planned(
         made = saved_recipe(out)
     said = made.given | {setting.partition("=")[0] for setting in settings}
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
-    if "method" in given:
-        if not made.METHOD:
-            raise InputError(f"--method is not used by {made.task}", fix="leave it out")
-        given[made.METHOD] = given.pop("method")
+    given |= _by_key(options or {}, made.task)
     made = override(made, [*_settings(given), *timed])
     if isinstance(recipe, str) and recipe not in TASKS:  # a file says how it is to be
         return override(made, settings), []
@@ -61,6 +60,16 @@ def planned(
         made = override(made, rates)
         told.append(f"{what} tuned with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
     return override(made, settings), told
+
+
+def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
+    """What the options of a task's own say, by the keys of its recipe. Raises InputError for one that it does not
+    have."""
+    known = TASKS[task].train_options
+    for name, value in options.items():
+        if value is not None and name not in known:
+            raise InputError(f"--{name} is not used by {task}", where="heed train", fix="leave it out")
+    return {option.key: options[name] for name, option in known.items() if options.get(name) is not None}
 
 
 def _sized(recipe: Recipe, out: Path, device: str) -> tuple[Recipe, list[str]]:

@@ -77,6 +77,16 @@ def test_a_key_of_another_task_is_refused_before_anything_is_read(tmp_path, caps
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("task", "option"), [("tag", ["--source", "en"]), ("tag", ["--mix", "a.tsv:0.2"]), ("denoise", ["--method", "ppo"])]
+)
+def test_an_option_of_another_task_is_refused_before_anything_is_read(tmp_path, capsys, task, option):
+    assert heed("train", task, "--data", "none.tsv", "--out", tmp_path / "run", *option) == 2
+    told = capsys.readouterr().err
+    assert told == f"error: heed train: {option[0]} is not used by {task}\nfix: leave it out\n"
+    assert not (tmp_path / "run").exists()
+
+
 def test_translate_prints_an_object_a_line(run, capsys):
     assert heed("translate", run, "ba de", "ko", "--beam", 3, "--n-best", 2, "--json") == 0
     records = [json.loads(line) for line in lines(capsys)]

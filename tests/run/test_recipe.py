@@ -1,6 +1,7 @@
 """Recipes from options, YAML and Python files; what is wrong in one is said in one line."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ KEYS = {
     }
     for task, kind in RECIPES.items()
 }
+
+
+def test_an_option_of_a_task_sets_a_key_that_it_reads():
+    several: dict[str, set[bool]] = {}
+    for task, row in trained().items():
+        sizes = RECIPES[task].PRESETS().values()
+        known = KEYS[task] | {f"model.{field.name}" for size in sizes for field in fields(size)}
+        assert {option.key for option in row.train_options.values()} <= known
+        for name, option in row.train_options.items():
+            several.setdefault(name, set()).add(option.several)
+    assert {"source", "method"} <= set(several)
+    assert all(len(each) == 1 for each in several.values())
 
 
 def test_yaml_gives_back_every_key():

@@ -14,6 +14,7 @@ DENOISE = replace(
     example="My sister <mask> a book.",
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.denoise.recipe:DenoiseRecipe"),
+    train_options={},
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
     commands=None,

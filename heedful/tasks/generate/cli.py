@@ -3,7 +3,8 @@
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,11 +24,14 @@ from heedful.tasks.shared.cli import (
     tell,
 )
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import by_groups
 
 if TYPE_CHECKING:
-    from heedful.tasks.generate.use import ScoredText
+    from heedful.decode.settings import SamplingOptions
+    from heedful.tasks.generate.use import LanguageModel, ScoredText
 
 QUANTISED = ("int8", "int4")
+DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a beam search has no use for
 LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
 
 
@@ -43,99 +47,132 @@ class TextScoring(DataOptions):
     seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0
 
 
-def generate(
-    run: Run,
-    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue; without any, from nothing.")] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200,
-    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1,
-    temperature: Temperature = 0.8,
-    top_k: TopK = 0,
-    top_p: TopP = 1.0,
+@dataclass(frozen=True, kw_only=True)
+class TextSearch:
+    """How `heed generate` draws a text, or searches for a likely one."""
+
+    temperature: Temperature = 0.8
+    top_k: TopK = 0
+    top_p: TopP = 1.0
     min_p: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
-    ] = 0.0,
-    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens that were said before; 1: none.")] = 1.0,
-    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
-    seed: Seed = 0,
+    ] = 0.0
+    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens that were said before; 1: none.")] = 1.0
+    seed: Seed = 0
     beam: Annotated[
         int | None,
         typer.Option(min=1, max=64, help="Search for the most likely text with so many beginnings; 1 is greedy."),
-    ] = None,
+    ] = None
     best_of: Annotated[
         int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
-    ] = 1,
+    ] = 1
     length_penalty: Annotated[
         float, typer.Option(help="What is likely, of a beam or the best of several: 1 by the token, 0 in all.")
-    ] = 1.0,
-    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32,
-    weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    ] = 1.0
+
+    @property
+    def compares(self) -> bool:
+        """Whether a text is known only when all of them are."""
+        return self.beam is not None or self.best_of > 1
+
+    @property
+    def sampling(self) -> "SamplingOptions":
+        """Raises InputError for an option that this search does not use."""
+        from heedful.decode.settings import SamplingOptions
+
+        if self.length_penalty != 1.0 and not self.compares:
+            fix = "give --beam 4 or --best-of 8"
+            raise InputError("--length-penalty compares texts, and one is drawn", fix=fix)
+        if self.beam is None:
+            drawn = {name: getattr(self, name) for name in (*DRAWS, "repetition_penalty")}
+            return SamplingOptions(**drawn)  # type: ignore[typeddict-item]
+        usual = {each.name: each.default for each in fields(self)}
+        if given := [name for name in DRAWS if getattr(self, name) != usual[name]]:
+            raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
+        return SamplingOptions(repetition_penalty=self.repetition_penalty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """How many texts, how long, and how they are shown."""
+
+    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200
+    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None
+    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
+    ] = None
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """In how many bits the model computes, and where."""
+
+    weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32"
     draft: Annotated[
         str,
         typer.Option(
             help="int8, int4, none: speculative decoding by a draft model of so few bits, for the same text sooner; "
             "auto: int8 for one long text of a large model."
         ),
-    ] = "auto",
-    stream: Annotated[
-        bool | None,
-        typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
-    ] = None,
-    device: Device = "auto",
-    as_json: Json = False,
+    ] = "auto"
+    device: Device = "auto"
+
+    def load(self, run: Path, *, drafts: bool) -> "LanguageModel":
+        """`drafts`: whether a draft is worth making where none is asked for."""
+        from heedful.run.device import chosen_device
+        from heedful.tasks.generate.use import LanguageModel
+
+        told = {"weights": self.weights, "draft": self.draft}
+        few = next((f"--{name} {value}" for name, value in told.items() if value in QUANTISED), "")
+        draft = self.draft if drafts or self.draft != "auto" else "none"
+        device = chosen_device(self.device, cpu_only=few)
+        return LanguageModel.load(run, device=device, weights=self.weights, draft=draft)
+
+
+@by_groups
+def generate(
+    run: Run,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue; without any, from nothing.")] = None,
+    *,
+    text: TextOptions,
+    search: TextSearch,
+    model: ModelOptions,
 ) -> None:
     """Generate text: continue a prompt.
 
     Example: heed generate runs/text "Once upon a time" --tokens 100
     """
-    from heedful.decode.settings import SamplingOptions
-    from heedful.run.device import chosen_device
-    from heedful.tasks.generate.use import GenerateOptions, LanguageModel, continue_texts
+    from heedful.tasks.generate.use import GenerateOptions, continue_texts
 
     texts = prompts or [""]
-    one = len(texts) == samples == 1
-    alone = one and not as_json and beam is None and best_of == 1
-    if stream and not alone:
+    one = len(texts) == text.samples == 1
+    alone = one and not text.as_json and not search.compares
+    if text.stream and not alone:
         what = "several texts, JSON, or a text that is searched for, cannot be shown as they are made"
         raise InputError(what, fix="leave out --stream")
-    if length_penalty != 1.0 and beam is None and best_of == 1:
-        raise InputError("--length-penalty compares texts, and one is drawn", fix="give --beam 4 or --best-of 8")
-    worth = one and tokens >= LONG
-    few = f"--weights {weights}" if weights in QUANTISED else f"--draft {draft}" if draft in QUANTISED else ""
-    device = chosen_device(device, cpu_only=few)
-    draft = draft if worth or draft != "auto" else "none"
-    model = LanguageModel.load(run, device=device, weights=weights, draft=draft)
-    sampling = SamplingOptions(
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        seed=seed,
-    )
-    if beam is not None:  # which draws nothing
-        chosen = SamplingOptions(repetition_penalty=repetition_penalty)
-        usual = {"temperature": 0.8, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": 0}
-        given = [name for name, value in usual.items() if sampling[name] != value]  # type: ignore[literal-required]
-        if given:
-            raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
-        sampling = chosen
-    if alone and (sys.stdout.isatty() if stream is None else stream):
-        made = model.stream(texts[0], tokens=tokens, stop=stop or (), **sampling)
+    sampling, stop = search.sampling, tuple(text.stop or ())
+    writer = model.load(run, drafts=one and text.tokens >= LONG)
+    if alone and (sys.stdout.isatty() if text.stream is None else text.stream):
+        made = writer.stream(texts[0], tokens=text.tokens, stop=stop, **sampling)
         for piece in itertools.chain(texts, made, "\n"):
             print(piece, end="", flush=True)
         return
     options = GenerateOptions(
-        tokens=tokens,
-        samples=samples,
-        batch=batch,
-        stop=tuple(stop or ()),
-        beam=beam,
-        best_of=best_of,
-        length_penalty=length_penalty,
+        tokens=text.tokens,
+        samples=text.samples,
+        batch=text.batch,
+        stop=stop,
+        beam=search.beam,
+        best_of=search.best_of,
+        length_penalty=search.length_penalty,
         sampling=sampling,
     )
-    for each in continue_texts(model, texts, options):
-        tell(each, each["prompt"] + each["text"], as_json=as_json)
+    for each in continue_texts(writer, texts, options):
+        tell(each, each["prompt"] + each["text"], as_json=text.as_json)
 
 
 def score(

@@ -3,7 +3,7 @@ al. 2019), GRPO (Shao et al. 2024), DPO (Rafailov et al. 2023) and the best of s
 
 from dataclasses import replace
 
-from heedful.run.task import Lazy
+from heedful.run.task import Lazy, TrainOption
 from heedful.tasks.generate import GENERATE
 
 PREFER = replace(
@@ -12,6 +12,10 @@ PREFER = replace(
     data="prompts (.txt, .jsonl), or judgements of answers",
     does="generates text that is preferred",
     counted="tokens of answers",
+    train_options={
+        "method": TrainOption("prefer.method", "ppo, grpo, dpo, best-of-n"),
+        "reward": TrainOption("prefer.reward", "a run of reward, module:function, or command:WORDS"),
+    },
     headline=("reward",),
     recipe=Lazy("heedful.tasks.prefer.recipe:PreferRecipe"),
     job=Lazy("heedful.tasks.prefer.train:PreferJob"),

@@ -61,7 +61,6 @@ class PreferSection(Section):
 
 
 class PreferRecipe(Recipe):
-    METHOD: ClassVar = "prefer.method"
     DEFAULTS: ClassVar = {
         "train": {"lr": 1e-4, "warmup": 10, "schedule": "constant", "average": 0.0, "precision": "fp32"}
     }

@@ -8,7 +8,7 @@
 - `languages`: which directions and kinds of translations there are; `exchange`: other libraries, and the Hub.
 """
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Lazy, Task, TrainOption
 
 TRANSLATE = Task(
     name="translate",
@@ -18,6 +18,22 @@ TRANSLATE = Task(
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
+    train_options={
+        "source": TrainOption("data.source", "language, column or key to translate from"),
+        "target": TrainOption("data.target", "language, column or key to translate to"),
+        "mix": TrainOption(
+            "data.mix",
+            "general pairs against forgetting; PATH:0.2 is where a fifth of each epoch is drawn from",
+            metavar="PATH:SHARE",
+            several=True,
+        ),
+        "synthetic": TrainOption(
+            "data.synthetic",
+            "pairs that models wrote, to train on beside the data; may have a weight",
+            metavar="PATH",
+            several=True,
+        ),
+    },
     tuned=Lazy("heedful.tasks.translate.training.tuning:tuned"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={

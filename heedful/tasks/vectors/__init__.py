@@ -1,6 +1,6 @@
 """Vectors of words from running text: skip-gram, CBOW and GloVe."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Lazy, Task, TrainOption
 
 VECTORS = Task(
     name="vectors",
@@ -8,6 +8,7 @@ VECTORS = Task(
     does="has vectors of words",
     example="king",
     counted="words",
+    train_options={"method": TrainOption("model.method", "skipgram, cbow, glove")},
     recipe=Lazy("heedful.tasks.vectors.recipe:VectorsRecipe"),
     job=Lazy("heedful.tasks.vectors.train:VectorsJob"),
     served=Lazy("heedful.tasks.vectors.use:WordVectors"),

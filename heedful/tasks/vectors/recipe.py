@@ -42,7 +42,6 @@ class VectorsRecipe(Recipe):
         "train": {"epochs": 5, "lr": 0.02, "schedule": "linear", "warmup": 0, "clip": 0, "average": 0}
         | {"precision": "fp32"}
     }
-    METHOD: ClassVar = "model.method"
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vectors:VECTORS")
 
     task: Literal["vectors"] = "vectors"
