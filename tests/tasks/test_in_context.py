@@ -14,7 +14,8 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.tasks.generate.in_context import RULES, Asking, evaluate_in_context, exam, lay_out
-from heedful.tasks.generate.use import Choice, Generated, LanguageModel
+from heedful.tasks.generate.likelihood import Choice
+from heedful.tasks.generate.use import Generated, LanguageModel
 
 KINDS = ("colour", "animal")
 WORDS = [("red", "dog"), ("green", "cat"), ("blue", "cow"), ("pink", "fox"), ("grey", "hen")]
@@ -104,7 +105,7 @@ def test_many_contexts_are_weighed_as_each_alone(monkeypatch):
     choices = [["colour", "animal"], ["red"], ["animal", "colour", "col", "hen\nhen"], ["s", "ce"]]
     alone = [model.weigh([context], [own])[0] for context, own in zip(contexts, choices, strict=True)]
     for tokens in (16384, 40):  # all in one batch, and in several
-        monkeypatch.setattr("heedful.tasks.generate.use.SCORED", tokens)
+        monkeypatch.setattr("heedful.tasks.generate.likelihood.SCORED", tokens)
         for one, other in zip(model.weigh(contexts, choices), alone, strict=True):
             assert [each.choice for each in one] == [each.choice for each in other]
             assert [each.logprob for each in one] == pytest.approx([each.logprob for each in other], rel=1e-5)

@@ -28,7 +28,8 @@ from heedful.tasks.shared.options import by_groups
 
 if TYPE_CHECKING:
     from heedful.decode.settings import SamplingOptions
-    from heedful.tasks.generate.use import LanguageModel, ScoredText
+    from heedful.tasks.generate.records import ScoredText
+    from heedful.tasks.generate.use import LanguageModel
 
 QUANTISED = ("int8", "int4")
 DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a beam search has no use for
@@ -146,7 +147,7 @@ def generate(
 
     Example: heed generate runs/text "Once upon a time" --tokens 100
     """
-    from heedful.tasks.generate.use import GenerateOptions, continue_texts
+    from heedful.tasks.generate.records import GenerateOptions, continue_texts
 
     texts = prompts or [""]
     one = len(texts) == text.samples == 1
@@ -197,7 +198,8 @@ def score(
     from heedful.data.lines import sanitise
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
-    from heedful.tasks.generate.use import LanguageModel, ScoreOptions, weigh_texts
+    from heedful.tasks.generate.records import ScoreOptions, weigh_texts
+    from heedful.tasks.generate.use import LanguageModel
     from heedful.tasks.translate.pairs.cli import Given, score_pairs
 
     if (run / "task.json").is_file() and task_name(run)[0] == "translate":

@@ -13,7 +13,8 @@ from typing import Any
 from heedful.core.seeds import counter_seed
 from heedful.data.text.solved import Solved
 from heedful.errors import InputError
-from heedful.tasks.generate.use import Choice, LanguageModel
+from heedful.tasks.generate.likelihood import Choice
+from heedful.tasks.generate.use import LanguageModel
 
 MOST_ANSWERS = 50  # that are taken for choices where the examples have none
 

@@ -18,9 +18,10 @@ from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
+from heedful.tasks.generate.likelihood import Likelihood
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
-from heedful.tasks.generate.use import LanguageModel, Likelihood
+from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.shared.text_job import TextJob
 from heedful.training.loss import Loss

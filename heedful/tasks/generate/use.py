@@ -1,69 +1,30 @@
 """Generating text, with a language model, and telling how likely texts are to it."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from heedful.apply.inference import draft_model, for_inference
 from heedful.core.seeds import counter_seed
-from heedful.data.batches import by_length
 from heedful.data.frame import Frame
-from heedful.data.text.documents import read_text
-from heedful.data.text.solved import holds_solved, read_solved
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.draws import penalties
-from heedful.decode.forced import log_probabilities
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
-from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.generate.cli import TextScoring
+from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
-from heedful.tasks.shared.cli import expand_escapes
 from heedful.tasks.shared.one_or_many import listed, one_or_many
-from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
 Ids = list[int]
-SCORED = 16384  # tokens that are scored at a time
 DRAFTS = ("none", "int8", "int4")
 LARGE = 50_000_000  # weights from which on an "auto" draft is made
-
-
-@dataclass(frozen=True)
-class Likelihood:
-    """Of texts under a model: nats, summed over all tokens, and what they are divided by."""
-
-    nats: float
-    tokens: int
-    bytes: int
-    words: int
-
-    @property
-    def loss(self) -> float:
-        """Nats a token."""
-        return self.nats / self.tokens
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(min(self.loss, 700.0))
-
-    @property
-    def bits_per_byte(self) -> float:
-        return self.nats / math.log(2) / self.bytes
-
-    @property
-    def word_perplexity(self) -> float:
-        """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
-        return math.exp(min(self.nats / self.words, 700.0))
 
 
 class Generated(NamedTuple):
@@ -74,14 +35,6 @@ class Generated(NamedTuple):
     text: str
     tokens: list[int]
     logprobs: list[float]
-
-
-class Choice(NamedTuple):
-    """A continuation of a context: the log-probability (nats) of its tokens, and how many they are."""
-
-    choice: str
-    logprob: float
-    tokens: int
 
 
 class LanguageModel(TextModel[LM]):
@@ -292,7 +245,7 @@ class LanguageModel(TextModel[LM]):
         """
         made = []
         for text, ids in zip(texts, self._ids(texts), strict=True):
-            nats = float(self._nats(ids, stride).sum())
+            nats = float(nats_of(self.model, [self.tokenizer.bos, *ids], stride).sum())
             made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
         return made
 
@@ -318,152 +271,13 @@ class LanguageModel(TextModel[LM]):
         A context is read once for all its choices, in a batch with contexts of like length.
         """
         asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
-        width = max(map(len, choices), default=1)
-        out: list[list[Choice]] = [[] for _ in asked]
-        for group in by_length([past for past, _, _ in asked], SCORED // max(1, width)):
-            past = [torch.tensor(asked[i][0], device=self.device) for i in group]
-            found = log_probabilities(
-                self.model,
-                pad_sequence([ids[:-1] for ids in past], batch_first=True),
-                pad_sequence([torch.ones_like(ids[:-1]) for ids in past], batch_first=True),
-                bos=torch.stack([ids[-1] for ids in past]),
-                continuations=[asked[i][1] for i in group],
-            )
-            for i, each in zip(group, found, strict=True):
-                for choice, logprobs, own in zip(choices[i], each, asked[i][2], strict=True):
-                    out[i].append(Choice(choice, sum(logprobs[-own:]), own))
-        return out
+        found = weighed(self.model, asked)
+        return [
+            [Choice(*each) for each in zip(own, logprobs, one.counts, strict=True)]
+            for own, logprobs, one in zip(choices, found, asked, strict=True)
+        ]
 
-    def _asked(self, context: str, choices: Sequence[str]) -> tuple[Ids, list[Ids], list[int]]:
-        """What is read once, how each choice continues, and how many tokens at its end are the choice's."""
+    def _asked(self, context: str, choices: Sequence[str]) -> Asked:
+        """Raises InputError."""
         alone, *whole = self._ids([context, *(context + choice for choice in choices)])
-        alike = [_alike(alone, ids) for ids in whole]
-        for choice, ids, shared in zip(choices, whole, alike, strict=True):
-            if shared == len(ids):
-                raise InputError(f"the choice {choice!r} adds no token to its context", fix="give text to choose")
-        border = min(alike, default=len(alone))
-        rest = [ids[border:] for ids in whole]
-        longest = max(map(len, rest), default=0)
-        if longest > self.context:
-            what = f"a choice of {longest} tokens does not fit the model's context of {self.context}"
-            raise InputError(what, fix="give shorter choices")
-        past = [self.tokenizer.bos, *alone[:border]][
-            longest - self.context - 1 :
-        ]  # the last token is scored, and never read
-        return past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)]
-
-    def _nats(self, ids: Ids, stride: int | None = None) -> Float[Tensor, "T"]:
-        """The negative log-probability of each token."""
-        context, device = self.context, self.device
-        step = stride or max(1, context // 2)
-        if not 1 <= step <= context:
-            raise InputError(f"a stride of {step} is not between 1 and the context, {context}")
-        whole = torch.tensor([self.tokenizer.bos, *ids], device=device)
-        found = torch.empty(len(ids), device=device)
-        ends = [min(context, len(ids))] if ids else []
-        while ends and ends[-1] < len(ids):
-            ends.append(min(ends[-1] + step, len(ids)))
-        spans = [(max(0, end - context), 0 if i == 0 else ends[i - 1], end) for i, end in enumerate(ends)]
-        like = max(1, SCORED // context)
-        for group in (spans[i : i + like] for i in range(0, len(spans), like)):  # all windows are equally long
-            rows = torch.stack([whole[begin : end + 1] for begin, _, end in group])
-            logits = self.model(rows[:, :-1]).float()
-            nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
-            for (begin, fresh, end), row in zip(group, nats, strict=True):
-                found[fresh:end] = row[fresh - begin :]
-        return found
-
-
-def _alike(one: Ids, other: Ids) -> int:
-    """How many tokens the two begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerateOptions:
-    tokens: int = 200
-    samples: int = 1
-    batch: int = 32
-    stop: tuple[str, ...] = ()
-    beam: int | None = None
-    best_of: int = 1
-    length_penalty: float = 1.0
-    sampling: SamplingOptions = field(default_factory=SamplingOptions)
-
-
-def continue_texts(model: LanguageModel, prompts: Sequence[str], options: GenerateOptions) -> Iterator[dict[str, Any]]:
-    """The fields of `Generated`, for each sample of each prompt."""
-    for own in continue_each(model, prompts, options):
-        yield from own
-
-
-def continue_each(
-    model: LanguageModel, prompts: Sequence[str], options: GenerateOptions
-) -> Iterator[list[dict[str, Any]]]:
-    """The same, a list for each prompt."""
-    made = model.generate(
-        prompts,
-        tokens=options.tokens,
-        stop=options.stop,
-        samples=options.samples,
-        batch=options.batch,
-        beam=options.beam,
-        best_of=options.best_of,
-        length_penalty=options.length_penalty,
-        **options.sampling,
-    )
-    yield from ([each._asdict() for each in own] for own in made)
-
-
-class ScoredText(TypedDict, total=False):
-    """An answer as a record: how likely a text is, or each of the choices that may follow it."""
-
-    text: str
-    logprob: float
-    tokens: int
-    choices: list[dict[str, Any]]  # of `Choice`
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions:
-    choices: tuple[str, ...] = ()
-
-
-def weigh_texts(model: LanguageModel, texts: Sequence[str], options: ScoreOptions) -> Iterator[ScoredText]:
-    if options.choices:
-        for text in texts:
-            yield {"text": text, "choices": [each._asdict() for each in model.choose(text, options.choices)]}
-        return
-    for text, found in zip(texts, model.likelihood(texts), strict=True):
-        yield {"text": text, "logprob": -found.nats, "tokens": found.tokens}
-
-
-ASK_GENERATE = Ask(continue_texts, GenerateOptions, each=continue_each, gathers=lambda options: False)
-ASK_SCORE = Ask(weigh_texts, ScoreOptions)
-
-
-def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator[Scored]:
-    """The likelihood of a text, or, of a file of inputs with answers, how many are right."""
-    from heedful.tasks.generate.in_context import Asking, evaluate_in_context
-
-    data, pool = options.path, options.shots_from
-    if options.shots or pool or holds_solved(data):
-        asking = Asking(
-            shots=options.shots,
-            by=options.by,
-            seed=options.seed,
-            delimiter=expand_escapes(options.delimiter),
-            separator=expand_escapes(options.separator),
-        )
-        shown = None if pool is None else read_solved(pool)
-        answers = evaluate_in_context(model, read_solved(data), asking, pool=shown)
-        yield Scored(data, answers.facts(), str(answers), tuple(answers.notes))
-        return
-    found = model.evaluate(read_text(data))
-    names = ("loss", "perplexity", "bits_per_byte", "word_perplexity", "tokens")
-    yield Scored(data, {name: getattr(found, name) for name in names})
-
-
-def language_model_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.context_length)
+        return asked_of(choices, alone, whole, bos=self.tokenizer.bos, most=self.context)

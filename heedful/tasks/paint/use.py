@@ -27,8 +27,8 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
-from heedful.tasks.generate.use import SCORED
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.pictures import prepared

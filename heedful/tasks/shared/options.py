@@ -10,12 +10,13 @@ from typing import Any
 def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
     """The fields of a dataclass as parameters that are named."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    return {
-        field.name: inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+    found: dict[str, inspect.Parameter] = {}
+    for field in dataclasses.fields(kind):
+        usual = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        found[field.name] = inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=hints[field.name]
         )
-        for field in dataclasses.fields(kind)
-    }
+    return found
 
 
 def by_groups(function: Callable[..., None]) -> Callable[..., None]:

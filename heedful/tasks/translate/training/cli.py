@@ -1,5 +1,6 @@
 """`heed distil` and `heed back-translate`: a model translates one side of a corpus, and another learns from that."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -7,41 +8,69 @@ import typer
 
 from heedful.errors import InputError
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
-
-Data = Annotated[
-    list[str] | None,
-    typer.Option(help="Pairs, as for heed train; may be given again.", show_default=False),
-]
-With = Annotated[
-    list[str] | None,
-    typer.Option("--with", metavar="RUN", help="Let this run teach too, as one model; may be given again."),
-]
+from heedful.tasks.shared.options import by_groups
 
 
-def distil(
-    teacher: Run,
-    data: Data = None,
-    preset: Annotated[
-        str, typer.Option(help="The size of the student; heed info lists them.")
-    ] = "transformer-deep-shallow",
-    out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student"),
-    together: With = None,
-    originals: Annotated[
-        float,
-        typer.Option(min=0.0, help="How often an epoch has each pair as it was, beside the teacher's; 0: not at all."),
-    ] = 1.0,
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How the model that writes searches."""
+
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeachingOptions:
+    """Who teaches beside the teacher, what of, and where it is kept."""
+
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Pairs, as for heed train; may be given again.", show_default=False),
+    ] = None
+    source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None
+    target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None
+    together: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="RUN", help="Let this run teach too, as one model; may be given again."),
+    ] = None
     taught: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where the teacher's translations are kept.", show_default="OUT.taught.tsv"),
-    ] = None,
-    source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None,
-    target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None,
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None,
-    settings: Settings = [],  # noqa: B006  # typer copies it
-    device: Device = "auto",
-    as_json: Json = False,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentOptions:
+    """Who learns, and how."""
+
+    preset: Annotated[str, typer.Option(help="The size of the student; heed info lists them.")] = (
+        "transformer-deep-shallow"
+    )
+    out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student")
+    originals: Annotated[
+        float,
+        typer.Option(min=0.0, help="How often an epoch has each pair as it was, beside the teacher's; 0: not at all."),
+    ] = 1.0
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None
+    settings: Settings = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellingOptions:
+    """Where it computes, and how it tells what came out."""
+
+    device: Device = "auto"
+    as_json: Json = False
+
+
+@by_groups
+def distil(
+    teacher: Run,
+    *,
+    teaching: TeachingOptions,
+    student: StudentOptions,
+    search: SearchOptions,
+    told: TellingOptions,
 ) -> None:
     """Train a smaller translator on the translations of a larger one, its teacher.
 
@@ -59,43 +88,49 @@ def distil(
     from heedful.tasks.translate import TRANSLATE
     from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 
-    if not data:
+    if not teaching.data:
         raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
-    shown, where = ProgressLine(), chosen_device(device)
-    teaching, recipe = planned_distillation(
+    shown, where, out = ProgressLine(), chosen_device(told.device), student.out
+    writing, recipe = planned_distillation(
         teacher,
-        data,
-        preset=preset,
-        taught=taught or out.with_name(f"{out.name}.taught.tsv"),
-        together=[Path(run) for run in together or ()],
-        originals=originals,
-        source=source,
-        target=target,
-        minutes=minutes,
-        settings=settings,
-        decoding=chosen(beam=beam, length_penalty=length_penalty),
+        teaching.data,
+        preset=student.preset,
+        taught=teaching.taught or out.with_name(f"{out.name}.taught.tsv"),
+        together=[Path(run) for run in teaching.together or ()],
+        originals=student.originals,
+        source=teaching.source,
+        target=teaching.target,
+        minutes=student.minutes,
+        settings=student.settings,
+        decoding=chosen(beam=search.beam, length_penalty=search.length_penalty),
     )
-    for line in write_pairs(teaching, where):
+    for line in write_pairs(writing, where):
         shown.say(line)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
     if finished is None:
         return
     shown.told(finished, out)
-    tell({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}, (), as_json=as_json)
+    tell({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}, (), as_json=told.as_json)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DrawingOptions(SearchOptions):
+    """The same, or how it draws."""
+
+    sample: Annotated[bool, typer.Option("--sample", help="Draw the translations in place of searching.")] = False
+    seed: Seed = 0
+
+
+@by_groups
 def back_translate(
     run: Run,
     texts: Annotated[
         list[str], typer.Argument(help="Files of texts, one a line, in the language that RUN reads; or of pairs.")
     ],
     out: Annotated[Path, typer.Option(help="A .tsv file for the pairs: what RUN makes, and the text.")],
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw the translations in place of searching.")] = False,
-    seed: Seed = 0,
-    device: Device = "auto",
-    as_json: Json = False,
+    *,
+    drawing: DrawingOptions,
+    told: TellingOptions,
 ) -> None:
     """Make pairs to train on of texts that have no translation, by a model of the other direction.
 
@@ -108,14 +143,14 @@ def back_translate(
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 
-    settings = chosen(beam=beam, length_penalty=length_penalty)
-    if sample:
-        settings["samples"], settings["seed"] = 1, seed
+    settings = chosen(beam=drawing.beam, length_penalty=drawing.length_penalty)
+    if drawing.sample:
+        settings["samples"], settings["seed"] = 1, drawing.seed
     writing, shown = planned_back_translation(run, texts, out, settings), ProgressLine()
-    for line in write_pairs(writing, chosen_device(device)):
+    for line in write_pairs(writing, chosen_device(told.device)):
         shown.say(line)
     shown.say(f"heed train translate --data PAIRS --synthetic {out}    # trains on them beside your own pairs")
-    tell({"out": str(out), "pairs": len(writing.texts)}, (), as_json=as_json)
+    tell({"out": str(out), "pairs": len(writing.texts)}, (), as_json=told.as_json)
 
 
 COMMANDS = (

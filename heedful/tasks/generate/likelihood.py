@@ -1,0 +1,129 @@
+"""How likely texts are to a language model, and what may follow one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.data.batches import by_length
+from heedful.decode.forced import log_probabilities
+from heedful.errors import InputError
+from heedful.models.lm import LM
+
+Ids = list[int]
+SCORED = 16384  # tokens that are scored at a time
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Of texts under a model: nats, summed over all tokens, and what they are divided by."""
+
+    nats: float
+    tokens: int
+    bytes: int
+    words: int
+
+    @property
+    def loss(self) -> float:
+        """Nats a token."""
+        return self.nats / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats / math.log(2) / self.bytes
+
+    @property
+    def word_perplexity(self) -> float:
+        """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
+        return math.exp(min(self.nats / self.words, 700.0))
+
+
+class Choice(NamedTuple):
+    """A continuation of a context: the log-probability (nats) of its tokens, and how many they are."""
+
+    choice: str
+    logprob: float
+    tokens: int
+
+
+class Asked(NamedTuple):
+    """What is read once, how each choice continues, and how many tokens at its end are the choice's own."""
+
+    past: Ids
+    continuations: list[Ids]
+    counts: list[int]
+
+
+def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> Asked:
+    """`alone` is a context, `whole` that with each choice behind it; a model reads at `most` so many tokens. Raises
+    InputError for a choice that adds no token, or that does not fit by itself."""
+    alike = [_alike(alone, ids) for ids in whole]
+    for choice, ids, shared in zip(choices, whole, alike, strict=True):
+        if shared == len(ids):
+            raise InputError(f"the choice {choice!r} adds no token to its context", fix="give text to choose")
+    border = min(alike, default=len(alone))
+    rest = [ids[border:] for ids in whole]
+    longest = max(map(len, rest), default=0)
+    if longest > most:
+        what = f"a choice of {longest} tokens does not fit the model's context of {most}"
+        raise InputError(what, fix="give shorter choices")
+    past = [bos, *alone[:border]][longest - most - 1 :]  # the last token is scored, and never read
+    return Asked(past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)])
+
+
+def weighed(model: LM, asked: Sequence[Asked]) -> list[list[float]]:
+    """The log-probability (nats) of each choice. A context is read once for all its choices, in a batch with contexts
+    of like length."""
+    device = model.embed.tokens.weight.device
+    width = max((len(one.continuations) for one in asked), default=1)
+    out: list[list[float]] = [[] for _ in asked]
+    for group in by_length([one.past for one in asked], SCORED // max(1, width)):
+        past = [torch.tensor(asked[i].past, device=device) for i in group]
+        found = log_probabilities(
+            model,
+            pad_sequence([ids[:-1] for ids in past], batch_first=True),
+            pad_sequence([torch.ones_like(ids[:-1]) for ids in past], batch_first=True),
+            bos=torch.stack([ids[-1] for ids in past]),
+            continuations=[asked[i].continuations for i in group],
+        )
+        for i, each in zip(group, found, strict=True):
+            out[i] = [sum(logprobs[-own:]) for logprobs, own in zip(each, asked[i].counts, strict=True)]
+    return out
+
+
+def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[Tensor, "T"]:
+    """The negative log-probability of each of T + 1 tokens but the first, given those before it that a window of the
+    model's context holds; the window moves by `stride` tokens (None: half of it). Raises InputError."""
+    context, device, count = model.config.embed.context_length, model.embed.tokens.weight.device, len(ids) - 1
+    step = stride or max(1, context // 2)
+    if not 1 <= step <= context:
+        raise InputError(f"a stride of {step} is not between 1 and the context, {context}")
+    whole = torch.tensor(ids, device=device)
+    found = torch.empty(count, device=device)
+    ends = [min(context, count)] if count else []
+    while ends and ends[-1] < count:
+        ends.append(min(ends[-1] + step, count))
+    spans = [(max(0, end - context), 0 if i == 0 else ends[i - 1], end) for i, end in enumerate(ends)]
+    like = max(1, SCORED // context)
+    for group in (spans[i : i + like] for i in range(0, len(spans), like)):  # all windows are equally long
+        rows = torch.stack([whole[begin : end + 1] for begin, _, end in group])
+        logits = model(rows[:, :-1]).float()
+        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
+        for (begin, fresh, end), row in zip(group, nats, strict=True):
+            found[fresh:end] = row[fresh - begin :]
+    return found
+
+
+def _alike(one: Ids, other: Ids) -> int:
+    """How many tokens the two begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
