@@ -1,24 +1,14 @@
 // A conversation with a model; any token of its answers shows the ten that were likeliest there.
 import { ask, byId, chosenModel, download, later, latest, make, models, percent, remember, state, stream, trouble } from "./common.js";
 import { likeliest } from "./likeliest.js";
+import { options } from "./sampling.js";
 
-const SETTINGS = ["tokens", "temperature", "top_k", "top_p", "seed"];
 const KEPT = "heedful chat"; // in the browser's session: a conversation outlives a reload, and not the tab
 const known = await models();
 const select = chosenModel(restart);
 const [turns, says, system] = ["turns", "says", "system"].map(byId);
 let said = []; // {role, content}, of an answer with its pieces: {text, token, logprob}
 let running = null;
-
-for (const name of SETTINGS) {
-  byId(name).value = state()[name] ?? byId(name).value;
-  byId(name).addEventListener("change", () => remember({ [name]: byId(name).value }));
-}
-
-function options() {
-  const { tokens, ...sampling } = Object.fromEntries(SETTINGS.map((name) => [name, Number(byId(name).value)]));
-  return { tokens, sampling };
-}
 
 // The messages before the turn of this number.
 function before(number) {

@@ -1,24 +1,14 @@
 // A text that is continued as one watches; any of its tokens shows the ten that were likeliest there.
 import { ask, byId, chosenModel, latest, make, models, percent, remember, state, stream, trouble } from "./common.js";
 import { likeliest } from "./likeliest.js";
+import { options } from "./sampling.js";
 
-const SETTINGS = ["tokens", "temperature", "top_k", "top_p", "seed"];
 const known = await models();
 const select = chosenModel(() => {});
 const prompt = byId("prompt"), written = byId("written");
 let pieces = []; // {text, token, logprob} as they came
 let begun = ""; // what they continue
 let running = null;
-
-for (const name of SETTINGS) {
-  byId(name).value = state()[name] ?? byId(name).value;
-  byId(name).addEventListener("change", () => remember({ [name]: byId(name).value }));
-}
-
-function options() {
-  const { tokens, ...sampling } = Object.fromEntries(SETTINGS.map((name) => [name, Number(byId(name).value)]));
-  return { tokens, sampling };
-}
 
 async function write() {
   running?.abort();

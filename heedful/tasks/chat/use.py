@@ -1,7 +1,6 @@
 """Answering in a conversation, by a language model that has learnt to."""
 
 import json
-import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from heedful.data.text.conversations import Conversation, Message, messages_of, 
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, TextError
+from heedful.metrics.nats import perplexity
 from heedful.metrics.texts import score_bleu
 from heedful.models.lm import LM
 from heedful.run.task import Ask, Scored
@@ -259,7 +259,7 @@ class ChatModel(LanguageModel):
             for batch in pack_texts(found.texts, order, row=self.context, rows=rows, ends=None):
                 loss = next_token_loss(self.model, batch, across=False)
                 nats, count = nats + float(loss.total), count + int(loss.count)
-        scores: dict[str, Any] = {"loss": nats / count, "perplexity": math.exp(min(nats / count, 700.0))}
+        scores: dict[str, Any] = {"loss": nats / count, "perplexity": perplexity(nats / count)}
         if number := min(answers, len(conversations)):
             own = [conversations[i * len(conversations) // number] for i in range(number)]
             made = self.greedy_each([one[:-1] for one in own], tokens=max(1, self.context // 2))

@@ -1,7 +1,6 @@
 """Naming hidden words, with an encoder that has learnt to: all masks of a text are hidden, and all else is seen, before
 and after (Devlin et al. 2019, section 3.1, task 1)."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypedDict
@@ -17,6 +16,7 @@ from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.tokenizer import MASK, Tokenizer
 from heedful.errors import InputError, TextError
+from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
@@ -28,22 +28,11 @@ READ = 8192  # tokens that are read at a time
 
 
 @dataclass(frozen=True)
-class Named:
-    """Hidden tokens of texts, and how a model named them: nats summed, and how many it named right."""
+class Named(Nats):
+    """Hidden tokens of texts, and how many of them a model named right."""
 
-    nats: float
     right: int
-    tokens: int
     pair_accuracy: float | None = None  # of a model of pairs: how often it told right from wrong ones
-
-    @property
-    def loss(self) -> float:
-        """Nats a hidden token."""
-        return self.nats / self.tokens
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(min(self.loss, 700.0))
 
     @property
     def accuracy(self) -> float:
@@ -128,7 +117,7 @@ class Filler(TextModel[Encoder]):
             count += len(named)
         if not count:
             raise InputError("no text to hide words of", fix="give some text")
-        return Named(nats, right, count, self._pair_accuracy(texts) if self.pairs != "none" else None)
+        return Named(nats, count, right, self._pair_accuracy(texts) if self.pairs != "none" else None)
 
     def sample(self, text: str) -> str:
         """The beginning of a text, its hidden tokens each as "[what the model says|what it was]"."""

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.data.batches import by_length
 from heedful.decode.forced import log_probabilities
 from heedful.errors import InputError
+from heedful.metrics.nats import Nats, perplexity
 from heedful.models.lm import LM
 
 Ids = list[int]
@@ -20,22 +21,11 @@ SCORED = 16384  # tokens that are scored at a time
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """Of texts under a model: nats, summed over all tokens, and what they are divided by."""
+class Likelihood(Nats):
+    """Of texts, and what else their nats are divided by."""
 
-    nats: float
-    tokens: int
     bytes: int
     words: int
-
-    @property
-    def loss(self) -> float:
-        """Nats a token."""
-        return self.nats / self.tokens
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(min(self.loss, 700.0))
 
     @property
     def bits_per_byte(self) -> float:
@@ -44,7 +34,7 @@ class Likelihood:
     @property
     def word_perplexity(self) -> float:
         """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
-        return math.exp(min(self.nats / self.words, 700.0))
+        return perplexity(self.nats / self.words)
 
 
 class Choice(NamedTuple):

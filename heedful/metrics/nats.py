@@ -1,0 +1,28 @@
+"""How likely tokens are to a model."""
+
+import math
+from dataclasses import dataclass
+
+MOST = 700.0  # nats a token, of which exp is still a number
+
+
+@dataclass(frozen=True)
+class Nats:
+    """Tokens, and the sum of their negative log-probabilities under a model."""
+
+    nats: float
+    tokens: int
+
+    @property
+    def loss(self) -> float:
+        """Nats a token."""
+        return self.nats / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity(self.loss)
+
+
+def perplexity(loss: float) -> float:
+    """Of nats a token, or a word."""
+    return math.exp(min(loss, MOST))
