@@ -11,7 +11,7 @@ from torch import nn
 from heedful.core.dropout import Dropout
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
-from heedful.training.loop import Budget, State, fit
+from heedful.training.loop import Budget, Kept, State, fit
 from heedful.training.loss import Loss
 from heedful.training.optim import Average, OptimConfig, Optimizer, schedule
 
@@ -50,6 +50,27 @@ def state(seed=7, dtype=torch.float32, dropout=0.2, optimizer="adam", decay=0.9)
 
 def weights(of):
     return torch.cat([master.flatten() for master in of.optimizer.masters]).clone()
+
+
+class Counted(Line):
+    """Tells for which epochs it was asked for batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def batches(self, epoch, model):
+        self.asked.append(epoch)
+        return super().batches(epoch, model)
+
+
+def test_the_batches_of_an_epoch_are_made_once():
+    task = Counted()
+    assert len([*fit(task, state(), Budget(steps=9))]) == 9
+    assert task.asked == [0, 1, 2]
+    kept = Kept(task)
+    assert kept.batches(5, None) is kept.batches(5, None)
+    assert kept.batches(6, None) is not kept.batches(5, None)
 
 
 def test_accumulated_batches_equal_one_big_batch():
