@@ -73,6 +73,15 @@ def test_whitened_values_have_mean_0_and_variance_1():
     assert not found[~MASK].any()
 
 
+def test_of_an_answer_of_one_token_all_is_its_error():
+    rewards, values = torch.tensor([[1.0], [0.5]]), torch.tensor([[0.25], [2.0]])
+    advantages, returns = generalised_advantages(
+        rewards, values, torch.ones(2, 1, dtype=torch.bool), discount=0.9, decay=0.9
+    )
+    assert advantages.tolist() == [[0.75], [-1.5]]
+    assert returns.tolist() == rewards.tolist()
+
+
 def test_advantages_of_a_group_are_its_standard_scores():
     scores = loud(3, 4)
     found = group_advantages(scores)
