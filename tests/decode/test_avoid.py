@@ -76,7 +76,7 @@ def test_any_cut_into_tokens_and_any_case_counts() -> None:
     assert not forbidden(rule, [number[b"a"]])[number["bé".encode()]], "inside another word"
 
 
-@pytest.mark.parametrize(("before", "whole"), [("“", True), ("«", True), ("！", True), ("é", False), ("я", False)])
+@pytest.mark.parametrize(("before", "whole"), [("“", True), ("«", True), ("\uff01", True), ("é", False), ("я", False)])
 def test_a_word_begins_behind_a_sign_and_not_behind_a_letter(before: str, whole: bool) -> None:
     rule = avoiding(["a"], [b"", before.encode(), b"a"])
     scores = rule(torch.tensor([[1]]), torch.zeros(1, 3))[0]
