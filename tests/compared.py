@@ -1,6 +1,7 @@
 """An encoder-decoder of ours beside the same one of Hugging Face's, with loud weights, and the ways to compare them."""
 
 import json
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,6 +117,8 @@ def check_cached_steps(pair: Pair) -> None:
     given = batch(pair)
     source, valid = given.source, given.source_valid.long()
     tokens = torch.randint(4, pair.ours.config.target.vocab_size, (3, 9))
+    takes = signature(type(pair.theirs).forward).parameters
+    cache = "cache" if "cache" in takes else "past_key_values"  # as it was called before transformers 5.24
     with torch.no_grad():
         whole = pair.theirs(input_ids=source, attention_mask=valid, decoder_input_ids=tokens, use_cache=False).logits
         states, past = [pair.ours.start(source, valid, size) for size in (None, 9)], None
@@ -124,10 +127,10 @@ def check_cached_steps(pair: Pair) -> None:
                 input_ids=source,
                 attention_mask=valid,
                 decoder_input_ids=tokens[:, t : t + 1],
-                past_key_values=past,
                 use_cache=True,
+                **{cache: past},
             )
-            past = theirs.past_key_values
+            past = theirs[cache]
             for i, state in enumerate(states):
                 logits, states[i] = pair.ours.step(tokens[:, t], state)
                 close(logits, theirs.logits[:, 0], f"step {t}")
