@@ -8,13 +8,16 @@ from heedful.run.resume import plain_recipe
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe
 
-# Up to so many pairs, the share of the peak rate that the model was trained with, or may have been: few pairs are soon
-# learnt by heart.
+# Of the peak rate that a model of our own was trained with: of a fifth of that, 2,000 pairs of another kind of text took
+# a third of the steps, on validation pairs (docs/measured.md).
+OWN_RATE = 0.2
+# Up to so many pairs, the share of what a published model may have been trained with: few are soon learnt by heart.
 RATES = ((2_000, 0.04), (20_000, 0.06))
 RATE = 0.1
-PUBLISHED = 5e-4  # what published translators were trained with, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
+PUBLISHED = 5e-4  # of published translators, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
 ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendix D)
 PATIENCE = 3  # measurements
+PAIRS = 60_000  # that are read at least, some of them again: a few steps change nothing, and patience ends what is enough
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
@@ -25,10 +28,14 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     if not data.path or "noise" in about or about.get("task") != "translate":
         return {}, ""
     count = len(read_whole(data.path, source=data.source or None, target=data.target or None)[0].train)
-    own_rate = plain_recipe(start).get("train", {}).get("lr", PUBLISHED)  # its peak, where its recipe says it
-    base = ADAPTED if recipe.train.lora else float(own_rate)
-    lr = float(f"{base * next((share for most, share in RATES if count <= most), RATE):.2g}")
-    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)))
+    own_rate = plain_recipe(start).get("train", {}).get("lr")  # its peak, where its recipe says it
+    few = next((share for most, share in RATES if count <= most), RATE)
+    if own_rate is not None and not recipe.train.lora:
+        rate = OWN_RATE * float(own_rate)
+    else:
+        rate = few * (ADAPTED if recipe.train.lora else PUBLISHED)
+    lr = float(f"{rate:.2g}")
+    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)), -(-PAIRS // count))
     own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100}
     own["train.patience"] = PATIENCE
     if recipe.train.steps is None and recipe.train.epochs is None and recipe.train.minutes is None:
