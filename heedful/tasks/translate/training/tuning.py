@@ -17,7 +17,9 @@ RATE = 0.1
 PUBLISHED = 5e-4  # of published translators, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
 ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendix D)
 PATIENCE = 3  # measurements
-PAIRS = 60_000  # that are read at least, some of them again: a few steps change nothing, and patience ends what is enough
+PAIRS = (
+    60_000  # that are read at least, some of them again: a few steps change nothing, and patience ends what is enough
+)
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
