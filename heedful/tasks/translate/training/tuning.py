@@ -8,8 +8,8 @@ from heedful.run.resume import plain_recipe
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe
 
-# Of the peak rate that a model of our own was trained with: at a fifth of it, 500 and 2,000 pairs of another kind of text
-# taught it in 120 steps more than they did at a twenty-fifth in all (docs/measured.md).
+# Of the peak rate that a model of our own was trained with: at a fifth of it, 500 and 2,000 pairs of another kind of
+# text taught it in 120 steps more than they did at a twenty-fifth in all (docs/measured.md).
 OWN_RATE = 0.2
 # Up to so many pairs, the share of what a published model may have been trained with: few are soon learnt by heart.
 RATES = ((2_000, 0.04), (20_000, 0.06))
