@@ -85,8 +85,14 @@ class TextSearch:
             fix = "give --beam 4 or --best-of 8"
             raise InputError("--length-penalty compares texts, and one is drawn", fix=fix)
         if self.beam is None:
-            drawn = {name: getattr(self, name) for name in (*DRAWS, "repetition_penalty")}
-            return SamplingOptions(**drawn)  # type: ignore[typeddict-item]
+            return SamplingOptions(
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                min_p=self.min_p,
+                repetition_penalty=self.repetition_penalty,
+                seed=self.seed,
+            )
         usual = {each.name: each.default for each in fields(self)}
         if given := [name for name in DRAWS if getattr(self, name) != usual[name]]:
             raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
