@@ -84,7 +84,8 @@ def attend(
 ) -> Float[Tensor, "B H T E"]:
     """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
     mask, T, S = Mask.of(mask), q.shape[2], k.shape[2]
-    if softcap is not None or kernels.explicit_attention(q):  # torch's fused kernel knows no caps
+    plain = bias is None and not dropout and k.shape[3] == v.shape[3]
+    if softcap is not None or kernels.explicit_attention(q, plain=plain):  # torch's fused kernel knows no caps
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
         return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
     grouped = q.shape[1] != k.shape[1]
