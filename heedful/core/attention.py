@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core import kernels
+from heedful.core.config import check_words
 from heedful.core.dropout import dropout as drop
 from heedful.core.mask import EVERYONE, AdditiveMask, Mask
 from heedful.core.norm import Norm, make_norm
@@ -153,6 +154,11 @@ class AttentionConfig:
     dropout: float = 0.0  # of the weights
     position: PositionConfig = PositionConfig()
 
+    def __post_init__(self) -> None:
+        check_words(self)
+        if self.n_heads < 1:
+            raise InputError(f"n_heads is {self.n_heads}", fix="give 1 or more")
+
 
 class Heads(nn.Module):
     """The heads' attention, without a weight of its own: the one place to watch (`heedful.look.record`)."""
@@ -258,7 +264,9 @@ class Attention(nn.Module):
         """
         R, _, T, _ = queries.query.shape
         rows = kv.key.shape[0]  # len() would fix it in a graph that is exported
-        if rows < R:
+        if rows != R:
+            if rows == 0 or R % rows:
+                raise InputError(f"{R} rows of queries cannot share {rows} rows of keys", fix="equally many to each")
             queries = queries.shared(rows)
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
@@ -266,7 +274,8 @@ class Attention(nn.Module):
         found = self.heads(queries.query, kv, Mask.of(mask), bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
         if queries.gate is not None:
             found = found * queries.gate
-        return self.out(found).view(R, T, -1)
+        out = self.out(found)
+        return out.view(R, T, out.shape[-1])
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)

@@ -291,6 +291,19 @@ def test_widths_that_do_not_divide_are_refused() -> None:
     assert Attention(10, AttentionConfig(n_heads=4, head_dim=3)).out.in_features == 12
 
 
+@pytest.mark.parametrize(("rows", "shared"), [(1, 2), (3, 2), (4, 3), (2, 0)])
+def test_rows_that_cannot_be_shared_are_refused(rows: int, shared: int) -> None:
+    layer = Attention(8, AttentionConfig(n_heads=2))
+    queries, kv = layer.queries(torch.randn(rows, 3, 8)), layer.keys_values(torch.randn(shared, 5, 8))
+    with pytest.raises(InputError, match=f"{rows} rows of queries cannot share {shared} rows"):
+        layer(queries, kv, mask=EVERYONE)
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    layer, nobody = Attention(8, AttentionConfig(n_heads=2)), torch.randn(0, 3, 8)
+    assert layer(layer.queries(nobody), layer.keys_values(nobody), mask=EVERYONE).shape == (0, 3, 8)
+
+
 def test_rows_are_picked() -> None:
     rows = torch.tensor([1, 1, 0])
     kv = KV(torch.randn(B, H, S, D), torch.randn(B, H, S, E), torch.arange(B * S).view(B, S))
