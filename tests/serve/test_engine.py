@@ -90,6 +90,26 @@ def test_texts_that_are_written_together_are_what_each_is_alone(opened: Open) ->
         assert how.stop or pieces[-1].finish == ("length" if len(alone.tokens) == how.tokens else "stop")
 
 
+def test_who_waits_is_counted_when_it_is_asked_for(opened: Open) -> None:
+    engine = opened("writer")
+
+    def waiting() -> float | None:
+        return engine.meters.registry.get_sample_value("heed_queue_length", {"model": engine.name})
+
+    async def ask() -> None:
+        begun, go_on = threading.Event(), threading.Event()
+        first = asyncio.create_task(engine.alone(lambda: (begun.set(), go_on.wait())))
+        await asyncio.to_thread(begun.wait)
+        writing = asyncio.create_task(pieces_of(engine, "ba", Writing(tokens=2)))
+        await asyncio.sleep(0)
+        assert waiting() == 1
+        go_on.set()
+        await asyncio.gather(first, writing)
+
+    asyncio.run(ask())
+    assert waiting() == 0
+
+
 def test_the_verb_of_a_language_model_gives_its_records(opened: Open) -> None:
     engine = opened("writer")
     settings = {"tokens": 7, "samples": 2, "sampling": {"seed": 3}, "stop": ["a"]}
