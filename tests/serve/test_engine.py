@@ -2,10 +2,13 @@
 
 import asyncio
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -323,6 +326,16 @@ def test_a_translator_is_asked_by_the_library_that_is_faster(opened: Open) -> No
         open_engine(opened("tag").run, engine="ctranslate2")
     with pytest.raises(InputError, match="unknown key 'ours'"):
         open_engine(own.run, engine="ours")
+
+
+def test_servers_that_start_at_once_have_the_library_all(runs: dict[str, Path], tmp_path: Path) -> None:
+    """What it loads is made in the run's folder by the first, and the others wait for it."""
+    run = shutil.copytree(runs["transformer"], tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2"))
+    with ThreadPoolExecutor(4) as pool:
+        engines = [*pool.map(lambda _: open_engine(run, engine="ctranslate2"), range(4))]
+    assert {engine.engine for engine in engines} == {"ctranslate2"}
+    for engine in engines:
+        engine.close()
 
 
 def test_a_library_that_fails_leaves_the_model_itself(runs, monkeypatch) -> None:
