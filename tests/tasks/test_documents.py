@@ -249,6 +249,17 @@ def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeyp
     assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
 
 
+@pytest.mark.parametrize("sentences", [True, False])
+def test_a_blank_without_a_break_is_kept_at_both_ends(
+    own: Translator, monkeypatch: pytest.MonkeyPatch, sentences: bool
+) -> None:
+    asked = told(own, lambda text: [text.upper()], monkeypatch)
+    passage = Passage("\u00a0ba de\u00a0")
+    ((said,),) = translate_passages(own, [passage], DecodingOptions(), sentences=sentences)
+    assert said.text == "\u00a0BA DE\u00a0"
+    assert asked == ["ba de"]
+
+
 def test_a_server_asks_for_so_many_and_no_more(own: Translator) -> None:
     (found,) = ask(own, "fragment", ["ba <b>de</b> gi"], {"markup": "html", "n": 2})
     assert found["text"] == found["texts"][0]

@@ -155,6 +155,9 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
         ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
         ("html", '<p class="a">one <b>two</b>\n&amp; three</p>', '<p class="a">ONE <b>TWO</b> &amp; THREE</p>'),
         ("txt", "  one two\r\nthree.\r\n", "  ONE TWO\r\nTHREE.\r\n"),
+        ("html", "<p> \u00a0one\u00a0\n<p>\u3000two", "<p> \u00a0ONE\u00a0\n<p>\u3000TWO"),
+        ("html", "<p>&nbsp;one&nbsp;</p>", "<p>\u00a0ONE\u00a0</p>"),
+        ("html", '<p data-translate="no">one<p x translate=no>two', '<p data-translate="no">ONE<p x translate=no>two'),
     ],
 )
 def test_other_words_take_their_place(kind: str, text: str, expected: str) -> None:
