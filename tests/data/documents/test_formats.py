@@ -149,6 +149,14 @@ def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> 
     assert len([*read_po(tmp_path / "b.po", "source", "target")[0]]) == 5
 
 
+def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:
+    document = read("a.po", f'{PO}\nmsgid "ba\u2028de \x0c\x85gi"\nmsgstr ""\n')
+    assert document.passages[-1].text == "ba\u2028de \x0c\x85gi"
+    assert shouted(document).decode().endswith('msgstr "BA\u2028DE \\f\x85GI"\n')
+    after = PO.replace('#~ msgid "su"', '#, fuzzy\n#~ msgid "su"') + '\nmsgid "ma"\nmsgstr "MA"\n'
+    assert "2 entries are translated already: they are left as they are" in read("a.po", after).notes
+
+
 def test_subtitles_keep_their_times(read: Read) -> None:
     made = shouted(read("a.srt", SRT)).decode()
     assert made == SRT.replace("ba <i>de gi</i>\r\nko lu.", "BA <i>DE GI</i>\r\nKO LU.").replace("Ma.", "MA.").replace(
