@@ -84,9 +84,6 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
         sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
         return Measurement(scores.pop("loss"), scores, scores["f1"], sample)
 
-    def score(self, best: Answerer, part: list[Question]) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(
             what="Answers questions by a stretch of a text.",

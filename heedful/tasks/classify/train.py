@@ -142,9 +142,6 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
         ]
         return Measurement(loss, scores, scores[self.rank], "".join(lines))
 
-    def score(self, best: TextClassifier, part: list[Example]) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         labels = self.answers.labels
         ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.answers.answer, "")

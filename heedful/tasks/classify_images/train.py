@@ -158,9 +158,6 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
         loss = scores.pop("loss")
         return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.valid, SHOWN))
 
-    def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         preparation = self.answers.preparation
         told = self.told(

@@ -118,9 +118,6 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
         found = served.find([self.valid.images[i] for i in range(min(SHOWN, len(self.valid)))])
         return Measurement(loss, scores, scores["map"], _sample(found, self.valid))
 
-    def score(self, best: Detector, part: BoxedPart) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return self.told(
             scores,

@@ -174,9 +174,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
         tensors["log_scale"] = tensors["log_scale"].clamp(max=LARGEST_SCALE)
         return tensors
 
-    def score(self, best: Matcher, part: Captioned) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         sizes = ", ".join(f"{len(part):,} pictures in {name}" for name, part in self.tests())
         return self.told(

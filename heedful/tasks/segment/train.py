@@ -104,9 +104,6 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
         sample = "".join(f"{name}: {value:.4f}\n" for name, value in scores.items())
         return Measurement(loss, scores, scores["miou"], sample)
 
-    def score(self, best: Segmenter, part: MaskedPart) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return self.told(
             {test: {name: each[name] for name in TOLD} for test, each in scores.items()},

@@ -99,9 +99,6 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)
         return Measurement(scores.pop("loss"), scores, scores[self.rank], sample)
 
-    def score(self, best: Tagger, part: list[Sentence]) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(
             what="Labels the words of sentences.",
