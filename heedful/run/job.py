@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from torch import Tensor, nn
 
 from heedful.apply.lora import LoRAConfig, adapters, merged
+from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
@@ -47,6 +48,7 @@ class Job(ABC, Generic[R, E, M]):
     fingerprint: str  # of the training data
     tokenizer_hash: str = ""
     config: Any  # of the model
+    answers: object  # what task.json says of the model's answers
     fewest_steps: int = 0  # that are made where no budget is given
     saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
@@ -83,9 +85,9 @@ class Job(ABC, Generic[R, E, M]):
     def own_facts(self) -> dict[str, object]:
         """What data.json says beside the files, how many examples there are, and the notes."""
 
-    @abstractmethod
     def spec(self) -> dict[str, Any]:
         """task.json: what the model is for, and what its answers mean."""
+        return {"task": self.recipe.task, **to_json(self.answers)}
 
     @abstractmethod
     def task(self, model: M) -> Trainable:

@@ -93,6 +93,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     config_kind: ClassVar = ViTConfig
     spec_kind: ClassVar = ImageLabelSpec
     score_names = ("accuracy",)
+    answers: ImageLabelSpec
 
     def __init__(
         self, recipe: ClassifyImagesRecipe, corpus: LabelledImages | None = None, begun: Path | None = None
@@ -124,9 +125,6 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
 
     def own_facts(self) -> dict[str, object]:
         return {"labels": list(self.answers.labels), "preparation": to_json(self.answers.preparation)}
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "classify-images", **to_json(self.answers)}
 
     def new_heads(self) -> Collection[str]:
         same = self.start is not None and self.start[1].labels == self.answers.labels

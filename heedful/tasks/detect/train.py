@@ -55,6 +55,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
     config_kind: ClassVar = DETRConfig
     spec_kind: ClassVar = DetectSpec
     score_names = ("map", "map50")
+    answers: DetectSpec
 
     def __init__(self, recipe: DetectRecipe, corpus: BoxedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -99,9 +100,6 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
             "labels": list(self.answers.labels),
             "preparation": to_json(self.answers.preparation),
         }
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "detect", **to_json(self.answers)}
 
     def new_heads(self) -> Collection[str]:
         """The head that names classes, unless the labels are the same."""

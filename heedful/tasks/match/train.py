@@ -154,9 +154,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
             "vocabulary": self.tokenizer.size,
         }
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "match", **to_json(self.answers)}
-
     def task(self, model: object) -> MatchTask:
         augment = augment_of(self.recipe.images, AUGMENTS)
         layout = _layout(self.tokenizer, self.answers, self.config)

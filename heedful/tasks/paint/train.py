@@ -54,6 +54,7 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     config_kind: ClassVar = LMConfig
     spec_kind: ClassVar = PaintSpec
     score_names = ("bits_per_pixel",)
+    answers: PaintSpec
 
     def __init__(self, recipe: PaintRecipe, corpus: LabelledImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -89,9 +90,6 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
 
     def own_facts(self) -> dict[str, object]:
         return to_json(self.answers)
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "paint", **to_json(self.answers)}
 
     def task(self, model: LM) -> PaintTask:
         return PaintTask(self.corpus.train.images, self.answers, self.augment, self.recipe)

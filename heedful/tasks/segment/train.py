@@ -51,6 +51,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     config_kind: ClassVar = PyramidConfig
     spec_kind: ClassVar = SegmentSpec
     score_names = ("miou",)
+    answers: SegmentSpec
 
     def __init__(self, recipe: SegmentRecipe, corpus: MaskedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -86,9 +87,6 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
 
     def own_facts(self) -> dict[str, object]:
         return {"classes": to_json(self.corpus.classes), "preparation": to_json(self.answers.preparation)}
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "segment", **to_json(self.answers)}
 
     def new_heads(self) -> Collection[str]:
         """The map to classes, unless the labels are the same."""
