@@ -1,13 +1,12 @@
 """The laws that a classifier of texts must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from heedful.data.frame import Framed, rectangle
 from heedful.models import Classifier
-from heedful.run.task import Law
 from heedful.tasks.classify.use import TextClassifier
 from heedful.tasks.shared.probes import Probe, framed_rows
 
@@ -28,7 +27,3 @@ class AnswerProbe(Probe[Classifier]):
     def _read(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
         """Each is the only sequence of its example."""
         return tuple(part[:, None] for part in rectangle(rows))
-
-
-def classifier_laws(served: TextClassifier, texts: Sequence[str]) -> Iterator[Law]:
-    yield from AnswerProbe(served, texts).laws()

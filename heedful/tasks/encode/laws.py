@@ -1,12 +1,11 @@
 """The laws that a bare encoder must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor
 
 from heedful.data.frame import rectangle
 from heedful.models import Encoder
-from heedful.run.task import Law
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.probes import Probe, framed_rows
 from heedful.tasks.shared.served import on_device
@@ -28,7 +27,3 @@ class VectorProbe(Probe[Encoder]):
 
     def alone(self, row: int) -> Tensor:
         return self.read(*rectangle([self.rows[row]]))
-
-
-def encoder_laws(served: TextEncoder, texts: Sequence[str]) -> Iterator[Law]:
-    yield from VectorProbe(served, texts).laws()

@@ -1,13 +1,12 @@
 """The laws that an encoder that names hidden words must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.models import Encoder
-from heedful.run.task import Law
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.shared.probes import Probe, random_sentences
 
@@ -24,7 +23,3 @@ class FillProbe(Probe[Encoder]):
 
     def alone(self, row: int) -> Tensor:
         return self.read(self.rows[row][None])
-
-
-def filler_laws(served: Filler, texts: Sequence[str]) -> Iterator[Law]:
-    yield from FillProbe(served, texts).laws()

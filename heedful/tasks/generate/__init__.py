@@ -19,7 +19,7 @@ GENERATE = Task(
     },
     streams="generate",
     facts=Lazy("heedful.tasks.generate.records:language_model_facts"),
-    laws=Lazy("heedful.tasks.generate.laws:language_model_laws"),
+    laws=Lazy("heedful.tasks.generate.laws:TextProbe"),
     evaluate=Lazy("heedful.tasks.generate.records:score_language_model"),
     eval_options=Lazy("heedful.tasks.generate.cli:TextScoring"),
     look=Lazy("heedful.tasks.shared.look:look_reading"),

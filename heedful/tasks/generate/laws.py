@@ -1,10 +1,9 @@
 """The laws that a language model must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from heedful.run.task import Law
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import RowsProbe, random_sentences
 
@@ -28,7 +27,3 @@ class TextProbe(RowsProbe):
             ((other,),) = self.language_model.generate([prompt], tokens=20, temperature=0.0)
             unequal += one.tokens != other.tokens
         return "prompts of a batch = alone (different tokens)", float(unequal)
-
-
-def language_model_laws(served: LanguageModel, texts: Sequence[str]) -> Iterator[Law]:
-    yield from TextProbe(served, texts).laws()

@@ -1,13 +1,12 @@
 """The laws that a reward must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from heedful.data.frame import Framed, rectangle
 from heedful.models import Classifier
-from heedful.run.task import Law
 from heedful.tasks.reward.use import RewardModel
 from heedful.tasks.shared.probes import Probe, framed_rows
 
@@ -27,7 +26,3 @@ class RewardProbe(Probe[Classifier]):
         """Each is the only answer to its prompt."""
         tokens, segments, _ = rectangle(rows)
         return tokens[:, None], segments[:, None]
-
-
-def reward_laws(served: RewardModel, texts: Sequence[str]) -> Iterator[Law]:
-    yield from RewardProbe(served, texts).laws()

@@ -44,7 +44,8 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
 
 
 class Probe(Generic[M]):
-    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions.
+    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions. Its laws
+    are checked as they are iterated over.
 
     `inputs` are what the model takes: tokens, then segments (and types), each [..., positions]. They and the logits are
     on the CPU, wherever the model is.
@@ -56,7 +57,7 @@ class Probe(Generic[M]):
         with torch.no_grad():
             self.full = self.read(*inputs)
 
-    def laws(self) -> Iterator[Law]:
+    def __iter__(self) -> Iterator[Law]:
         yield Law(
             "padding changes nothing",
             self.difference(self.padded()),
@@ -130,7 +131,7 @@ class CausalProbe(Probe[M]):
         self.target, self.embedding = target, embedding
         super().__init__(model, inputs, real)
 
-    def laws(self) -> Iterator[Law]:
+    def __iter__(self) -> Iterator[Law]:
         yield Law(
             "cached = uncached",
             self.difference(self.cached()),
@@ -144,7 +145,7 @@ class CausalProbe(Probe[M]):
             0.0,
             otherwise="training would show the model the words that it is to learn to say",
         )
-        yield from super().laws()
+        yield from super().__iter__()
 
     def cached(self) -> Tensor:
         """The logits, made a token at a time."""
@@ -250,8 +251,8 @@ class PictureProbe(Probe[nn.Module]):
         asked = LastLayer(model) if isinstance(model, DETR) else model
         super().__init__(asked, (pixels,), torch.ones(5, parts, dtype=torch.bool))
 
-    def laws(self) -> Iterator[Law]:
-        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+    def __iter__(self) -> Iterator[Law]:
+        yield from (law for law in super().__iter__() if not law.name.startswith("padding"))
 
     def padded(self) -> Tensor:
         return self.full
@@ -270,11 +271,3 @@ class LastLayer(nn.Module):
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B Q A"]:
         found = self.model(pixels)
         return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
-
-
-def token_laws(served: TokenServed, texts: Sequence[str]) -> Iterator[Law]:
-    yield from TokenProbe(served, texts).laws()
-
-
-def picture_laws(served: PictureServed, texts: Sequence[str]) -> Iterator[Law]:
-    yield from PictureProbe(served, texts).laws()

@@ -1,6 +1,6 @@
 """The laws that a translator must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -54,9 +54,9 @@ class TranslationProbe(CausalProbe[Any]):
         return self.read(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
 
 
-def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
+def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterable[Law]:
     sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
     source, segments = translator.padded(sentences or random_sentences(translator.source.size))
     own = translator.target
     options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
-    yield from TranslationProbe(translator.model, source, segments, pad=own.pad, options=options).laws()
+    return TranslationProbe(translator.model, source, segments, pad=own.pad, options=options)
