@@ -18,7 +18,7 @@ GENERATE = Task(
         "steps": Lazy("heedful.tasks.generate.steps:ASK"),
     },
     streams="generate",
-    facts=Lazy("heedful.tasks.generate.records:language_model_facts"),
+    facts=Lazy("heedful.tasks.shared.served:body_facts"),
     laws=Lazy("heedful.tasks.generate.laws:TextProbe"),
     evaluate=Lazy("heedful.tasks.generate.records:score_language_model"),
     eval_options=Lazy("heedful.tasks.generate.cli:TextScoring"),

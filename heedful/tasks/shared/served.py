@@ -145,6 +145,16 @@ def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
     return {"task": saved.about["task"], "vocabulary": saved.tokenizers[0].size, "context": context}
 
 
+def body_facts(saved: Saved) -> dict[str, Any]:
+    """The same of a run whose model is a body alone."""
+    return text_facts(saved, saved.config.embed.context_length)
+
+
+def token_facts(saved: Saved) -> dict[str, Any]:
+    """The same of a token classifier."""
+    return text_facts(saved, saved.config.encoder.embed.context_length)
+
+
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:
     """What `heed info` tells of a run that says labels of pictures."""
     answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
