@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from heedful.apply.lora import LoRAConfig, adapters, merged
 from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
-from heedful.run.folder import parameters, write_adapters, write_model
+from heedful.run.folder import parameters, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
+from heedful.run.start import copy_weights
 from heedful.training.loop import Trainable
 
 R = TypeVar("R", bound=Recipe)
@@ -46,6 +48,7 @@ class Job(ABC, Generic[R, E, M]):
     served: ClassVar[Any]  # has `load(folder, device=...)`: the model to be scored at the end
     score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
     fingerprint: str  # of the training data
+    tokenizer: Tokenizer | None = None  # of both sides, where there are two
     tokenizer_hash: str = ""
     config: Any  # of the model
     answers: object  # what task.json says of the model's answers
@@ -116,7 +119,7 @@ class Job(ABC, Generic[R, E, M]):
 
     def tokenizers(self) -> dict[str, bytes]:
         """The files of the tokenizers, by name."""
-        return {}
+        return {} if self.tokenizer is None else tokenizer_files(self.tokenizer, self.tokenizer)
 
     def tensors(self, model: M) -> dict[str, Tensor]:
         """The weights that are saved of the model."""
@@ -131,6 +134,8 @@ class Job(ABC, Generic[R, E, M]):
 
     def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
 
     def new_heads(self) -> Collection[str]:
         """The parts of the model that the one it starts from does not have, or not so."""

@@ -21,7 +21,7 @@ from heedful.errors import InputError
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import parameters, read_tokenizers, tokenizer_files
+from heedful.run.folder import parameters, read_tokenizers
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.match.recipe import MatchRecipe
@@ -104,6 +104,7 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
     answers: MatchSpec
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: MatchRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -143,9 +144,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
         rows, columns = self.answers.preparation.size
         texts = sum(map(len, self.corpus.train.captions))
         return f"{len(self.corpus.train):,} pictures with {texts:,} texts, {rows} x {columns} pixels"
-
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
 
     def own_facts(self) -> dict[str, object]:
         return {

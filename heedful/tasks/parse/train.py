@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from heedful.data.parts import Parts
 from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
-from heedful.data.tokenizer import train_tokenizer
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
@@ -30,6 +30,7 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
     served: ClassVar = Parser
     score_names = ("f1",)
     answers: ParseSpec
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: ParseRecipe, corpus: Treebank | None = None, begun: Path | None = None) -> None:
         if recipe.start_from:
@@ -69,9 +70,6 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
     def describe(self) -> str:
         trees = f"{len(self.pairs):,} trees with {len(self.answers.labels)} labels"
         return f"{trees}, {self.tokenizer.size:,} tokens in the vocabulary"
-
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
 
     def own_facts(self) -> dict[str, object]:
         labels = list(self.answers.labels)
