@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, FIXED_INSIDE, INSIDE, PICTURE, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.clip import CLIPConfig
 
 MEANS_HIGHEST = 2
@@ -97,10 +97,7 @@ RULES = (
     Rule("visual_projection.weight", "image_out.weight"),
     Rule("logit_scale", "log_scale"),
 )
-
-
-def rules(config: CLIPConfig) -> tuple[Rule, ...]:
-    return RULES
+rules = always(RULES)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> CLIPConfig:

@@ -9,12 +9,13 @@ in a file stops the import, by name; whatever of ours does not come back stops t
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
 
 C = TypeVar("C")
+Made = TypeVar("Made", covariant=True)
 
 ACTIVATIONS = {
     "relu": "relu",
@@ -120,6 +121,28 @@ def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
             inner[last] = value
     order = list(kind.__annotations__)  # of several wrong values, the first by our fields is told
     return from_json(kind, {name: tree[name] for name in sorted(tree, key=order.index)}, where)
+
+
+class Reader(Protocol[Made]):
+    def __call__(self, theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Made:
+        """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
+        build."""
+
+
+def reader(
+    kind: type[C],
+    keys: Mapping[str, Key],
+    always: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    irrelevant: Collection[str],
+) -> Reader[C]:
+    """That of a family whose table says all."""
+
+    def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> C:
+        got = understood(theirs, keys, fixed, irrelevant, where)
+        return built(kind, {**always, **in_ours(keys, got, where)}, where)
+
+    return config_from_hf
 
 
 def paths(patterns: str) -> Iterator[str]:
