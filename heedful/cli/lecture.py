@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
+from heedful.store import files
 from heedful.tasks.shared.cli import Json, say
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def refuse_out(out: Path | None, several: bool) -> None:
         raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
     if not several and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
-    if not several and not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    if not several:
+        files.need_folder_for(out)
 
 
 def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bool) -> str | None:
@@ -101,7 +102,6 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
             say(f"{name} has no picture")
         return None
     from heedful.lab import paper
-    from heedful.store import files
 
     path = out / f"{name}.svg" if several else out
     files.make_folder(path.parent)

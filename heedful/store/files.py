@@ -209,6 +209,17 @@ def fsync_file(path: Path) -> None:
             disk.close(descriptor)
 
 
+def need_folder(path: Path, *, fix: str = "check the path") -> None:
+    """Raises MissingError where there is no such folder."""
+    if not path.is_dir():
+        raise MissingError("no such folder", where=str(path), fix=fix)
+
+
+def need_folder_for(file: Path) -> None:
+    """The same of the folder that a file is to be written into."""
+    need_folder(file.parent, fix="make it first, or change --out")
+
+
 def read_bytes(path: Path, *, limit: int) -> bytes:
     """The content of the plain file `path`, of at most `limit` bytes. Raises MissingError or StorageError."""
     with _plain_file(path) as descriptor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from heedful.apply.lora import merged
 from heedful.core.config import unknown_key
 from heedful.core.init import uninitialised
-from heedful.errors import InputError, MissingError, StorageError
+from heedful.errors import InputError, StorageError
 from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, Family, family_of
 from heedful.exchange.fetch import fetched, is_name
@@ -72,8 +72,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     folder, out = Path(folder), Path(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
-    if not folder.is_dir():
-        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    files.need_folder(folder)
     where = str(folder / CONFIG)
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:

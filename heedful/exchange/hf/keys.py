@@ -9,7 +9,7 @@ in a file stops the import, by name; whatever of ours does not come back stops t
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
@@ -123,6 +123,7 @@ def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
     return from_json(kind, {name: tree[name] for name in sorted(tree, key=order.index)}, where)
 
 
+@runtime_checkable
 class Reader(Protocol[Made]):
     def __call__(self, theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Made:
         """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
+from heedful.store import files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -157,8 +158,8 @@ class OutputFiles:
             raise InputError("not a folder's name", where=str(out), fix="name a folder")
         if not self.folder and out.suffix != ".png":
             raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")
-        if not self.folder and not out.parent.is_dir():
-            raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+        if not self.folder:
+            files.need_folder_for(out)
 
     def __call__(self, file: str) -> Path:
         assert self.out is not None
@@ -173,7 +174,6 @@ class OutputFiles:
 
 def write_png(place: Path, image: "Image") -> None:
     from heedful.look.sheet import png
-    from heedful.store import files
 
     files.make_folder(place.parent)
     files.write_bytes(place, png(image))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
+from heedful.store import files
 from heedful.tasks.shared.cli import Command, Run, printable, say
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ def _refuse(what: Question, given: list[str], out: Path | None) -> None:
         return
     if out is None or out.suffix not in KINDS:
         raise InputError("a plane is a .svg or .png file", where=str(out or "plane"), fix="--out x.svg")
-    if not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    files.need_folder_for(out)
 
 
 def _tell(record: Mapping[str, Any], as_json: bool) -> None:
@@ -114,7 +114,6 @@ def _evaluate(known: "WordVectors", file: Path, as_json: bool) -> None:
 def _plane(known: "WordVectors", given: list[str], by: By, out: Path) -> None:
     from heedful.look.draw import to_bytes
     from heedful.look.plane import plane_figure, principal_plane, tsne_plane
-    from heedful.store import files
 
     shown = given or list(known.words[:FREQUENT])
     rows = known.unit[[known.number(word) for word in shown]].double().numpy()
