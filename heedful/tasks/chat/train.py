@@ -29,12 +29,12 @@ from heedful.tasks.chat.recipe import ChatRecipe
 from heedful.tasks.chat.template import chosen_template, controls_in, special_names
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.shared.body import GROWN
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss
 
 SHOWN = 6  # conversations of a sample
 GENERATED = 100  # answers that are generated to be compared, of a test set
-ROWS_OF_TOKENS = ("embed.tokens.weight", "head.weight", "head.bias")  # what grows with the vocabulary
 
 
 class ChatTask:
@@ -141,7 +141,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
 
     def begin(self, model: LM) -> None:
         if self.start:
-            copy_weights(model, self.recipe.start_from, grown=ROWS_OF_TOKENS)
+            copy_weights(model, self.recipe.start_from, grown=GROWN)
 
     def new_heads(self) -> Collection[str]:
         return ("embed.tokens", "head") if self.new_tokens else ()

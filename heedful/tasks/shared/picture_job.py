@@ -12,13 +12,13 @@ from heedful.data.images.augment import Augment
 from heedful.data.images.files import Images, Preparation, SomeImages
 from heedful.data.images.views import VIEWS
 from heedful.data.parts import spread
-from heedful.errors import InputError
 from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.folder import load_weights, parameters, task_name
+from heedful.run.folder import load_weights, parameters
 from heedful.run.job import Job, M
 from heedful.run.recipe import Recipe
+from heedful.run.start import started_from
 from heedful.store import files
 from heedful.store.model import read_model
 from heedful.tasks.shared.pictures import Viewer
@@ -59,16 +59,7 @@ class PictureJob(Job[R, E, M]):
         if self.begun is not None:
             saved = files.read_json(self.begun / "data.json")["start"]
             return PictureStart(from_json(self.config_kind, saved[0]), from_json(self.spec_kind, saved[1]))
-        folder = Path(recipe.start_from)
-        name, about = task_name(folder)
-        if name != recipe.task:
-            raise InputError(
-                f"not a model of heed train {recipe.task}", where=str(folder), fix="start from another run"
-            )
-        if recipe.model:
-            key = next(iter(recipe.model))
-            what = f"model.{key} cannot be chosen: the model is that of {folder}"
-            raise InputError(what, fix=f"leave out model.{key}, or start_from")
+        folder, about = started_from(recipe, recipe.task)
         return PictureStart(
             config_from(read_model(folder)[0], where=f"{folder}/config.json"), spec_of(self.spec_kind, about)
         )
