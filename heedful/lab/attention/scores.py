@@ -67,10 +67,10 @@ def soft_retrieval(says: Says, *, queries: int = 3, keys: int = 5, width: int = 
     return Shown(lines, weights_of(weights[0, 0], rows, columns, "Soft retrieval"))
 
 
-def all_scores(q: Tensor, k: Tensor, *, d_align: int = 8) -> dict[str, Tensor]:
+def all_scores(q: Tensor, k: Tensor) -> dict[str, Tensor]:
     """The weights (T, S) of the same queries and keys by each score that the decks name."""
     T, width = q.shape
-    additive = AdditiveAttention(width, width, d_align).double()
+    additive = AdditiveAttention(width, width, 8).double()
     keys = additive.keys(k[None].expand(T, -1, -1), torch.ones(T, len(k), dtype=torch.bool))
     score: dict[str, Callable[[], Tensor]] = {
         "dot": lambda: weighed(q, k, 1.0),

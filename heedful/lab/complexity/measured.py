@@ -58,10 +58,10 @@ def counted(make: Callable[[int], Layer], n: int, d: int) -> int:
     return operations(lambda: layer(x))
 
 
-def exponents(make: Callable[[int], Layer], *, width: int = 32, length: int = 64) -> list[float]:
+def exponents(make: Callable[[int], Layer]) -> list[float]:
     """Of the number of tokens and of their width."""
-    by_length = [counted(make, n, width) for n in LENGTHS]
-    by_width = [counted(make, length, d) for d in WIDTHS]
+    by_length = [counted(make, n, 32) for n in LENGTHS]
+    by_width = [counted(make, 64, d) for d in WIDTHS]
     return [round(exponent(LENGTHS, by_length), 3), round(exponent(WIDTHS, by_width), 3)]
 
 
