@@ -2,15 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import Json, say
-
-PICTURES: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
+from heedful.tasks.shared.cli import PICTURES, Json, say
 
 
 def draw(

@@ -3,18 +3,16 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import Json, say
+from heedful.tasks.shared.cli import PICTURES, Json, say
 
 if TYPE_CHECKING:
     from heedful.lab.exhibit import Shown
-
-KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 
 
 def lecture(
@@ -87,7 +85,7 @@ def refuse_out(out: Path | None, several: bool) -> None:
         return
     if several and out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
-    if not several and out.suffix not in KINDS:
+    if not several and out.suffix not in PICTURES:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
     if not several:
         files.need_folder_for(out)
@@ -105,7 +103,7 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
 
     path = out / f"{name}.svg" if several else out
     files.make_folder(path.parent)
-    files.write_bytes(path, paper.picture(shown, KINDS[path.suffix], dark=dark))
+    files.write_bytes(path, paper.picture(shown, PICTURES[path.suffix], dark=dark))
     return str(path)
 
 

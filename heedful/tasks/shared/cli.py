@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -44,6 +44,7 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 PEOPLE = "Learn from people"  # a heading of the help
+PICTURES: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}  # by the suffixes of their files
 
 
 class Command(NamedTuple):

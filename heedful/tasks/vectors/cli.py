@@ -4,18 +4,17 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import Command, Run, printable, say
+from heedful.tasks.shared.cli import PICTURES, Command, Run, printable, say
 
 if TYPE_CHECKING:
     from heedful.tasks.vectors.use import WordVectors
 
-KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 FREQUENT = 150  # words that a plane shows where none are named
 
 
@@ -77,7 +76,7 @@ def _refuse(what: Question, given: list[str], out: Path | None) -> None:
         raise InputError(f"{what.value} needs {needs[what]}", fix=f"heed vectors RUN {what.value} ...")
     if what is not Question.plane:
         return
-    if out is None or out.suffix not in KINDS:
+    if out is None or out.suffix not in PICTURES:
         raise InputError("a plane is a .svg or .png file", where=str(out or "plane"), fix="--out x.svg")
     files.need_folder_for(out)
 
@@ -120,7 +119,7 @@ def _plane(known: "WordVectors", given: list[str], by: By, out: Path) -> None:
     at = principal_plane(rows) if by is By.pca else tsne_plane(rows)
     name = "two principal components" if by is By.pca else "t-SNE"
     figure = plane_figure(at, shown, title=f"{len(shown)} words, {name}")
-    files.write_bytes(out, to_bytes(figure, KINDS[out.suffix]))
+    files.write_bytes(out, to_bytes(figure, PICTURES[out.suffix]))
 
 
 COMMANDS = (Command("vectors", vectors),)
