@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import torch
-
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import RowsProbe, random_sentences
 
@@ -15,12 +13,12 @@ class TextProbe(RowsProbe):
         sentences = sentences or random_sentences(language_model.tokenizer.size)
         room = language_model.context - 8
         own = language_model.tokenizer
-        rows = [torch.tensor([own.bos, *ids[: room - 1]]) for ids in sentences]
-        super().__init__(language_model.model, rows, pad=own.pad)
+        rows = [[own.bos, *ids[: room - 1]] for ids in sentences]
+        super().__init__(language_model.model, rows, filler=own.pad)
 
     def searched(self) -> tuple[str, float]:
         """Prompts of unequal length in a batch that is too small for all, so that they come and go, and each alone."""
-        prompts = [self.language_model.tokenizer.decode_whole(ids.tolist()[1:]) for ids in self.rows]
+        prompts = [self.language_model.tokenizer.decode_whole(ids[1:]) for ids in self.rows]
         together = self.language_model.generate(prompts, tokens=20, temperature=0.0, batch=max(2, len(prompts) // 2))
         unequal = 0
         for prompt, (one,) in zip(prompts, together, strict=True):

@@ -13,8 +13,8 @@ class PaintProbe(RowsProbe):
 
     def __init__(self, painter: Painter, texts: Sequence[str]) -> None:
         self.painter, begin = painter, len(painter.spec.palette)
-        rows = [torch.tensor([begin, *ids]) for ids in random_sentences(begin, least=0)]
-        super().__init__(painter.model, rows, pad=begin)
+        rows = [[begin, *ids] for ids in random_sentences(begin, least=0)]
+        super().__init__(painter.model, rows, filler=begin)
 
     def searched(self) -> tuple[str, float]:
         """Pictures that lack their last pixels, in batches that are too small for all, and each alone."""

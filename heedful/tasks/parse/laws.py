@@ -14,4 +14,4 @@ def parser_laws(parser: Parser, texts: Sequence[str]) -> Iterable[Law]:
     sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
     source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
     options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
-    return TranslationProbe(parser.model, source, segments, pad=PAD, options=options)
+    return TranslationProbe(parser.model, source, segments, filler=PAD, options=options)

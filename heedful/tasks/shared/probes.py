@@ -10,8 +10,8 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer
@@ -177,10 +177,9 @@ class CausalProbe(Probe[M]):
 class RowsProbe(CausalProbe[LM]):
     """Of a language model."""
 
-    def __init__(self, model: LM, rows: Sequence[Tensor], *, pad: int) -> None:
+    def __init__(self, model: LM, rows: Sequence[list[int]], *, filler: int) -> None:
         self.rows = rows
-        tokens = pad_sequence([*rows], batch_first=True, padding_value=pad)
-        segments = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
+        tokens, segments = pad(rows, after=(), filler=filler)
         super().__init__(model, (tokens, segments), tokens, segments > 0, model.embed.tokens)
 
     @torch.no_grad()
@@ -195,7 +194,7 @@ class RowsProbe(CausalProbe[LM]):
         return torch.stack(steps, 1)
 
     def alone(self, row: int) -> Tensor:
-        return self.read(self.rows[row][None])
+        return self.read(torch.tensor([self.rows[row]]))
 
 
 @runtime_checkable
