@@ -34,7 +34,7 @@ def washington(says: Says, *, text: str = LOOP, tokens: int = 80, seed: int = 0)
     shares = {"the deck's sample": [repeated(text.split(), n) for n in LENGTHS]}
     shares |= {name: [repeated(each, n) for n in LENGTHS] for name, each in said.items()}
     repeats = shares["the deck's sample"][2] > 0.3
-    lines = [holds(says, "washington , d.c. , washington , d.c. repeats", repeats, right=repeats)]
+    lines = [holds(says, "washington , d.c. , washington , d.c. repeats", repeats)]
     lines += beside(
         NOTHING_SAID, {f"share of n-grams seen before (n = 1 to 4), {name}": each for name, each in shares.items()}
     )

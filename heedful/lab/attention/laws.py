@@ -62,9 +62,7 @@ def cross_attention(says: Says, *, source: int = 6, target: int = 4, blocks: int
             "encoder" if columns == {source} else "decoder",
             right=columns == {source},
         ),
-        holds(
-            says, "every decoder block is given the same encoder output", len(maps) == blocks, right=len(maps) == blocks
-        ),
+        holds(says, "every decoder block is given the same encoder output", len(maps) == blocks),
     ]
     names = [f"target {i + 1}" for i in range(target)], [f"source {i + 1}" for i in range(source)]
     return Shown(lines, weights_of(maps[0][0, 0], *names, "Cross-attention of the first block"))
@@ -116,7 +114,7 @@ def permutations(says: Says, *, tokens: int = 6, width: int = 8, seed: int = 0) 
         EQUIVARIANT: torch.allclose(plain[:, order], permuted),
         INVARIANT: torch.allclose(plain, out(x, x[:, order])),
     }
-    return Shown([holds(says, claim, same, right=same), *beside(NOTHING_SAID, laws)])
+    return Shown([holds(says, claim, same), *beside(NOTHING_SAID, laws)])
 
 
 def saturation(says: Says, *, keys: int = 64, draws: int = 200, largest: int = 1024) -> Shown:
@@ -136,7 +134,7 @@ def saturation(says: Says, *, keys: int = 64, draws: int = 200, largest: int = 1
     soft = max(scaled) - min(scaled) < 0.15 * math.log(keys) and plain[-1] < 0.1 * math.log(keys)
     lines = [
         holds(says, "variance of q.k for unit variance", f"{variance[-1]:.0f} at d_k = {widths[-1]}", right=close),
-        holds(says, "scaling keeps the softmax as soft at every width", soft, right=soft),
+        holds(says, "scaling keeps the softmax as soft at every width", soft),
         *beside(
             NOTHING_SAID,
             {f"entropy of {name} at widths {widths[0]} and {widths[-1]}": [e[0], e[-1]] for name, e in entropy.items()},
@@ -182,7 +180,7 @@ def leaks(says: Says, *, tokens: int = 6) -> Shown:
     ahead = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
     sees, hidden = bool((free[ahead] > 0).all()), bool((masked[ahead] == 0).all())
     lines = [
-        holds(says, "without a mask the next word is seen", sees, right=sees),
+        holds(says, "without a mask the next word is seen", sees),
         holds(says, "with a mask it is seen", not hidden, right=hidden),
     ]
     names = [str(i + 1) for i in range(tokens)]

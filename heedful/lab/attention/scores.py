@@ -61,7 +61,7 @@ def soft_retrieval(says: Says, *, queries: int = 3, keys: int = 5, width: int = 
     same = torch.allclose(attend(q, k, v, mask=EVERYONE, scale=width**-0.5), weights @ v, atol=1e-12)
     sums = all(torch.allclose(w.sum(-1), torch.ones_like(w.sum(-1))) for w in all_scores(q[0, 0], k[0, 0]).values())
     lines = beside(says.but("any score may be used"), {"weights of a query sum to": weights.sum(-1)[0, 0, 0]})
-    lines.append(holds(says, "any score may be used", sums, right=sums))
+    lines.append(holds(says, "any score may be used", sums))
     lines.extend(beside(NOTHING_SAID, {"the output is weights times values": same}))
     rows, columns = [f"q{i + 1}" for i in range(queries)], [f"k{i + 1}" for i in range(keys)]
     return Shown(lines, weights_of(weights[0, 0], rows, columns, "Soft retrieval"))
@@ -93,7 +93,7 @@ def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
     among_equals = (query @ normalize(keys, dim=-1).T)[0]
     claim = "a dot product is largest where query and key are equal"
     equal = bool(scores.argmax() == 0)
-    lines = [holds(says, claim, equal, right=equal)]
+    lines = [holds(says, claim, equal)]
     computed = {
         f"q.k of q itself, of {longer:g} q, of another": scores,
         "among keys of length 1": among_equals,
@@ -112,7 +112,7 @@ def cosine(says: Says, *, seed: int = 0) -> Shown:
     same = torch.allclose((q * k).sum(-1), cosines * q.norm(dim=-1) * k.norm(dim=-1))
     weights = all_scores(q[:1], k[:4])
     rows = torch.cat([weights["dot"], weights["cosine"]])
-    lines = [holds(says, "a dot product is a cosine times both lengths", same, right=same)]
+    lines = [holds(says, "a dot product is a cosine times both lengths", same)]
     return Shown(lines, weights_of(rows, ["dot", "cosine"], ["k1", "k2", "k3", "k4"], "The same keys by two scores"))
 
 

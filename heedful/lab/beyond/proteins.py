@@ -74,7 +74,7 @@ def contacts(says: Says, *, steps: int = STEPS) -> Shown:
     precision = float((found * touch).sum() / found.sum())
     claim = "attention runs over rows, columns and triangles"
     every = only_row and only_column and triangles
-    lines = [holds(says, claim, every, right=every)]
+    lines = [holds(says, claim, every)]
     facts = {"of its three surest pairs touch": precision, "by chance": 2 * CONTACTS / (RESIDUES * (RESIDUES - 1))}
     drawn = {
         "row": rows.float(),

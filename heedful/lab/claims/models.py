@@ -29,7 +29,7 @@ def output_of_a_decoder(says: Says, *, seed: int = 0) -> Shown:
     probabilities = logits.softmax(-1)
     one_hot = bool((probabilities > 1e-6).sum() == 1)
     claim = "the output of a decoder is one-hot"
-    lines = [holds(says, claim, one_hot, right=one_hot)]
+    lines = [holds(says, claim, one_hot)]
     lines += beside(
         NOTHING_SAID, {"words with a probability": int((probabilities > 0).sum()), "sum": probabilities.sum()}
     )
@@ -44,7 +44,7 @@ def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
     logs = logits.log_softmax(-1)
     best = int(logits.argmax())
     same = best == int(logs.argmax())
-    lines = [holds(says, "the likeliest word of both is the same", same, right=same)]
+    lines = [holds(says, "the likeliest word of both is the same", same)]
     facts = {"logits": logits, "log-probabilities": logs, "word": WORDS[best]}
     facts["its loss"] = cross_entropy(logits[None], torch.tensor([best]))
     return Shown(
@@ -90,5 +90,5 @@ def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
         kinds, waiting = kinds + below, waiting + below
     known = sorted({kind.__name__ for kind in kinds if kind.__module__.startswith("torch.")})
     claim = "BilingualDataset is a class of PyTorch"
-    lines = [holds(says, claim, name in known, right=name in known)]
+    lines = [holds(says, claim, name in known)]
     return Shown(lines + beside(NOTHING_SAID, {"data sets of PyTorch": " ".join(known)}))

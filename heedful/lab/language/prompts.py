@@ -17,7 +17,7 @@ def from_contents(says: Says, *, contents: str = CONTENTS, steps: int = STEPS) -
     topics = [word for word in contents.split() if word in TOPICS]
     told = all(f"a chapter about {topic} tells of" in said for topic in topics) and bool(topics)
     right = told and all(any(word in said for word in TOPICS[topic]) for topic in topics)
-    lines = [holds(says, "a model continues a prompt", right, right=right)]
+    lines = [holds(says, "a model continues a prompt", right)]
     return Shown([*lines, *beside(NOTHING_SAID, {"prompt": contents, "what follows": said})], text=f"{contents} {said}")
 
 
@@ -28,7 +28,7 @@ def what_follows(says: Says, *, steps: int = STEPS) -> Shown:
     right = (
         said[f"{QUESTION} {EOQ}"] == ANSWERS[QUESTION] and "chapter" in said[CONTENTS] and len({*said.values()}) == 3
     )
-    lines = [holds(says, "a prompt decides what follows", right, right=right)]
+    lines = [holds(says, "a prompt decides what follows", right)]
     return Shown(lines + beside(NOTHING_SAID, dict(said)), text="\n".join(f"  {a} -> {b}" for a, b in said.items()))
 
 
@@ -57,7 +57,7 @@ def made_up(says: Says, *, count: int = 60, steps: int = STEPS) -> Shown:
     said = [f"see {text}" for text in book(steps).drawn("see", count)]
     formed = [text for text in said if len(text.split()) == 4]
     invented = [text for text in formed if text not in references()]
-    lines = [holds(says, "references may be made up", bool(invented), right=bool(invented))]
+    lines = [holds(says, "references may be made up", bool(invented))]
     facts = {
         "drawn": len(said),
         "in the form of a reference": len(formed),

@@ -69,7 +69,7 @@ def scaling(says: Says, *, data: str = "", steps: int = 400, short: bool = False
     *_, most = losses.values()
     power, fit = fitted(sizes, most)
     falls = power > 0 and fit > 0.85
-    lines = [holds(says, "loss falls as a power of the size", falls, right=falls)]
+    lines = [holds(says, "loss falls as a power of the size", falls)]
     facts = {"exponent": power, "R squared": fit, "parameters beside embeddings": sizes}
     lines += beside(NOTHING_SAID, facts | {f"losses, {name}": each for name, each in losses.items()})
     drawn = {name: (sizes, each) for name, each in losses.items()}

@@ -56,7 +56,7 @@ def learned(says: Says, *, positions: int = 16, width: int = 32) -> Shown:
         zeros = torch.zeros(1, positions, dtype=torch.long)
         vectors = embed(zeros, torch.arange(positions)[None])[0] - embed.tokens.weight[0]
     unique = len(torch.unique(vectors, dim=0)) == positions
-    lines = [holds(says, "columns of the position matrix are unique", unique, right=unique)]
+    lines = [holds(says, "columns of the position matrix are unique", unique)]
     both = {"learned, before training": likeness(vectors.double()), "sinusoidal": likeness(table_of(positions, width))}
     drawn = {name: (range(positions), row.tolist()) for name, row in both.items()}
     return Shown(lines, curves(drawn, x="distance from position 0", y="cosine", title="How alike positions are"))
@@ -95,7 +95,7 @@ def distances(says: Says, *, positions: int = 200, width: int = 128, near: int =
     closer = float((after - before).diagonal(near).mean())
     farther = float((after - before).diagonal(positions // 2).mean())
     lines = [
-        holds(says, "PE(t).PE(t + k) depends on k alone", depends, right=depends),
+        holds(says, "PE(t).PE(t + k) depends on k alone", depends),
         holds(says, "nearby words get closer", closer > farther > -1, right=closer > farther),
         *beside(
             NOTHING_SAID,
@@ -128,7 +128,7 @@ def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, colum
     alike = (vectors @ vectors[row * side + column]).view(side, side)
     found = GridPositionEmbeddings(width, PatchesConfig(size=(16 * side, 16 * side), patch=16), first=1).table
     learnt = found is not None and tuple(found.weight.shape) == (1 + side * side, width)
-    shown = [holds(says, "patches have position embeddings", learnt, right=learnt)]
+    shown = [holds(says, "patches have position embeddings", learnt)]
     nearest = alike.flatten().topk(5).indices.tolist()
     told = [[patch // side, patch % side] for patch in nearest]
     return Shown(
@@ -150,7 +150,7 @@ def relative(says: Says, *, tokens: int = 12, n_heads: int = 4, seed: int = 0) -
         assert bias is not None
         biases[kind] = bias[0].detach()
     same = all(torch.equal(bias[:, 1:, 1:], bias[:, :-1, :-1]) for bias in biases.values())
-    shown = [holds(says, "weights depend on the distance alone", same, right=same)]
+    shown = [holds(says, "weights depend on the distance alone", same)]
     by_distance = {
         f"{kind}, head {head}": (range(tokens), bias[head, 0].tolist())
         for kind, bias in biases.items()

@@ -15,7 +15,7 @@ def bottleneck(says: Says, *, steps: int = STEPS, sentences: int = 60) -> Shown:
     lost = {kind: shares[0] - shares[-1] for kind, shares in right.items()}
     more = lost["thought vector"] > lost["attention"] + 0.3
     lines = [
-        holds(says, "without attention, long sentences lose more", more, right=more),
+        holds(says, "without attention, long sentences lose more", more),
         *beside(NOTHING_SAID, {f"right of 1 to {MOST} things, {kind}": shares for kind, shares in right.items()}),
         *beside(NOTHING_SAID, {f"parameters, {kind}": parameters(one.model) for kind, one in found.items()}),
     ]

@@ -69,7 +69,7 @@ def by_side_with_positions(says: Says, *, steps: int | None = None, short: bool 
     solved = own.left <= (0.75 * found["without"].left if short else SOLVED)
     counts = {"parameters": parameters(Net(attention=True, positions=True)), "position channels": BITS}
     lines = beside(says.but("with positions it is solved"), counts)
-    lines.append(holds(says, "with positions it is solved", solved, right=solved))
+    lines.append(holds(says, "with positions it is solved", solved))
     for name, one in found.items():
         lines += left(name, one)
     return Shown(lines, drawn(found))

@@ -40,7 +40,7 @@ def genders(says: Says, *, steps: int = STEPS) -> Shown:
     for (animal, (_, feminine)), text in zip(street.ANIMALS.items(), said, strict=True):
         followed[animal] = f"car {'elle' if feminine else 'il'} était" in text
     every = all(followed.values())
-    lines = [holds(says, "the pronoun follows the animal's gender", every, right=every)]
+    lines = [holds(says, "the pronoun follows the animal's gender", every)]
     told = {
         animal: text
         for animal, text in zip(street.ANIMALS, said, strict=True)

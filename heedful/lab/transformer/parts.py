@@ -61,7 +61,7 @@ def shifted(says: Says, *, seed: int = 0) -> Shown:
         [torch.autograd.grad(row.sum(), entered[0], retain_graph=True)[0][0].abs().sum(-1) > 0 for row in logits[0]]
     )
     earlier = bool(torch.equal(reached, torch.ones_like(reached).tril()))
-    lines = [holds(says, "a word is predicted from earlier words alone", earlier, right=earlier)]
+    lines = [holds(says, "a word is predicted from earlier words alone", earlier)]
     words = ["I", "am", "a", "student", "EOS"]
     rows = [Strip("read", [("<start>", "start")] + [(word, "word") for word in words[:-1]])]
     rows.append(Strip("predicted", [(word, "word") for word in words[:-1]] + [("EOS", "end")]))
@@ -160,7 +160,7 @@ def trees(says: Says, *, tree: str = TREE) -> Shown:
     (parsed,) = parse_trees([tree], "the tree")
     said = [*linearise(parsed)]
     again = tree_of(said, [*parsed.leaves()]) == parsed
-    lines = [holds(says, "a tree is a sequence of brackets", again, right=again)]
+    lines = [holds(says, "a tree is a sequence of brackets", again)]
     lines += beside(NOTHING_SAID, {"sentence": " ".join(parsed.words()), "said": " ".join(said)})
     boxes = [(token, "opens" if token[0] == "(" else "closes" if token[0] == ")" else "word") for token in said]
     return Shown(lines, strips([Strip("", boxes)], title="A tree, said from left to right"))

@@ -65,7 +65,7 @@ def alike(says: Says, *, word: str = "lion", steps: int = STEPS) -> Shown:
         if word in words.numbers
         else []
     )
-    lines = [holds(says, "like words have like vectors", good, right=good)]
+    lines = [holds(says, "like words have like vectors", good)]
     lines += beside(NOTHING_SAID, {"words whose nearest is of their kind": own, f"nearest to {word}": near})
     centred = points - points.mean(0)
     _, _, axes = torch.linalg.svd(centred, full_matrices=False)

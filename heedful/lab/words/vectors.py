@@ -29,7 +29,7 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
                 together[word, other] += 1
     forgets = bool(torch.equal(rows[0], rows[1])) and first != second
     lines = [
-        holds(says, "a bag of words forgets the order", forgets, right=forgets),
+        holds(says, "a bag of words forgets the order", forgets),
         *beside(
             NOTHING_SAID,
             {
