@@ -100,6 +100,11 @@ def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
     return lines
 
 
+def unsaid(computed: Mapping[str, object]) -> list[Line]:
+    """A line for each computed value of which the deck says nothing."""
+    return beside(NOTHING_SAID, computed)
+
+
 def holds(says: Says, claim: str, computed: Value, *, right: bool | None = None) -> Line:
     """A line for a claim in words, which came out `right` or wrong: by default, as it was found to be true or not."""
     agrees = bool(computed) if right is None else right

@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from heedful.core import EVERYONE, attend, attention_weights
 from heedful.lab.drawn import curves, plane, weights_of
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, table
+from heedful.lab.exhibit import Says, Shown, beside, holds, table, unsaid
 from heedful.models.rnn import AdditiveAttention
 
 DATABASE = {"Barclay": "Andrew", "Chen": "Li", "Barros": "Luis", "Dubois": "Nicole"}
@@ -45,7 +45,7 @@ def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) ->
     )
     lines.append(holds(says, "Barros", found, right=found == DATABASE.get(query, "Luis")))
     lines.append(holds(says, "nearest of Barclay", nearest, right=nearest == "Andrew"))
-    lines.extend(beside(NOTHING_SAID, {"a name that is not there has no exact value": exact}))
+    lines.extend(unsaid({"a name that is not there has no exact value": exact}))
     soft = {
         name: (TEMPERATURES, [float(looked_up(query, DATABASE, t)[i]) for t in TEMPERATURES])
         for i, name in enumerate(names)
@@ -62,7 +62,7 @@ def soft_retrieval(says: Says, *, queries: int = 3, keys: int = 5, width: int = 
     sums = all(torch.allclose(w.sum(-1), torch.ones_like(w.sum(-1))) for w in all_scores(q[0, 0], k[0, 0]).values())
     lines = beside(says.but("any score may be used"), {"weights of a query sum to": weights.sum(-1)[0, 0, 0]})
     lines.append(holds(says, "any score may be used", sums))
-    lines.extend(beside(NOTHING_SAID, {"the output is weights times values": same}))
+    lines.extend(unsaid({"the output is weights times values": same}))
     rows, columns = [f"q{i + 1}" for i in range(queries)], [f"k{i + 1}" for i in range(keys)]
     return Shown(lines, weights_of(weights[0, 0], rows, columns, "Soft retrieval"))
 
@@ -101,7 +101,7 @@ def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
     }
     points = {"q = k1": query[0].tolist(), "k2": keys[1].tolist(), "k3": keys[2].tolist()}
     drawn = plane(points, x="first", y="second", title="Dot products", vectors=True)
-    return Shown(lines + beside(NOTHING_SAID, computed), drawn)
+    return Shown(lines + unsaid(computed), drawn)
 
 
 def cosine(says: Says, *, seed: int = 0) -> Shown:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.data.made.shapes import COLOURS
 from heedful.lab.drawn import weights_of
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.vision.shapes import PATCH, SIDE, Pictures, pictures
 from heedful.lab.whole_words import END, Words
@@ -63,4 +63,4 @@ def zero_shot(says: Says, *, steps: int = STEPS, seed: int = 0) -> Shown:
     mean = torch.stack([similarity[told == number].softmax(-1).mean(0) for number in range(len(TEXTS))])
     rows = [f"new: {text}" if text in NEW else text for text in TEXTS]
     title = "Pictures of each kind (down) and texts (across)"
-    return Shown(lines + beside(NOTHING_SAID, facts), weights_of(mean, rows, TEXTS, title, value="probability"))
+    return Shown(lines + unsaid(facts), weights_of(mean, rows, TEXTS, title, value="probability"))

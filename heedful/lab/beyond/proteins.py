@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.lab.drawn import grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.evoformer import Evoformer, EvoformerBlock, EvoformerConfig
 
@@ -83,4 +83,4 @@ def contacts(says: Says, *, steps: int = STEPS) -> Shown:
         "touch": touch[0],
         "told": logits[0].sigmoid(),
     }
-    return Shown(lines + beside(NOTHING_SAID, facts), grids(drawn, x="", y="", columns=3))
+    return Shown(lines + unsaid(facts), grids(drawn, x="", y="", columns=3))

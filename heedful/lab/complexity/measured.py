@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.core import EVERYONE, Attention, AttentionConfig, attention_weights
 from heedful.lab.drawn import Drawing, Number, curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
 
 Layer = Callable[[Tensor], Tensor]
 LENGTHS, WIDTHS, KERNELS = (256, 512, 1024), (16, 32, 64), (3, 5, 9)
@@ -155,7 +155,7 @@ def worst_case(says: Says) -> Shown:
     """The exercise: what attention keeps at once, m queries and n keys of width d, values of width l."""
     shown = memory(says)
     most = "O(mn) for the weights, and O(nd + nl + md + ml) for what goes in and comes out"
-    return Shown([*shown.lines, *beside(NOTHING_SAID, {"kept at once, at most": most})], shown.draw)
+    return Shown([*shown.lines, *unsaid({"kept at once, at most": most})], shown.draw)
 
 
 def values_and_weights(says: Says, *, width: int = 32) -> Shown:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from heedful.lab.drawn import Drawing, curves
-from heedful.lab.exhibit import NOTHING_SAID, Line, Says, Shown, beside, holds
+from heedful.lab.exhibit import Line, Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import smoothed
 from heedful.lab.toys.shapes_1d import BITS, Learnt, Net, Pairs, learnt
 from heedful.lab.whole_words import parameters
@@ -27,7 +27,7 @@ def toy(pairs: Pairs, attention: bool, positions: bool, steps: int | None, short
 
 
 def left(name: str, found: Learnt) -> list[Line]:
-    return beside(NOTHING_SAID, {f"error that is left {name}": found.left})
+    return unsaid({f"error that is left {name}": found.left})
 
 
 def drawn(found: dict[str, Learnt]) -> Drawing:
