@@ -90,7 +90,5 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
 
 def _measured_after(run: Path, step: int) -> bool:
     """Whether a later model was measured, which may have been better."""
-    path = run / "metrics.jsonl"
-    lines = files.read_whole_lines(path) if path.is_file() else []
-    rows = [files.parse_json(line.encode(), where=path) for line in lines]
+    rows = files.read_json_lines(run / "metrics.jsonl")
     return any(row["step"] > step and "valid_loss" in row for row in rows)

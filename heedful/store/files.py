@@ -243,6 +243,12 @@ def read_whole_lines(path: Path) -> list[str]:
         raise StorageError("not UTF-8: the file is damaged", where=line, fix="remove this line") from error
 
 
+def read_json_lines(path: Path) -> list[Any]:
+    """The values that the whole lines of `path` hold; none where it is not there. Raises StorageError."""
+    lines = read_whole_lines(path) if path.is_file() else []
+    return [parse_json(line.encode(), where=path) for line in lines]
+
+
 def json_bytes(value: object, *, where: Path | str) -> bytes:
     """`value` as JSON text, keys sorted and indented. Raises StorageError for NaN and infinity."""
     try:

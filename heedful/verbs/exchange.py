@@ -110,9 +110,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     served = row.served().load(run)
     if to in ("hf", "peft"):
         if row.hub is None:
-            kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
-            none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
-            raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
+            raise InputError(row.hub_lacks or _none_like(served), where=str(run), fix="use it here")
         alias = served.about.get("family", "")  # of several families that hold it, the one that it came from
         families = [family for family in ALL if row.hub_head in ("", family.head)]
         families.sort(key=lambda family: family.alias != alias)
@@ -197,9 +195,12 @@ def _family_of(
     if refused:  # the family that comes nearest lacks the fewest words
         nearest = min(refused, key=lambda error: len(error.what))
         raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
+    raise InputError(_none_like(served.model), where=str(run))
+
+
+def _none_like(model: object) -> str:
     kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
-    what = f"the Hub's families that are known here ({kinds}) have no model like a {type(served.model).__name__}"
-    raise InputError(what, where=str(run))
+    return f"the Hub's families that are known here ({kinds}) have no model like a {type(model).__name__}"
 
 
 def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
