@@ -127,8 +127,7 @@ def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
         "text_config": FIXED_TEXT | keys.in_theirs(KEYS_TEXT, config) | text,
         "vision_config": FIXED_VISION | keys.in_theirs(KEYS_VISION, config) | {"projection_dim": config.d_common},
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "CLIP")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "CLIP")
 
 
 def _tower(got: dict[str, Any], side: str, table: dict[str, Key], fixed: dict[str, Any], where: str) -> dict[str, Any]:

@@ -195,11 +195,13 @@ def labels_to_hf(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def nothing_lost(config: Any, back: Any, family: str) -> None:
-    """Raises InputError where `back`, read from what was written for `config`, is not the same: it names what."""
+def nothing_lost(theirs: dict[str, Any], config: Any, back: Any, family: str) -> dict[str, Any]:
+    """`theirs`, which was written for `config`. Raises InputError where `back`, read from it, is not the same: it names
+    what."""
     lost = list(_differences(to_json(config), to_json(back), "model"))
     if lost:
         raise InputError(f"{family} cannot hold {', '.join(lost)}")
+    return theirs
 
 
 def _differences(ours: Any, back: Any, where: str) -> Iterator[str]:

@@ -58,8 +58,7 @@ def config_to_hf(
     theirs |= {ASKED: asked} if asked else {}
     if head == "classifier":
         theirs |= {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
-    keys.nothing_lost(config, config_from_hf(theirs, body, head), NAMES[body])
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs, body, head), NAMES[body])
 
 
 def asked(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,5 +81,4 @@ def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     for what ViT and DeiT cannot hold."""
     kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
     theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
-    keys.nothing_lost(config, config_from_hf(theirs), "ViT")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")
