@@ -197,6 +197,21 @@ class RowsProbe(CausalProbe[LM]):
         return self.read(torch.tensor([self.rows[row]]))
 
 
+class FramedProbe(Probe[M]):
+    """Of a model that reads texts in a frame; without `real`, of what it says of each token."""
+
+    def __init__(self, model: M, rows: Sequence[Framed], real: Tensor | None = None) -> None:
+        self.rows, inputs = rows, self.inputs_of(rows)
+        super().__init__(model, inputs, inputs[1] > 0 if real is None else real)
+
+    @staticmethod
+    def inputs_of(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
+        return rectangle(rows)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(*self.inputs_of([self.rows[row]]))
+
+
 @runtime_checkable
 class TokenServed(Protocol):
     """A finished model that says something of each token, by an encoder."""
@@ -208,16 +223,12 @@ class TokenServed(Protocol):
     def context(self) -> int: ...
 
 
-class TokenProbe(Probe[TokenClassifier]):
+class TokenProbe(FramedProbe[TokenClassifier]):
     """A token classifier's logits [rows, positions, answers]; every other row is a pair of texts."""
 
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
-        self.rows = framed_rows(served.tokenizer, Frame.of_encoder(served.tokenizer), served.context - 7, texts)
-        tokens, segments, types = rectangle(self.rows)
-        super().__init__(served.model, (tokens, segments, types), segments > 0)
-
-    def alone(self, row: int) -> Tensor:
-        return self.read(*rectangle([self.rows[row]]))
+        frame = Frame.of_encoder(served.tokenizer)
+        super().__init__(served.model, framed_rows(served.tokenizer, frame, served.context - 7, texts))
 
 
 @runtime_checkable
