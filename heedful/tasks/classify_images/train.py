@@ -162,7 +162,6 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
             scores,
             what="Says what a picture shows.",
             learnt_on=f"{len(self.corpus.train):,} pictures, from `{self.corpus.name}`",
-            preparation=preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
             use=[f"heed classify {folder} PICTURE.png", f"heed eval {folder} --data MORE"],
         )

@@ -121,7 +121,6 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
             scores,
             what=f"Finds things in pictures: {', '.join(self.answers.labels)}.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (mAP {best['map']:.4f})",
             use=[f"heed detect {folder} PICTURE.png --out FOUND.png", f"heed eval {folder} --data MORE"],
         )

@@ -177,7 +177,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
             f"belongs to it is among the best k, of {sizes}. Its probabilities are not calibrated, and say "
             "nothing of texts that were not asked for.",
             learnt_on=f"{self.describe()}, from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures by the sum of all recalls (text to image "
             f"recall 10: {best[MEASURED[0]]:.4f})",
             use=[f'heed match {folder} PICTURE.png --text "one thing" --text "another"'],

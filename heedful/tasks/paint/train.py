@@ -109,7 +109,6 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
             scores,
             what=f"Draws pictures, and completes them, pixel by pixel in {len(self.answers.palette)} colours.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on validation pictures ({best['bits_per_pixel']:.4f} bits a pixel)",
             use=[
                 f"heed paint {folder} --out new.png",

@@ -107,7 +107,6 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
             {test: {name: each[name] for name in TOLD} for test, each in scores.items()},
             what=f"Says what every pixel of a picture belongs to: {', '.join(self.answers.labels)}.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (mean IoU {best['miou']:.4f})",
             use=[f"heed segment {folder} PICTURE.png --out MASKS", f"heed eval {folder} --data MORE"],
         )

@@ -21,7 +21,7 @@ from heedful.run.recipe import Recipe
 from heedful.run.start import started_from
 from heedful.store import files
 from heedful.store.model import read_model
-from heedful.tasks.shared.pictures import Viewer
+from heedful.tasks.shared.pictures import Prepared, Viewer
 from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of
 
@@ -50,6 +50,7 @@ class PictureJob(Job[R, E, M]):
     config_kind: ClassVar[type]
     spec_kind: ClassVar[type]
     start: PictureStart | None
+    answers: Prepared
 
     def read_start(self) -> PictureStart | None:
         """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
@@ -88,7 +89,6 @@ class PictureJob(Job[R, E, M]):
         *,
         what: str,
         learnt_on: str,
-        preparation: Preparation,
         kept: str,
         use: Sequence[str],
     ) -> CardText:
@@ -96,7 +96,7 @@ class PictureJob(Job[R, E, M]):
             what=what,
             learnt_on=learnt_on,
             table=score_table("pictures", scores),
-            how=f"Pictures are resized to {' x '.join(map(str, preparation.size))} pixels.",
+            how=f"Pictures are resized to {' x '.join(map(str, self.answers.preparation.size))} pixels.",
             kept=kept,
             use=use,
             limits="It has seen only the pictures above: on others expect worse than the table says.",

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from heedful.data.batches import pad
 from heedful.data.frame import Frame, Framed, rectangle
-from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer
 from heedful.look.record import Watched, record
 from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
+from heedful.tasks.shared.pictures import Prepared
 from heedful.tasks.shared.served import on_device
 
 M = TypeVar("M", bound=nn.Module)
@@ -229,14 +229,6 @@ class TokenProbe(FramedProbe[TokenClassifier]):
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
         frame = Frame.of_encoder(served.tokenizer)
         super().__init__(served.model, framed_rows(served.tokenizer, frame, served.context - 7, texts))
-
-
-@runtime_checkable
-class Prepared(Protocol):
-    """Says how pictures are prepared."""
-
-    @property
-    def preparation(self) -> Preparation: ...
 
 
 @runtime_checkable
