@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.batches import pad
 from heedful.decode.search import greedy
 from heedful.lab.learning import learn
 from heedful.models import make_model
@@ -43,7 +43,10 @@ class Words:
 
     def rows(self, texts: Sequence[str], *, begin: bool = False, end: bool = False) -> tuple[Tensor, Tensor]:
         """Padded tokens (B, S) and their segments, 0 for padding; with BEGIN before and END behind where asked for."""
-        return pad([self.ids(text) for text in texts], before=[BEGIN] * begin, after=[END] * end, filler=PAD)
+        rows = [torch.tensor([BEGIN] * begin + self.ids(text) + [END] * end) for text in texts]
+        tokens = pad_sequence(rows, batch_first=True, padding_value=PAD)
+        lengths = torch.tensor([len(row) for row in rows])
+        return tokens, (torch.arange(tokens.shape[1]) < lengths[:, None]).long()
 
 
 @dataclass(frozen=True)
