@@ -101,7 +101,7 @@ def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
 
 
 def unsaid(computed: Mapping[str, object]) -> list[Line]:
-    """A line for each computed value of which the deck says nothing."""
+    """A line for each computed value that the deck makes no claim of."""
     return beside(NOTHING_SAID, computed)
 
 
