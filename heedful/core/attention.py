@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core import kernels
+from heedful.core.config import check_words
 from heedful.core.dropout import dropout as drop
 from heedful.core.mask import EVERYONE, AdditiveMask, Mask
 from heedful.core.norm import Norm, make_norm
@@ -84,7 +85,8 @@ def attend(
 ) -> Float[Tensor, "B H T E"]:
     """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
     mask, T, S = Mask.of(mask), q.shape[2], k.shape[2]
-    if softcap is not None or kernels.explicit_attention(q):  # torch's fused kernel knows no caps
+    plain = bias is None and not dropout and k.shape[3] == v.shape[3]
+    if softcap is not None or kernels.explicit_attention(q, plain=plain):  # torch's fused kernel knows no caps
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
         return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
     grouped = q.shape[1] != k.shape[1]
@@ -151,6 +153,11 @@ class AttentionConfig:
     gate: bool = False  # multiply the heads by a sigmoid of the input (Jumper et al. 2021, algorithm 7)
     dropout: float = 0.0  # of the weights
     position: PositionConfig = PositionConfig()
+
+    def __post_init__(self) -> None:
+        check_words(self)
+        if self.n_heads < 1:
+            raise InputError(f"n_heads is {self.n_heads}", fix="give 1 or more")
 
 
 class Heads(nn.Module):
@@ -257,7 +264,9 @@ class Attention(nn.Module):
         """
         R, _, T, _ = queries.query.shape
         rows = kv.key.shape[0]  # len() would fix it in a graph that is exported
-        if rows < R:
+        if rows != R:
+            if rows == 0 or R % rows:
+                raise InputError(f"{R} rows of queries cannot share {rows} rows of keys", fix="equally many to each")
             queries = queries.shared(rows)
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
@@ -265,7 +274,8 @@ class Attention(nn.Module):
         found = self.heads(queries.query, kv, Mask.of(mask), bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
         if queries.gate is not None:
             found = found * queries.gate
-        return self.out(found).view(R, T, -1)
+        out = self.out(found)
+        return out.view(R, T, out.shape[-1])
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.core.attention import KV, Attention, AttentionConfig
 from heedful.core.cache import BlockCache, Past
-from heedful.core.config import unknown_key
+from heedful.core.config import check_words, unknown_key
 from heedful.core.dropout import Dropout
 from heedful.core.mask import Mask
 from heedful.core.norm import Norm, make_norm
@@ -60,8 +60,9 @@ class BlockConfig:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.window == 0:
-            raise InputError("a window of 0 shows nothing", fix="give 1 or more, or leave it out")
+        check_words(self)
+        if self.window is not None and self.window < 1:
+            raise InputError(f"a window of {self.window} shows nothing", fix="give 1 or more, or leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,13 @@ def unknown_key(key: str, known: list[str], *, where: str) -> InputError:
     return InputError(f"unknown key {key!r}", where=where, fix=fix)
 
 
+def check_words(config: Any) -> None:
+    """Raises InputError for a field that is to be one of some words and is another, in a dataclass made from Python."""
+    for name, kind in _types_of(config.__class__).items():
+        if any(typing.get_origin(option) is Literal for option in (kind, *typing.get_args(kind))):
+            _value(kind, getattr(config, name), f"{type(config).__name__}.{name}", None)
+
+
 @functools.cache
 def _types_of(kind: type) -> dict[str, Any]:
     """Of the fields of a class."""

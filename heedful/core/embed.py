@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core import kernels
+from heedful.core.config import check_words
 from heedful.core.dropout import Dropout
 from heedful.errors import InputError
 
@@ -28,6 +29,9 @@ class EmbedConfig:
     types: int = 0  # kinds of token, such as those of a first and a second sentence, with a vector each
     norm_eps: float | None = None  # the sum goes through a LayerNorm with this epsilon; None: through none
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_words(self)
 
 
 def sinusoidal(

@@ -39,6 +39,9 @@ class Mask:
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for given in (self.valid, self.allowed):
+            if given is not None:
+                _refuse_numbers(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
 
@@ -47,12 +50,13 @@ class Mask:
         """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for any other tensor."""
         if isinstance(given, Mask):
             return given
-        if given.dtype != torch.bool:
-            raise InputError(f"a mask of {given.dtype}", fix="give a bool tensor, True where a query may attend")
+        _refuse_numbers(given)
         return Mask(allowed=given)
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
         """The mask as a tensor, with B and H = 1 where all rows, or heads, agree; None when everyone sees everyone."""
+        if torch.compiler.is_exporting():  # sizes of a graph are no keys of what is kept
+            return self._make(T, S, device)
         key = (T, S, device)
         if key not in self._dense:
             self._dense[key] = self._make(T, S, device)
@@ -60,7 +64,7 @@ class Mask:
 
     def additive(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> "AdditiveMask | None":
         """`dense` as what is to be added to scores; None where that does not pay, or everyone sees everyone."""
-        if not kernels.adds_masks(device):
+        if torch.compiler.is_exporting() or not kernels.adds_masks(device):
             return None
         key = (T, S, device, dtype)
         if key not in self._additive:
@@ -116,6 +120,11 @@ def additive_mask(visible: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Additi
     has_key = visible.any(dim=-1, keepdim=True)
     bias = torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible & has_key, -torch.inf)
     return AdditiveMask(bias, None if has_key.all() else has_key.to(dtype))
+
+
+def _refuse_numbers(given: Tensor) -> None:
+    if given.dtype != torch.bool:
+        raise InputError(f"a mask of {given.dtype}", fix="give a bool tensor, True where a query may attend")
 
 
 def _both(one: Tensor | None, other: Tensor) -> Tensor:

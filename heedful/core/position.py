@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.core.config import check_words
 from heedful.core.embed import Table
 from heedful.core.rotary import RotaryScaling, frequencies
 from heedful.errors import InputError
@@ -32,6 +33,9 @@ class PositionConfig:
     buckets: int = 32  # buckets: how many
     furthest: int = 128  # buckets, shaw: distances beyond share one entry
     two_sided: bool = True  # buckets: tell the future from the past; False where attention is causal
+
+    def __post_init__(self) -> None:
+        check_words(self)
 
 
 class Position(nn.Module):

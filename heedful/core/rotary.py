@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.core.config import check_words
 from heedful.errors import InputError
 
 
@@ -34,6 +35,7 @@ class RotaryScaling:
     whole: bool = True
 
     def __post_init__(self) -> None:
+        check_words(self)
         numbers = (self.factor, self.low_turns, self.high_turns, self.magnitude)
         sound = all(0 < number < math.inf for number in numbers)
         if not sound or (self.kind != "linear" and not (self.original_length and self.low_turns < self.high_turns)):

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.attention import KV
@@ -121,14 +121,6 @@ class Positions(nn.Module):
         return F.embedding(positions, self.get_buffer("table"))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FreshMask(Mask):
-    """A mask that is made whenever it is asked for: sizes of a graph are no keys of what is kept."""
-
-    def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
-        return self._make(T, S, device)
-
-
 @dataclass(frozen=True)
 class Joined(Past):
     """A past whose new tokens are joined to the old ones."""
@@ -167,7 +159,7 @@ class Encoder(nn.Module):
         self.model = model
 
     def forward(self, input_ids: Int[Tensor, "B S"], attention_mask: Int[Tensor, "B S"]) -> tuple[Tensor, ...]:
-        positions, mask = torch.arange(input_ids.shape[1])[None], FreshMask(valid=attention_mask > 0)
+        positions, mask = torch.arange(input_ids.shape[1])[None], Mask(valid=attention_mask > 0)
         context = Context(mask=mask, memory_mask=None, positions=positions)
         memory, _ = self.model.encoder(self.model.source(input_ids, positions), context)
         context = Context(mask=mask, memory_mask=mask, memory=memory, memory_positions=positions)
@@ -196,8 +188,8 @@ class Decoder(nn.Module):
             BlockCache(Joined(tokens=KV(past[i], past[i + 1], earlier)), KV(memory[i], memory[i + 1], positions))
             for i in range(0, len(past), 2)
         )
-        mask = FreshMask(valid=attention_mask > 0)
-        context = Context(mask=FreshMask(), memory_mask=mask, positions=position)
+        mask = Mask(valid=attention_mask > 0)
+        context = Context(mask=Mask(), memory_mask=mask, positions=position)
         x, made = self.model.decoder(self.model.target(input_ids[:, None], position), context, caches)
         logits = self.model.head(x[:, 0] * self.model.scale)
         return logits, *(part for cache in made for part in cache.past.kv()[:2])

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.flop_counter import FlopCounterMode
+
+from heedful.look.operations import counter
 
 NUMBERS = 4  # of an output's last vector, that are told
 Shape = tuple[int, ...]
@@ -80,10 +81,9 @@ class _Watch:
 
 @contextmanager
 def watched(model: nn.Module) -> Iterator[list[Step]]:
-    """The steps of all calls inside the `with` block, in the order in which they ended. Gradients are on in it: a
-    kernel that fuses attention would hide its operations from the count."""
-    with torch.enable_grad(), FlopCounterMode(display=False) as counter:
-        watch = _Watch(counter)
+    """The steps of all calls inside the `with` block, in the order in which they ended."""
+    with counter() as counting:
+        watch = _Watch(counting)
         handles = []
         for name, module in model.named_modules():
             handles.append(module.register_forward_pre_hook(watch.begin))

@@ -53,7 +53,7 @@ class TrainSection(Section):
         description="at most so many minutes of training; measuring on the way takes at most a fifth more, "
         "unless eval_every is given",
     )
-    seed: int = Field(1, ge=0, description="seed of everything random")
+    seed: int = Field(1, ge=0, le=2**63 - 1, description="seed of everything random")
     accumulate: int = Field(1, ge=1, description="batches whose gradients are summed for a step")
     optimizer: Literal["adam", "muon"] = Field(
         "adam", description="muon: Muon for the matrices inside blocks, Adam for the rest"

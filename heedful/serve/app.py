@@ -84,7 +84,7 @@ def make_app(
     meters = meters or Meters()
     for model in models.values():
         if isinstance(model, Engine):
-            model.meters = meters
+            model.count_in(meters)
     app = FastAPI(title="heedful", docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
     rules = rules or Rules()
     serving = Serving(models=models, meters=meters, runs=runs, keyed=rules.key is not None)

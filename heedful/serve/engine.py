@@ -110,7 +110,7 @@ class Engine:
         device: str = "cpu",
     ) -> None:
         self.name, self.run, self.row, self.served, self.engine = name, run, row, served, engine
-        self.limits, self.meters = limits or Limits(), meters or Meters()
+        self.limits = limits or Limits()
         self._fast, self._device = fast, device
         self._changed = threading.Condition()  # guards what follows
         self._jobs: list[Question | Work] = []
@@ -120,6 +120,7 @@ class Engine:
         self._closed = False
         self._own = threading.Lock()  # who holds it asks `served`
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
+        self.count_in(meters or Meters())
         # The first thread's.
         self._writing: dict[int, Text] = {}
         self._writer: TextWriter | None = None
@@ -128,6 +129,11 @@ class Engine:
         self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
         for thread in self._threads:
             thread.start()
+
+    def count_in(self, meters: Meters) -> None:
+        """From now on what is counted goes into these, and how many wait is asked for when they are read."""
+        self.meters = meters
+        meters.waiting.labels(self.name).set_function(lambda: self.waiting)
 
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
@@ -194,7 +200,6 @@ class Engine:
                 self._texts.append(job)
             else:
                 self._jobs.append(job)
-            self.meters.waiting.labels(self.name).set(self.waiting)
             self._changed.notify_all()
 
     async def _wait(self, job: Question | Work) -> Any:
@@ -315,7 +320,6 @@ class Engine:
             taken.append(job)
         self._jobs = [job for job in self._jobs if job not in taken and not job.future.done()]
         self._before = max(1, len(taken))
-        self.meters.waiting.labels(self.name).set(self.waiting)
         return taken
 
     def _do(self, jobs: Sequence[Question | Work]) -> None:

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -30,7 +30,6 @@ from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, r
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 HALF = re.compile("[\ud800-\udfff]")  # only an escape can bring one
 OPEN = "/health"  # needs no key
-SAFE = ("GET", "HEAD")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -81,13 +80,15 @@ class Gate:
             await self.app(scope, receive, send)
             return
         begun, reply = time.monotonic(), _Reply(send)
+        if scope["method"] == "HEAD":  # as GET; the server leaves the body out
+            scope = {**scope, "method": "GET"}
         try:
             self._refuse_long(scope)
             headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
             keyed = self._admit(scope["method"], scope["path"], headers)
             body = await self._body(headers, receive)
             sent = self._checked(headers, body)
-            if not keyed and not self._is_key(_field(sent, headers, body, _key_field(scope["path"]))):
+            if not keyed and not self._is_key(await _field(sent, scope, body, _key_field(scope["path"]))):
                 raise _no_key()
             await self._answer(scope, body, receive, reply)
         except Exception as error:
@@ -112,7 +113,7 @@ class Gate:
         host = headers.get("host", "")
         if not self._is_ours(host):
             raise Refused(403, f"this is not {host[:100]!r}", "ask by the name that it is served by")
-        if method not in SAFE:
+        if method != "GET":
             origin = headers.get("origin")
             foreign = origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
             if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -277,15 +278,16 @@ def _key_field(path: str) -> str:
     return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
 
 
-def _field(sent: Any, headers: dict[str, str], body: bytes, name: str) -> str:
+async def _field(sent: Any, scope: Scope, body: bytes, name: str) -> str:
     """A field of a body of JSON or of a form."""
-    if isinstance(sent, dict):
-        found = sent.get(name, "")
-        return found if isinstance(found, str) else ""
-    if _is(headers, "application/x-www-form-urlencoded"):
-        with suppress(ValueError):
-            return parse_qs(body.decode("latin-1"), max_num_fields=1000).get(name, [""])[0]
-    return ""
+
+    async def whole() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    found = sent.get(name) if isinstance(sent, dict) else None
+    with suppress(HTTPException):  # a form that cannot be read
+        found = found or (await Request(scope, whole).form(max_files=0)).get(name)
+    return found if isinstance(found, str) else ""
 
 
 def _no_key() -> Refused:

@@ -63,14 +63,15 @@ class Translator(Protocol):
 def routes(models: Models) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["OpenAI"])
     embedders: dict[str, Embedder] = {}
+    told = {name: _model(hosted) for name, hosted in models.items() if _answers(hosted)}
 
     @router.get("/models")
     async def listed() -> dict[str, Any]:
-        return {"object": "list", "data": [_model(hosted) for hosted in models.values() if _answers(hosted)]}
+        return {"object": "list", "data": [*told.values()]}
 
     @router.get("/models/{name}")
     async def one(name: str) -> dict[str, Any]:
-        return _model(_hosted(models, name))
+        return told[_hosted(models, name).name]
 
     @router.post("/completions", openapi_extra=body_shown(Completion, forms=False))
     async def completions(request: Request) -> Response:

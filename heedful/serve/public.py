@@ -150,6 +150,8 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
     if not is_form(request):
         return kind.model_validate_json(await request.body() or b"{}")
     fields = await fields_of(request)
+    if any(key.lstrip().startswith("{") for key in fields):  # what curl sends unless it is told otherwise
+        raise Problem(400, "the body is JSON, and is called a form: send Content-Type: application/json")
     return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
 
 

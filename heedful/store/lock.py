@@ -50,6 +50,19 @@ def run_lock(run: Path) -> Iterator[None]:
                 files.disk.close(held.pop())
 
 
+@contextmanager
+def one_after_another(folder: Path) -> Iterator[None]:
+    """Waits until no other process or thread is in such a block of this folder. It is the folder itself that is held,
+    and no file is written."""
+    with files.storage_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_held(run: Path) -> bool:
     """Whether a process holds the folder, as far as Linux tells (/proc/locks): nothing is taken, so no trainer is
     kept out by being looked at."""

@@ -158,8 +158,9 @@ def fit(
         everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
         state.optimizer.sum(ranks)
         count = int(sum(each[1] for each in everyone))
-        mean = sum(each[0] for each in everyone) / max(count, 1)  # a batch may hold nothing that is learnt
-        norm = state.optimizer.norm(max(count, 1))
+        parts = max(count, 1)  # a batch may hold nothing that is learnt
+        mean = sum(each[0] for each in everyone) / parts
+        norm = state.optimizer.norm(parts)
         if not math.isfinite(mean) or not math.isfinite(norm):
             error = non_finite(state, mean)
             if not tolerant:
@@ -171,7 +172,7 @@ def fit(
             continue
         state.step += 1
         share = schedule(state.optimizer.config, state.step, progress)
-        state.optimizer.step(share, norm)
+        state.optimizer.step(share, norm, parts)
         state.average.update(state.optimizer.masters, state.step)
         state.batch += len(group)
         state.tokens += count

@@ -90,19 +90,17 @@ class Optimizer:
             for master in self.masters:
                 if master.grad is None:
                     master.grad = torch.zeros_like(master)
-            ranks.sum([master.grad for master in self.masters if master.grad is not None])
+            ranks.sum(self._gradients())
 
     def norm(self, count: int) -> float:
-        """Divides the summed gradients by `count`; the norm of the result over all parameters."""
-        grads = [m.grad for m in self.masters if m.grad is not None]
-        torch._foreach_div_(grads, float(count))
-        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
+        """The norm, over all parameters, of the summed gradients divided by `count`."""
+        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(self._gradients())))) / count
 
-    def step(self, share: float, norm: float) -> None:
-        """One step at this share of the peak learning rate, the gradient clipped by its norm."""
-        grads = [m.grad for m in self.masters if m.grad is not None]
-        if self.config.clip and norm > self.config.clip:
-            torch._foreach_mul_(grads, self.config.clip / norm)
+    def step(self, share: float, norm: float, count: int) -> None:
+        """One step at this share of the peak learning rate, by the summed gradients divided by `count`, and clipped by
+        their norm."""
+        clipped = self.config.clip / norm if self.config.clip and norm > self.config.clip else 1.0
+        torch._foreach_mul_(self._gradients(), clipped / count)
         for part, lr in self.parts:
             for group in part.param_groups:
                 group["lr"] = lr * share
@@ -112,6 +110,9 @@ class Optimizer:
             with torch.no_grad():
                 torch._foreach_copy_([p for p, _ in rounded], [m for _, m in rounded])
         self.zero()
+
+    def _gradients(self) -> list[Tensor]:
+        return [master.grad for master in self.masters if master.grad is not None]
 
     def zero(self) -> None:
         for param, master in zip(self.params, self.masters, strict=True):

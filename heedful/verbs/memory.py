@@ -94,4 +94,5 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
 
 
 def _refused(part: str, number: int, row: object, what: str) -> InputError:
-    return InputError(f"{what}, found {str(row)[:60]!r}", where=f"data: {part} {number + 1}")
+    fix = "two texts are a tuple, and so are a sentence's words and their labels: (words, labels)"
+    return InputError(f"{what}, found {str(row)[:60]!r}", where=f"data: {part} {number + 1}", fix=fix)

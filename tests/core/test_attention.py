@@ -76,15 +76,15 @@ def gradients(out: Tensor, pull: Tensor, *of: Tensor) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("kind", MASKS)
 def test_fused_is_explicit(kind: str, G: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every way that attention is computed gives the same values, and those with gradients the same gradients."""
-    for queries, keys in ((T, S), (T, T), (1, S)):
+    for queries, keys, width in ((T, S, E), (T, T, D), (1, S, E), (T, S, D)):
         mask = make_mask(kind, queries, keys)
         for shape in BIASES:
             q = torch.randn(B, H, queries, D, requires_grad=True)
             k = torch.randn(B, G, keys, D, requires_grad=True)
-            v = torch.randn(B, G, keys, E, requires_grad=True)
+            v = torch.randn(B, G, keys, width, requires_grad=True)
             bias = None if shape is None else torch.randn(*shape, queries, keys, requires_grad=True)
             of = (q, k, v) if bias is None else (q, k, v, bias)
-            pull = torch.randn(B, H, queries, E)
+            pull = torch.randn(B, H, queries, width)
             expected, expected_weights = plainly(q, k, v, mask, bias)
             weights = attention_weights(q, k, mask=mask, bias=bias, scale=SCALE)
             explicit = weights @ v.repeat_interleave(H // G, dim=1)
@@ -291,6 +291,19 @@ def test_widths_that_do_not_divide_are_refused() -> None:
     assert Attention(10, AttentionConfig(n_heads=4, head_dim=3)).out.in_features == 12
 
 
+@pytest.mark.parametrize(("rows", "shared"), [(1, 2), (3, 2), (4, 3), (2, 0)])
+def test_rows_that_cannot_be_shared_are_refused(rows: int, shared: int) -> None:
+    layer = Attention(8, AttentionConfig(n_heads=2))
+    queries, kv = layer.queries(torch.randn(rows, 3, 8)), layer.keys_values(torch.randn(shared, 5, 8))
+    with pytest.raises(InputError, match=f"{rows} rows of queries cannot share {shared} rows"):
+        layer(queries, kv, mask=EVERYONE)
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    layer, nobody = Attention(8, AttentionConfig(n_heads=2)), torch.randn(0, 3, 8)
+    assert layer(layer.queries(nobody), layer.keys_values(nobody), mask=EVERYONE).shape == (0, 3, 8)
+
+
 def test_rows_are_picked() -> None:
     rows = torch.tensor([1, 1, 0])
     kv = KV(torch.randn(B, H, S, D), torch.randn(B, H, S, E), torch.arange(B * S).view(B, S))
@@ -312,7 +325,7 @@ def test_positions_stay_with_the_keys() -> None:
 @pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
 @pytest.mark.parametrize("explicit", [True, False])
 def test_a_bool_tensor_as_a_mask(shape: tuple[int, ...], explicit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.core.kernels.explicit_attention", lambda q: explicit)
+    monkeypatch.setattr("heedful.core.kernels.explicit_attention", lambda q, plain: explicit)
     q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
     visible = torch.rand(shape) < 0.7
     visible[..., 0] = True

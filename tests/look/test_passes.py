@@ -1,8 +1,11 @@
 """A forward pass as hooks see it: nothing is changed, nothing counts twice, nothing is left out."""
 
+import pytest
 import torch
 from torch import nn
 
+from heedful.core import EVERYONE, attend
+from heedful.look.operations import counter
 from heedful.look.passes import Step, watched
 from heedful.look.passes_drawn import Passed, page, picture
 from heedful.models import make_model, preset
@@ -45,12 +48,19 @@ def test_operations_are_those_of_the_products() -> None:
     assert sum(by_name.values()) == 2 * (2 * T * (4 * C * C + 8 * C * C) + 4 * T * T * C) + 2 * T * C * 50
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_operations_inside_of_a_fused_kernel_are_counted(gradients: bool) -> None:
+    q, k, v = torch.randn(3, 2, 4, 5, 8).requires_grad_(gradients)
+    with torch.set_grad_enabled(gradients), counter() as counting:
+        attend(q, k, v, mask=EVERYONE, scale=1.0)
+    assert counting.get_total_flops() == 2 * (2 * 2 * 4 * 5 * 5 * 8)
+
+
 def test_the_model_is_as_it_was() -> None:
     model, tokens = gpt(), torch.randint(0, 50, (1, 7))
-    with torch.enable_grad():
-        before = model(tokens)
-        with watched(model):
-            inside = model(tokens)
+    before = model(tokens)
+    with watched(model):
+        inside = model(tokens)
     assert torch.equal(before, inside)
     assert not any(own._forward_hooks or own._forward_pre_hooks for own in model.modules())
 

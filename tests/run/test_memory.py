@@ -103,5 +103,12 @@ def test_what_is_no_row_is_told_by_its_number(data: Any, what: str, tmp_path: Pa
         train("translate", tmp_path / "run", data)
 
 
+@pytest.mark.parametrize("row", [["ba", "de"], [("ba", "N"), ("de", "V")]])
+def test_a_list_is_no_row_and_what_is_one_is_said(row: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="train 1: expected a text, a pair of texts") as caught:
+        train("translate", tmp_path / "run", [row])
+    assert "a tuple" in caught.value.fix
+
+
 def test_paths_are_not_rows(tmp_path: Path) -> None:
     assert not any(map(in_memory, ["a.tsv", tmp_path, ["a.en", "b.de"], (tmp_path, "b"), None, []]))

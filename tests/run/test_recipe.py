@@ -61,6 +61,7 @@ def test_yaml_gives_back_every_key():
         ("train.steps=0", "train.steps = 0", ""),
         ("train.lr=.nan", "train.lr = '.nan'", ""),
         ("train.lr=-1e-3", "train.lr = -0.001", ""),
+        (f"train.seed={2**63}", f"train.seed = {2**63}", ""),
         ("preset=transformer-smal", "unknown key 'transformer-smal'", "did you mean 'transformer-small'?"),
         ("train.optimizer=adamw", "train.optimizer = 'adamw'", ""),
         ("train.steps={", "--set train.steps: not YAML", ""),

@@ -2,10 +2,13 @@
 
 import asyncio
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -88,6 +91,26 @@ def test_texts_that_are_written_together_are_what_each_is_alone(opened: Open) ->
         assert [piece.logprob for piece in pieces if piece.token is not None] == like(alone.logprobs)
         assert [piece.finish for piece in pieces[:-1]] == [None] * (len(pieces) - 1)
         assert how.stop or pieces[-1].finish == ("length" if len(alone.tokens) == how.tokens else "stop")
+
+
+def test_who_waits_is_counted_when_it_is_asked_for(opened: Open) -> None:
+    engine = opened("writer")
+
+    def waiting() -> float | None:
+        return engine.meters.registry.get_sample_value("heed_queue_length", {"model": engine.name})
+
+    async def ask() -> None:
+        begun, go_on = threading.Event(), threading.Event()
+        first = asyncio.create_task(engine.alone(lambda: (begun.set(), go_on.wait())))
+        await asyncio.to_thread(begun.wait)
+        writing = asyncio.create_task(pieces_of(engine, "ba", Writing(tokens=2)))
+        await asyncio.sleep(0)
+        assert waiting() == 1
+        go_on.set()
+        await asyncio.gather(first, writing)
+
+    asyncio.run(ask())
+    assert waiting() == 0
 
 
 def test_the_verb_of_a_language_model_gives_its_records(opened: Open) -> None:
@@ -303,6 +326,16 @@ def test_a_translator_is_asked_by_the_library_that_is_faster(opened: Open) -> No
         open_engine(opened("tag").run, engine="ctranslate2")
     with pytest.raises(InputError, match="unknown key 'ours'"):
         open_engine(own.run, engine="ours")
+
+
+def test_servers_that_start_at_once_have_the_library_all(runs: dict[str, Path], tmp_path: Path) -> None:
+    """What it loads is made in the run's folder by the first, and the others wait for it."""
+    run = shutil.copytree(runs["transformer"], tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2"))
+    with ThreadPoolExecutor(4) as pool:
+        engines = [*pool.map(lambda _: open_engine(run, engine="ctranslate2"), range(4))]
+    assert {engine.engine for engine in engines} == {"ctranslate2"}
+    for engine in engines:
+        engine.close()
 
 
 def test_a_library_that_fails_leaves_the_model_itself(runs, monkeypatch) -> None:

@@ -147,6 +147,12 @@ def test_a_malformed_body_is_refused(address: str, body: bytes) -> None:
     refused(httpx.post(f"{address}/translate", content=body))
 
 
+@pytest.mark.parametrize("route", ["translate", "v1/completions", "v2/translate"])
+def test_json_that_is_called_a_form_is_told_so(address: str, route: str) -> None:
+    body = {"content": '{"q": "ba & de = gi"}', "headers": {"Content-Type": "application/x-www-form-urlencoded"}}
+    assert "send Content-Type: application/json" in httpx.post(f"{address}/{route}", **body).text
+
+
 def test_a_large_body_is_refused(address: str) -> None:
     refused(httpx.post(f"{address}/translate", content=b" " * 900_000), "800,000 bytes", status=413)
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import shutil
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
@@ -75,6 +76,16 @@ def test_its_client_lists_the_models(theirs: client.OpenAI) -> None:
     assert theirs.models.retrieve("lm") == found[2]
     assert (found[2].object, found[2].owned_by) == ("model", "heedful")
     assert found[2].created > 1_700_000_000
+
+
+def test_a_model_whose_folder_is_gone_is_told_as_before(folder: Path, tmp_path: Path) -> None:
+    moved = shutil.copytree(folder / "lm", tmp_path / "lm")
+    with running(make_app(hosted(moved))) as address:
+        before = httpx.get(f"{address}/v1/models").json()
+        shutil.rmtree(moved)
+        assert httpx.get(f"{address}/v1/models").json() == before
+        assert httpx.get(f"{address}/v1/models/lm").json() == before["data"][0]
+        assert ask(address, "completions", model="lm", prompt="ba", max_tokens=2).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["none", "../lm", "LM", "é"])

@@ -268,6 +268,10 @@ def test_every_answer_has_the_headers_of_a_page_that_runs_nothing_from_outside(p
             assert found.headers["x-content-type-options"] == "nosniff"
             assert "server" not in found.headers
         assert (client.get("/nowhere").status_code, client.put("/api/tag").status_code) == (404, 405)
+        for path in ("/", "/health", "/v1/models", "/nowhere"):  # what asks whether a server is up
+            get, head = client.get(path), client.head(path)
+            assert (head.status_code, head.content) == (get.status_code, b"")
+            assert head.headers["content-length"] == str(len(get.content))
 
 
 def test_every_route_needs_the_key(engines: dict[str, Engine]) -> None:
@@ -287,8 +291,11 @@ def test_every_route_needs_the_key(engines: dict[str, Engine]) -> None:
         for given in ("Bearer right", "bearer right", "DeepL-Auth-Key right", f"Basic {basic}"):
             assert client.request(method, path, headers={"Authorization": given}).status_code not in (401, 403)
     assert client.get("/nowhere").status_code == 401
-    for body in ({"json": {"api_key": "right"}}, {"data": {"api_key": "right"}}):
+    key = {"api_key": "right"}
+    for body in ({"json": key}, {"data": key}, {"files": {"api_key": (None, "right")}}):
         assert client.post("/translate", **body).status_code in (404, 422, 400)
+    assert client.post("/translate", files={"api_key": (None, "wrong")}).status_code == 403
+    assert client.post("/translate", files={"api_key": ("name", "right")}).status_code == 403
     wrong = client.post("/translate", json={"api_key": "wrong"})
     assert (wrong.status_code, set(wrong.json())) == (403, {"error"})
     assert isinstance(wrong.json()["error"], str)

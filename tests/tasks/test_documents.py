@@ -175,6 +175,7 @@ def test_words_are_aligned_by_what_the_model_looked_at(own: Translator) -> None:
         ("Hi {name}, %s and %(x)d: ${v} {{ w }} {0}", ("{name}", "%s", "%(x)d", "${v}", "{{ w }}", "{0}"), ()),
         ("<b>x</b> &nbsp; a < b", ("<b>", "</b>", "&nbsp;"), ()),
         ("See https://a.b/c?d=1. Or www.x.org, a.b@c.de!", ("https://a.b/c?d=1", "www.x.org", "a.b@c.de"), ()),
+        ("{% if x %}Hi{% endif %} 5 %", ("{% if x %}", "{% endif %}"), ("5",)),
         ("50% of 1,000.5 and 3", (), ("50", "10005", "3")),
         ("100 %1$s %.2f 5 % so", ("%1$s", "%.2f"), ("100", "5")),
         ("3 050 €, 1 100,50 € à 14 h 35, en 2020 300", (), ("3050", "110050", "1435", "2020", "300")),
@@ -247,6 +248,17 @@ def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeyp
     monkeypatch.setitem(own.about, "scores", "rouge")
     (whole,) = ask(own, "translate", ["  ".join(sentences)])
     assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
+
+
+@pytest.mark.parametrize("sentences", [True, False])
+def test_a_blank_without_a_break_is_kept_at_both_ends(
+    own: Translator, monkeypatch: pytest.MonkeyPatch, sentences: bool
+) -> None:
+    asked = told(own, lambda text: [text.upper()], monkeypatch)
+    passage = Passage("\u00a0ba de\u00a0")
+    ((said,),) = translate_passages(own, [passage], DecodingOptions(), sentences=sentences)
+    assert said.text == "\u00a0BA DE\u00a0"
+    assert asked == ["ba de"]
 
 
 def test_a_server_asks_for_so_many_and_no_more(own: Translator) -> None:

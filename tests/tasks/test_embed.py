@@ -78,6 +78,12 @@ def test_what_is_too_long_and_what_is_nothing():
         own.embed(TEXTS, pool="last")
 
 
+@pytest.mark.parametrize("task", ["encode", "generate", "translate"])
+def test_of_no_texts_there_are_no_vectors(task):
+    own = TextEncoder(MODELS[task](), TOKENIZER, {"task": task})
+    assert own.embed([]).shape == own.embed(TEXTS)[:0].shape == (0, 16)
+
+
 def test_the_nearest():
     others = torch.tensor([[1.0, 0.0], [3.0, 3.0], [-1.0, 0.0]])
     found = nearest(torch.tensor([0.0, 2.0]), others, top=2)

@@ -118,11 +118,13 @@ def test_any_of_several_tokens_ends_a_text(model: LanguageModel) -> None:
         ({"beam": 2, "stop": ["a"]}, "stop is not used"),
         ({"beam": 2, "best_of": 2}, "the best of 2, and a beam of 2"),
         ({"best_of": 0}, "the best of 0"),
+        ({"samples": 0}, "0 texts of 2 tokens"),
+        ({"tokens": -1}, "1 texts of -1 tokens"),
     ],
 )
 def test_what_does_not_go_together_is_refused(model: LanguageModel, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        model.generate(["a"], tokens=2, **options)
+        model.generate(["a"], **{"tokens": 2} | options)
 
 
 def test_on_the_command_line(model: LanguageModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,14 @@ def test_translations_are_written(
     assert "ter" not in found.scores
 
 
+def test_pairs_that_are_left_out_are_told(translators: tuple[Path, Path], sides: TranslationScoring) -> None:
+    assert sides.source is not None
+    source = Path(sides.source)
+    source.write_text("\n" + source.read_text().partition("\n")[2])
+    (found,) = evaluate(translators[0], sides)
+    assert found.notes == (f"{source}: 1 pairs left out, a side is empty",)
+
+
 def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:
     for name, count in (("train", 20), ("valid", 2), ("test_a", 2), ("test_b", 3)):
         for side, lines in (("low", corpus.train.source), ("high", corpus.train.target)):

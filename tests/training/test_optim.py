@@ -27,7 +27,7 @@ def test_fixed_statistics_do_not_decay() -> None:
         model(torch.randn(2, 2, 3, 3)).square().sum().backward()
         optimizer.collect()
         optimizer.sum(ranks)
-        optimizer.step(1.0, optimizer.norm(1))
+        optimizer.step(1.0, optimizer.norm(1), 1)
         moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
         assert moved == {"0.weight", "0.bias"}
 
@@ -41,7 +41,7 @@ def test_biases_and_norms_do_not_decay(optimizer: Literal["adam", "muon"]) -> No
     made = Optimizer(model, OptimConfig(optimizer=optimizer, lr=0.1, muon_lr=0.1, weight_decay=0.5))
     for weight in model.parameters():
         weight.grad = torch.zeros_like(weight)
-    made.step(1.0, 0.0)
+    made.step(1.0, 0.0, 1)
     for name, weight in model.named_parameters():
         kept = 1.0 if name.endswith("bias") or ".1." in name else 0.95
         assert torch.allclose(weight, kept * before[name], atol=1e-6), name
@@ -57,5 +57,5 @@ def test_adam_steps_by_its_betas_and_epsilon() -> None:
         mean, square = 0.6 * mean + 0.4 * gradient, 0.7 * square + 0.3 * gradient**2
         expected -= 0.1 * (mean / (1 - 0.6**step)) / ((square / (1 - 0.7**step)) ** 0.5 + 0.01)
         model.weight.grad = torch.full_like(model.weight, gradient)
-        optimizer.step(1.0, optimizer.norm(1))
+        optimizer.step(1.0, optimizer.norm(1), 1)
     assert float(model.weight.detach()) == pytest.approx(expected, rel=1e-5)

@@ -25,7 +25,11 @@ MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
 BODY = "word/document.xml"
 TEXTS = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|<w:rPr\s*/>|<w:rPr>\s*</w:rPr>")
-HOLDS = frozenset(["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo"])
+HOLDS = frozenset(
+    ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]
+)
+SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # what it is that holds runs
+CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # of what is no text of its own
 EMPTY_FORMAT = "<w:rPr></w:rPr>"
 DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
@@ -255,9 +259,11 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
     number = 0
     while number < len(tokens):
         token = tokens[number]
-        if token.kind in ("opens", "closes") and token.name in HOLDS:
-            yield Piece(token.raw, None, "", token.kind, token.name, token.raw)
-            number += 1
+        end = _begun(tokens, number) if token.kind == "opens" else number + 1
+        raw = "".join(each.raw for each in tokens[number:end])
+        if token.kind in ("opens", "closes") and token.name in HOLDS and not CHOICE.search(raw):
+            yield Piece(raw, None, "", token.kind, token.name, raw)
+            number = end
             continue
         end = _end_of(tokens, number)
         raw = "".join(each.raw for each in tokens[number:end])
@@ -268,6 +274,14 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         else:
             yield Piece(raw, None, "", "alone", "", raw)
         number = end
+
+
+def _begun(tokens: Sequence[Token], number: int) -> int:
+    """The number after the start tag of what holds runs, and after what it says of itself, which comes before them."""
+    end = number + 1
+    while end < len(tokens) and (tokens[end].name in SAYS or tokens[end].kind == "text"):
+        end = _end_of(tokens, end)
+    return end
 
 
 def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:

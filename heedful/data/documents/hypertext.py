@@ -5,7 +5,8 @@ What HTML says is not to be translated is kept: scripts, styles, code, and what 
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from heedful.data.documents.inline import Inline, inline_of, passages_from
@@ -21,7 +22,7 @@ span strike strong sub sup svg time tt u var wbr
 INLINE = frozenset(PHRASING.split())
 KEPT = {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "var"}  # with all that is in them
 NOT_TRANSLATED = re.compile(
-    r"(?i)\btranslate\s*=\s*[\"']?no\b|\bclass\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b)"
+    r"(?i)\stranslate\s*=\s*[\"']?no\b|\sclass\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b)"
 )
 
 
@@ -36,7 +37,7 @@ def hypertext_parts(
     """The parts of a page or a fragment. What is inside of the elements of `ignored` names is kept; tags of `breaking`
     names part passages, and those of `inline` names do not. Of others, HTML's own say it; in XML a tag is inline where
     its parent has text of its own."""
-    tokens = [*joined(tokens_of(text, markup), markup, frozenset(ignored))]
+    tokens = [*joined(tokens_of(text, markup), partial(_kept, markup, frozenset(ignored)))]
     if markup == "xml":
         mixed = _mixed(tokens)
     parts: list[str | Passage] = []
@@ -69,8 +70,8 @@ def hypertext_parts(
     return parts
 
 
-def joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) -> Iterator[Token]:
-    """The tokens, with an element that is kept as one of them, of no kind."""
+def joined(tokens: Iterator[Token], kept: Callable[[Token], bool]) -> Iterator[Token]:
+    """The tokens, with an element that is kept as one of them, an empty one."""
     held: list[Token] = []
     depth = 0
     for token in tokens:
@@ -81,7 +82,7 @@ def joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) ->
                 continue
             yield Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
             held = []
-        elif token.kind == "opens" and _kept(token, markup, ignored):
+        elif token.kind == "opens" and kept(token):
             held, depth = [token], 1
         else:
             yield token
@@ -89,7 +90,7 @@ def joined(tokens: Iterator[Token], markup: Markup, ignored: Collection[str]) ->
         yield Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
 
 
-def _kept(token: Token, markup: Markup, ignored: Collection[str]) -> bool:
+def _kept(markup: Markup, ignored: Collection[str], token: Token) -> bool:
     if token.name in ignored or token.local in ignored:
         return True
     return (

@@ -8,7 +8,8 @@ from xml.sax.saxutils import escape
 from heedful.data.documents.markup import Token
 from heedful.data.documents.passages import Mark, Passage, Placed, with_pairs
 
-BLANKS = re.compile(r"[ \t\r\n\f]+")
+BLANK = " \t\r\n\f"  # what markup means as one blank; others, such as one without a break, are text
+BLANKS = re.compile(f"[{BLANK}]+")
 
 
 class Inline:
@@ -46,14 +47,14 @@ def passages_from(
     before, inner, after = [*run[:first]], [*run[first:last]], [*run[last:]]
     begin, end = inner[0], inner[-1]
     if begin.text is not None:
-        kept = len(begin.raw) - len(begin.raw.lstrip())
+        kept = len(begin.raw) - len(begin.raw.lstrip(BLANK))
         before.append(Inline(begin.raw[:kept]))
-        inner[0] = Inline(begin.raw[kept:], begin.text.lstrip(" \t\r\n\f"))
+        inner[0] = Inline(begin.raw[kept:], begin.text[kept:])
     if end.text is not None:
-        own = inner[-1]
-        kept = len(own.raw.rstrip())
-        after.insert(0, Inline(own.raw[kept:]))
-        inner[-1] = Inline(own.raw[:kept], (own.text or "").rstrip(" \t\r\n\f"))
+        end = inner[-1]
+        kept = len(end.raw.rstrip(BLANK))
+        after.insert(0, Inline(end.raw[kept:]))
+        inner[-1] = Inline(end.raw[:kept], (end.text or "")[: kept - len(end.raw) or None])
     passage = _passage(inner, write, line, blanks)
     return ["".join(part.raw for part in before), passage, "".join(part.raw for part in after)]
 

@@ -1,9 +1,11 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
-inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept."""
+inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are the
+marks of footnotes, boxes to tick and attributes in braces, which CommonMark has not."""
 
 import html
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from heedful.data.documents.hypertext import hypertext_parts
@@ -18,6 +20,7 @@ TAIL = re.compile(
       | \]\[[^\[\]]*\] | \]""",
     re.VERBOSE,
 )
+KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
 
@@ -34,16 +37,19 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
     row, after = -1, 0  # of a table, and where its next cell may begin
+    block = ""  # the kind of the one that has just begun
     for token in parser.parse(body.replace("\0", " ")):
+        cell, block = block in ("td_open", "th_open"), token.type
         if token.map is None or token.type not in ("inline", "html_block"):
             continue
         first, last = token.map
         if token.type == "html_block":
             begin, end = starts[first], starts[last]
-            edits.append((begin, end, hypertext_parts(text[begin:end], "html")))
+            parts = hypertext_parts(text[begin:end], "html")
+            edits.append((begin, end, [_below(part, first) for part in parts]))
             continue
         after = after if row == first else starts[first]
-        found = _edit(token, text, starts, after)
+        found = _edit(token, text, starts, after, cell)
         row = first
         if found is None:
             notes.append(f"line {first + 1}: kept as it is, since its markup could not be followed")
@@ -63,8 +69,14 @@ def _spliced(text: str, edits: Sequence[Edit]) -> Iterator[str | Passage]:
     yield text[done:]
 
 
-def _edit(token: Any, text: str, starts: Sequence[int], after: int) -> Edit | None:
-    """The passages of an inline token, and which characters of the file they are; None where they are not found."""
+def _below(part: str | Passage, lines: int) -> str | Passage:
+    """The same after so many lines."""
+    return part if isinstance(part, str) else replace(part, line=part.line + lines)
+
+
+def _edit(token: Any, text: str, starts: Sequence[int], after: int, cell: bool) -> Edit | None:
+    """The passages of an inline token, and which characters of the file they are; None where they are not found. In the
+    `cell` of a table "|" is markup."""
     first = token.map[0]
     offsets = list[int]()  # of each character of the content in the file, and of its end
     for number, line in enumerate(token.content.split("\n")):
@@ -90,7 +102,7 @@ def _edit(token: Any, text: str, starts: Sequence[int], after: int) -> Edit | No
         literal = "".join(part.raw for part in run if part.text is not None)
 
         def write(placed: Placed, literal: str = literal) -> str:
-            made = "".join(_escaped(part, literal) if isinstance(part, str) else part.raw for part in placed)
+            made = "".join(_escaped(part, literal, cell) if isinstance(part, str) else part.raw for part in placed)
             made = made if BLOCK.match(literal.lstrip()) else _no_block(made)
             return rewrapped(made, width, lead, "\r\n" if "\r\n" in text else "\n", never=BLOCK) if several else made
 
@@ -98,9 +110,9 @@ def _edit(token: Any, text: str, starts: Sequence[int], after: int) -> Edit | No
     return offsets[0], offsets[-1], parts
 
 
-def _escaped(text: str, literal: str) -> str:
+def _escaped(text: str, literal: str, cell: bool) -> str:
     """With a backslash before what would be markup, but for signs that were text in the source as they stand."""
-    signs = "".join(sign for sign in SIGNS if sign not in literal)
+    signs = "".join(sign for sign in SIGNS if sign not in literal) + "|" * cell
     return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
 
 
@@ -168,7 +180,8 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
         elif not content.startswith(raw, at):
             return None
         elif kind == "text":
-            take(at + len(raw), token.content)
+            for number, part in enumerate(KEPT.split(token.content)):
+                take(at + len(part), None if number % 2 else part)
         elif kind == "text_special":
             take(at + len(raw), html.unescape(markup) if markup.startswith("&") else token.content)
         elif kind == "html_inline":

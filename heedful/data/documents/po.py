@@ -5,16 +5,18 @@ others from the plural.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from heedful.data.documents.encodings import PO, decoded
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Part, Passage, Placed, State
+from heedful.data.documents.plain import lines_of
 from heedful.errors import InputError
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
+NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
 LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
 
 
@@ -32,12 +34,12 @@ def po_document(data: bytes, where: str, target: str) -> Document:
 
     text, encode = decoded(data, where, says=PO)
     try:
-        language = polib.pofile(f"{text}\n").metadata.get("Language", "")
+        language = polib.pofile(NO_LINE_END.sub(" ", f"{text}\n")).metadata.get("Language", "")
     except (OSError, ValueError) as error:
         found = re.search(r"line (\d+)", str(error))
         at = f"{where}:{found[1]}" if found else where
         raise InputError("not a PO file: its entries do not parse", where=at, fix="try msgfmt --check") from None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         if not LINE.fullmatch(line):
             what = "neither a comment nor a quoted string"
             raise InputError(what, where=f"{where}:{number}", fix="try msgfmt --check")
@@ -97,15 +99,15 @@ def _entries(text: str) -> Iterator[Entry]:
     fuzzy = False
     name = ""
     position = 0
-    lines: Sequence[str] = text.splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines_of(text), 1):
         bare = line.strip()
         found = FIELD.match(bare)
         if bare.startswith("#"):
             if entry is not None and entry.spans:
                 yield entry
                 entry, fuzzy = None, False
-            fuzzy |= bare.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", bare)
+            flagged = bare.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", bare)
+            fuzzy = (fuzzy or flagged) and not bare.startswith("#~")
         elif found:
             if found[1] in ("msgctxt", "msgid") and entry is not None and entry.spans:
                 yield entry

@@ -3,18 +3,20 @@
 What has a translation, is approved, or is marked `translate="no"` is left alone. A target of 1.2 has the state
 "translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated"; where it is to be reviewed,
 the state "needs-review-translation", and "translated" with the substate "heedful:needs-review". Codes inside a source
-are in its target too.
+are in its target too, and so is what is marked as not to be translated. Each marked segment of 1.2 is a passage, and so
+is each line where blanks are to be kept.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from html import unescape
 
 from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
-from heedful.data.documents.inline import Inline, escaped, inline_of, passages_from
+from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
-from heedful.data.documents.passages import Document, Part, State
+from heedful.data.documents.passages import Document, Part, Passage, State
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError
@@ -24,6 +26,7 @@ CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", 
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 UNITS = ("trans-unit", "segment")
+LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -33,6 +36,7 @@ class Unit:
 
     opens: int
     kept: bool
+    preserved: bool  # whether blanks and line ends are as many as there are
     found: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the first and the last token of a child
 
 
@@ -42,7 +46,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
     text, encode = decoded(data, where, says=XML, references=True)
-    tokens = [*joined(tokens_of(text, "xml"), "xml", CODES)]
+    tokens = [*joined(tokens_of(text, "xml"), _code)]
     units = [*_units(tokens)]
     if not units:
         raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
@@ -82,28 +86,39 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
 
 
+def _code(token: Token) -> bool:
+    protected = token.attribute("translate") == "no" or token.attribute("mtype") == "protected"
+    return token.local in CODES or (token.local == "mrk" and protected)
+
+
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
-    stack: list[tuple[str, bool, int]] = []  # names, whether what is inside is kept, and the tokens
+    stack: list[tuple[str, bool, bool, int]] = []  # names, whether what is inside and its blanks are kept, the tokens
     unit: Unit | None = None
     for number, token in enumerate(tokens):
         if token.kind == "opens":
-            kept = stack[-1][1] if stack else False
+            kept, preserved = stack[-1][1:3] if stack else (False, False)
             said = token.attribute("translate")
             kept = said == "no" if said is not None else kept
             kept |= token.attribute("approved") == "yes"
-            stack.append((token.local, kept, number))
+            preserved = _preserved(token, preserved)
+            stack.append((token.local, kept, preserved, number))
             if token.local in UNITS:
-                unit = Unit(number, kept)
+                unit = Unit(number, kept, preserved)
         elif token.kind == "empty" and unit is not None and stack[-1][0] in UNITS:
             unit.found.setdefault(token.local, (number, number))
         elif token.kind == "closes" and stack:
-            name, _, begin = stack.pop()
-            if unit is not None and stack and stack[-1][2] == unit.opens:
+            name, *_, begin = stack.pop()
+            if unit is not None and stack and stack[-1][-1] == unit.opens:
                 unit.found.setdefault(name, (begin, number))
             if name in UNITS:
                 if unit is not None and "source" in unit.found:
                     yield unit
                 unit = None
+
+
+def _preserved(token: Token, outside: bool) -> bool:
+    said = token.attribute("xml:space")
+    return outside if said is None else said == "preserve"
 
 
 def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
@@ -120,16 +135,40 @@ def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[Part]:
     first, last = unit.found.get("seg-source", unit.found["source"])
     source = tokens[unit.found["source"][0]]
     prefix = source.name.removesuffix(source.local)
-    opening = f"<{prefix}target>"
+    opening = _with(f"<{prefix}target>", {"xml:space": source.attribute("xml:space")})
     if (old := unit.found.get("target")) is not None:
         opening = re.sub(r"\s*/>$", ">", tokens[old[0]].raw)
     begins: Part = opening
     if tokens[unit.opens].local == "trans-unit":
         done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
         begins = State(_with(opening, done), _with(opening, review))
-    run = [_inline(token) for token in tokens[first + 1 : last]]
     line = text.count("\n", 0, source.begin) + 1
-    return [begins, *passages_from(run, write=escaped, line=line), f"</{prefix}target>"]
+    passages = _passages(tokens[first + 1 : last], _preserved(source, unit.preserved), line)
+    return [begins, *passages, f"</{prefix}target>"]
+
+
+def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[str | Passage]:
+    run: list[Inline] = []
+    segments: list[bool] = []  # whether each mark that is open is a segment
+    for token in tokens:
+        bounds = False
+        if token.local == "mrk" and token.kind == "opens":
+            bounds = token.attribute("mtype") == "seg"
+            segments.append(bounds)
+        elif token.local == "mrk" and token.kind == "closes":
+            bounds = segments.pop()
+        if bounds:
+            yield from passages_from(run, line=line, blanks=not preserved)
+            yield token.raw
+            run = []
+            continue
+        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else ()
+        for own, line_end in zip(parts[::2], parts[1::2], strict=False):
+            yield from passages_from([*run, Inline(own, unescape(own))], line=line, blanks=False)
+            yield line_end
+            run = []
+        run.append(_inline(replace(token, raw=parts[-1]) if parts else token))
+    yield from passages_from(run, line=line, blanks=not preserved)
 
 
 def _inline(token: Token) -> Inline:

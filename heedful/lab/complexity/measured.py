@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.core import EVERYONE, Attention, AttentionConfig, attention_weights
 from heedful.lab.drawn import Drawing, Number, curves
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
+from heedful.look.operations import counter
 
 Layer = Callable[[Tensor], Tensor]
 LENGTHS, WIDTHS, KERNELS = (256, 512, 1024), (16, 32, 64), (3, 5, 9)
@@ -18,9 +18,9 @@ LENGTHS, WIDTHS, KERNELS = (256, 512, 1024), (16, 32, 64), (3, 5, 9)
 
 def operations(run: Callable[[], object]) -> int:
     """Multiplications and additions of all products of matrices and convolutions in a call."""
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    with torch.no_grad(), counter() as counting:
         run()
-    return counter.get_total_flops()
+    return counting.get_total_flops()
 
 
 def exponent(sizes: Sequence[Number], counts: Sequence[Number]) -> float:

@@ -22,7 +22,7 @@ def refuse_drawing(given: Sequence[str], stop: Sequence[str], *, width: int, sam
     if unused:
         raise InputError(f"{unused[0]} is not used by a beam search", fix="leave it out, or draw without a beam")
     if not 1 <= samples <= width:
-        raise InputError(f"{samples} texts of a beam of {width}", fix=f"ask for 1 to {width}, or for a wider beam")
+        raise InputError(f"{samples} texts of a beam of {width}", fix="give a beam at least as wide as there are texts")
 
 
 @torch.inference_mode()

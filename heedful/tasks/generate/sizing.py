@@ -92,6 +92,6 @@ def _trial(shape: dict[str, Any], vocabulary: int, device: torch.device, dtype: 
         loss = next_token_loss(model, batch, across=True)
         loss.total.backward()
         optimizer.collect()
-        optimizer.step(0.0, optimizer.norm(loss.count))
+        optimizer.step(0.0, optimizer.norm(loss.count), loss.count)
         spent.append(time.perf_counter() - begin)
     return sum(p.numel() for p in model.parameters()), BATCH / sorted(spent[1:])[TRIAL // 2]

@@ -130,6 +130,8 @@ class LanguageModel(TextModel[LM]):
         Either compares the log-probabilities of all tokens and the end, divided by their number ** `length_penalty`.
         Raises InputError for settings that do not go together.
         """
+        if tokens < 0 or samples < 1:
+            raise InputError(f"{samples} texts of {tokens} tokens", fix="give 1 or more of each")
         if best_of < 1 or (beam is not None and best_of > 1):
             what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
             raise InputError(what, fix="give 1 or more, and no beam beside them")

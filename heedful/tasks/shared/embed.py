@@ -47,11 +47,13 @@ class TextEncoder(Opened):
         match body:
             case Encoder() | LM():
                 self._read: Read = body.hidden
+                self.width = body.config.d_model
                 self.context = body.config.embed.context_length
                 bos = about.get("before", [tokenizer.bos])
                 self.frame = Frame(bos, [], []) if self.causal else Frame.of_encoder(tokenizer)
             case Seq2Seq():
                 self._read, self.context = body.encode, most_positions(body.config)
+                self.width = body.config.d_model
                 self.frame = Frame(about.get("before", []), [], about.get("after", [tokenizer.eos]))
             case _:
                 raise InputError(f"a {type(model).__name__} does not read a text apart from what it says of it")
@@ -102,15 +104,14 @@ class TextEncoder(Opened):
     def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:
         """`embed`, of texts that are encoded already."""
         lengths = [len(row.tokens) for row in rows]
-        made: list[Tensor] = [torch.empty(0)] * len(rows)
+        made = torch.empty(len(rows), self.width)
         device = next(self.model.parameters()).device
         for group in grouped(sorted(range(len(rows)), key=lengths.__getitem__), lengths, READ):
             tokens, segments, _ = (part.to(device) for part in rectangle([rows[i] for i in group]))
             hidden, real = self._read(tokens, segments).float(), segments > 0
             means = (hidden * real[..., None]).sum(1) / real.sum(1, keepdim=True)
-            for i, vector in zip(group, (means if pool == "mean" else hidden[:, 0]).cpu(), strict=True):
-                made[i] = vector
-        return torch.stack(made)
+            made[group] = (means if pool == "mean" else hidden[:, 0]).cpu()
+        return made
 
 
 def nearest(vector: Float[Tensor, "C"], others: Float[Tensor, "N C"], *, top: int) -> list[tuple[int, float]]:

@@ -48,7 +48,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             texts = [translation.text for translation in made]
             alone = translator.target.ours and translator.engine is None and not translator.others
             loss = {"loss": translator.loss(pairs)} if alone else {}
-            notes = (*told_of_data, *_notes(made))
+            notes = (*told_of_data, *_notes(pairs, made))
             told_of_data = ()
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
@@ -139,9 +139,11 @@ def _name(translator: Translator, options: TranslationScoring) -> str:
     return " + ".join([str(translator.run or "this"), *(options.together or ())])
 
 
-def _notes(made: list[Translation]) -> tuple[str, ...]:
-    cut = sum(one.cut > 0 for one in made)
-    return (f"sources that were too long, their last tokens not read: {cut:,}",) if cut else ()
+def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
+    if pairs.dropped:
+        yield f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty"
+    if cut := sum(one.cut > 0 for one in made):
+        yield f"sources that were too long, their last tokens not read: {cut:,}"
 
 
 def _record(found: Compared, against: str) -> dict[str, Any]:

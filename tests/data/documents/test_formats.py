@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, word
+from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, run, word
 from heedful.data.documents.passages import Document, Mark
 from heedful.data.documents.read import read_document
 from heedful.data.text.formats.po import read_po
@@ -99,6 +99,36 @@ def test_xliff_2_has_targets_as_the_standard_wants(read: Read) -> None:
     assert "<segment><source>ba</source></segment></unit></file>" in made
 
 
+def test_xliff_keeps_segments_lines_and_what_is_protected(read: Read) -> None:
+    state = 'state="translated" state-qualifier="mt-suggestion"'
+    head, tail = XLIFF[: XLIFF.index("<trans-unit")], "</trans-unit></body></file></xliff>"
+
+    def target(source: str, space: str = "") -> str:
+        made = shouted(read("a.xlf", f'{head}<trans-unit id="1"{space}>{source}{tail}')).decode()
+        return made[made.index(f"<target {state}>") : made.index("</target>")].partition(">")[2]
+
+    protected = '<mrk mtype="protected">de</mrk>'
+    assert target(f"<source>ba {protected} gi</source>") == f"BA {protected} GI"
+    two = '<mrk mtype="seg" mid="1">ba <mrk mtype="x-t">de</mrk>,</mrk> <mrk mtype="seg" mid="2">gi.</mrk>'
+    segmented = f"<source>ba de, gi.</source><seg-source>{two}</seg-source>"
+    assert len(read("a.xlf", f'{head}<trans-unit id="1">{segmented}{tail}').passages) == 2
+    assert target(segmented) == two.replace("ba", "BA").replace(">de", ">DE").replace("gi", "GI")
+    lines = '<source>ba  de\n\n\tgi <g id="1">ko&#10;lu</g> ma</source>'
+    assert target(lines) == 'BA DE GI <g id="1">KO LU</g> MA'
+    assert target(lines, ' xml:space="preserve"') == 'BA  DE\n\n\tGI <g id="1">KO&#10;LU</g> MA'
+    made = shouted(read("b.xliff", XLIFF2.replace('"s1"><source', '"s1"><source xml:space="preserve"'))).decode()
+    assert '<target xml:space="preserve">BA ' in made
+    marked = XLIFF2.replace("ba <pc", '<mrk id="m" translate="no">ba</mrk> <pc')
+    assert '<target><mrk id="m" translate="no">ba</mrk> <pc id="1">DE' in shouted(read("b.xliff", marked)).decode()
+
+
+def test_what_is_a_blank_to_markup_alone_is_kept_once(read: Read) -> None:
+    head = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    made = shouted(read("a.po", f'{head}msgid "\\tba de\\r\\n"\nmsgstr ""\n')).decode()
+    assert made.endswith('\nmsgstr "\\tBA DE\\r\\n"\n')
+    assert shouted(read("a.srt", SRT.replace("ba <i>", "\u3000ba <i>"))).decode().count("\u3000") == 1
+
+
 def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> None:
     document = read("a.po", PO)
     assert document.notes == (
@@ -117,6 +147,14 @@ def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> 
     assert made.startswith(PO[: PO.index("#: a.c")])
     (tmp_path / "b.po").write_text(made)
     assert len([*read_po(tmp_path / "b.po", "source", "target")[0]]) == 5
+
+
+def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:
+    document = read("a.po", f'{PO}\nmsgid "ba\u2028de \x0c\x85gi"\nmsgstr ""\n')
+    assert document.passages[-1].text == "ba\u2028de \x0c\x85gi"
+    assert shouted(document).decode().endswith('msgstr "BA\u2028DE \\f\x85GI"\n')
+    after = PO.replace('#~ msgid "su"', '#, fuzzy\n#~ msgid "su"') + '\nmsgid "ma"\nmsgstr "MA"\n'
+    assert "2 entries are translated already: they are left as they are" in read("a.po", after).notes
 
 
 def test_subtitles_keep_their_times(read: Read) -> None:
@@ -147,6 +185,21 @@ def test_word_keeps_formats_fields_and_all_other_parts(read: Read) -> None:
     assert body.index("<w:hyperlink") < body.index("PI RO") < body.index("</w:hyperlink>")
 
 
+def paragraph(inside: str) -> str:
+    return re.sub("<w:body>.*</w:body>", lambda _: f"<w:body><w:p>{inside}</w:p></w:body>", BODY, flags=re.DOTALL)
+
+
+def test_word_s_controls_are_translated_where_they_hold_text(read: Read) -> None:
+    control = "<w:sdt><w:sdtPr>%s</w:sdtPr><w:sdtContent>%s</w:sdtContent></w:sdt>"
+    of_text, box = control % ("<w:text/>", run("de gi")), control % ('<w14:checkbox xmlns:w14="x"/>', run("\u2610"))
+    tag = f'<w:smartTag w:element="x"><w:smartTagPr><w:attr/></w:smartTagPr>{run("ko")}</w:smartTag>'
+    document = read("a.docx", word(paragraph(f"{run('ba ')}{of_text}{run(' lu ')}{box}{run(' ma ')}{tag}{run('.')}")))
+    assert [each.text for each in document.passages] == ["ba de gi lu  ma ko."]
+    body = zipfile.ZipFile(io.BytesIO(shouted(document))).read("word/document.xml").decode()
+    for kept in (of_text.replace("de gi", "DE GI"), box, tag.replace("ko", "KO")):
+        assert kept in body
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
@@ -172,7 +225,7 @@ def test_any_paragraph_stays_well_formed(pieces: list[str]) -> None:
             made += piece
             opened += [piece[1:-1]] if piece in ("<w:hyperlink>", "<w:ins>") else []
     made += "".join(f"</{name}>" for name in reversed(opened))
-    body = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body><w:p>{made}</w:p></w:body>", BODY, flags=re.DOTALL)
+    body = paragraph(made)
     document = docx_document(word(body), "a.docx")
     new = zipfile.ZipFile(io.BytesIO(shouted(document))).read("word/document.xml").decode()
     ElementTree.fromstring(new)

@@ -141,6 +141,7 @@ def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
         ("md", "| a | b \\| c |\n|---|---|\n| x `k` y | **z** |\n", ["a", "b | c", "x  y", "z"]),
         ("md", 'See [the *text*](http://x "t") and ![p](q) now  \nthen `c`.', ["See the text and  now", "then ."]),
         ("md", "<div>\n<p>inside</p>\n</div>\n\nouter &amp; \\*more\\*", ["inside", "outer & *more*"]),
+        ("md", "- [ ] do [^n]\n- [x] *done* [x]\n\n# A {#i}\n\n[^n]: A b\n", ["do", "done [x]", "A", "A b"]),
         ("md", "[a]: http://x\n\n[a] and [b][a] <http://y> z", ["a and b  z"]),
     ],
 )  # fmt: skip
@@ -153,8 +154,12 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
     [
         ("md", "> quoted *text* that\n> is long\n\n- a `k` b\n", "> QUOTED *TEXT* THAT\n> IS LONG\n\n- A `k` B\n"),
         ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
+        ("md", "| a \\| b | `\\|`c |\n|--|--|\n| d | e |\n", "| A \\| B | `\\|`C |\n|--|--|\n| D | E |\n"),
         ("html", '<p class="a">one <b>two</b>\n&amp; three</p>', '<p class="a">ONE <b>TWO</b> &amp; THREE</p>'),
         ("txt", "  one two\r\nthree.\r\n", "  ONE TWO\r\nTHREE.\r\n"),
+        ("html", "<p> \u00a0one\u00a0\n<p>\u3000two", "<p> \u00a0ONE\u00a0\n<p>\u3000TWO"),
+        ("html", "<p>&nbsp;one&nbsp;</p>", "<p>\u00a0ONE\u00a0</p>"),
+        ("html", '<p data-translate="no">one<p x translate=no>two', '<p data-translate="no">ONE<p x translate=no>two'),
     ],
 )
 def test_other_words_take_their_place(kind: str, text: str, expected: str) -> None:
@@ -173,6 +178,17 @@ def test_lines_that_were_broken_are_broken_again() -> None:
 def test_words_become_no_markup(said: str) -> None:
     made = whole(READ["md"]("Some text"))
     assert passages("md", made.written([[said]]).decode()) == [said]
+
+
+def test_words_become_no_cell() -> None:
+    made = whole(READ["md"]("| a |\n|---|\n| b |\n"))
+    assert passages("md", made.written([["x | y"], ["|"]]).decode()) == ["x | y"]
+    assert made.written([["x | y"], ["b"]]).decode() == "| x \\| y |\n|---|\n| b |\n"
+
+
+def test_the_lines_of_html_in_markdown_are_those_of_the_file() -> None:
+    made = whole(READ["md"]("a\n\n<div>\n<p>b</p>\n</div>\n\nc\n"))
+    assert [(each.text, each.line) for each in made.passages] == [("a", 1), ("b", 4), ("c", 7)]
 
 
 @pytest.mark.parametrize(

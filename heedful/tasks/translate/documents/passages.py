@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from heedful.data.documents.passages import Mark, Passage
 from heedful.data.documents.protected import lost, lost_placeholders, masked, protected_in, unmasked, without
-from heedful.data.documents.sentences import gap_between, sentences_in
+from heedful.data.documents.sentences import gap_between, sentences_in, trimmed
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import Span, words_in
 from heedful.data.lines import quoted
@@ -206,7 +206,7 @@ def _differing(text: str, translation: str) -> tuple[str, ...]:
 
 
 def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
-    own = sentences_in(text, str(translator.about.get("source", ""))) if sentences else [(0, len(text))]
+    own = sentences_in(text, str(translator.about.get("source", ""))) if sentences else [trimmed(text, 0, len(text))]
     return [
         (begin + first, begin + last)
         for begin, end in own

@@ -29,6 +29,7 @@ from heedful.models import model_from
 from heedful.run.folder import filled_then_renamed, read_tokenizers
 from heedful.run.task import Engine, Law
 from heedful.store import files
+from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.use import Translator
@@ -195,13 +196,19 @@ def load_by_ctranslate2(run: Path) -> Translator:
     if (run / OURS).is_file():
         return _open(run)
     folder = run / CACHE
-    if not (folder / OURS).is_file() or files.read_json(folder / OURS).get("made_of") != made_of(run):
-        translator = Translator.load(run)
-        ct2.refuse(translator.model.config, where=str(run))
-        files.remove_tree(folder)
-        with filled_then_renamed(folder) as growing:
-            write(growing, convertible(translator), compare_translator, run)
+    if not _is_of(folder, run):
+        with one_after_another(run):
+            if not _is_of(folder, run):
+                translator = Translator.load(run)
+                ct2.refuse(translator.model.config, where=str(run))
+                files.remove_tree(folder)
+                with filled_then_renamed(folder) as growing:
+                    write(growing, convertible(translator), compare_translator, run)
     return _open(folder, run)
+
+
+def _is_of(folder: Path, run: Path) -> bool:
+    return (folder / OURS).is_file() and files.read_json(folder / OURS).get("made_of") == made_of(run)
 
 
 def _open(folder: Path, run: Path | None = None) -> Translator:
