@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Json, say
+from heedful.tasks.shared.cli import PICTURES, Json, say
 
 if TYPE_CHECKING:
     from heedful.verbs.data import Checked
@@ -61,11 +61,9 @@ def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:
     """Raises InputError for another kind of file."""
     if picture is None:
         return None
-    if picture.suffix == ".png":
-        return "png"
-    if picture.suffix == ".svg":
-        return "svg"
-    raise InputError(f"{picture.suffix or 'no suffix'} is not a picture", where=str(picture), fix="--picture x.png")
+    if picture.suffix not in PICTURES:
+        raise InputError(f"{picture.suffix or 'no suffix'} is not a picture", where=str(picture), fix="--picture x.png")
+    return PICTURES[picture.suffix]
 
 
 def told(checked: "Checked") -> list[str]:

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from heedful.errors import InputError, MissingError
-from heedful.tasks.shared.cli import Json, say
-
-PICTURES: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
+from heedful.errors import InputError
+from heedful.store import files
+from heedful.tasks.shared.cli import PICTURES, Json, say
 
 
 def draw(
@@ -25,10 +24,9 @@ def draw(
     if out is not None and out.suffix not in (*PICTURES, ".txt"):
         what = f"{out.suffix or 'no suffix'} is not a drawing"
         raise InputError(what, where=str(out), fix="--out x.svg, x.png or x.txt")
-    if out is not None and not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    if out is not None:
+        files.need_folder_for(out)
     from heedful.look.architecture_text import text
-    from heedful.store import files
     from heedful.verbs.draw import drawn, facts
 
     figure = drawn(name)

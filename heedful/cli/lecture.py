@@ -3,17 +3,16 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.errors import InputError, MissingError
-from heedful.tasks.shared.cli import Json, say
+from heedful.errors import InputError
+from heedful.store import files
+from heedful.tasks.shared.cli import PICTURES, Json, say
 
 if TYPE_CHECKING:
     from heedful.lab.exhibit import Shown
-
-KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 
 
 def lecture(
@@ -86,10 +85,10 @@ def refuse_out(out: Path | None, several: bool) -> None:
         return
     if several and out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
-    if not several and out.suffix not in KINDS:
+    if not several and out.suffix not in PICTURES:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
-    if not several and not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    if not several:
+        files.need_folder_for(out)
 
 
 def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bool) -> str | None:
@@ -101,11 +100,10 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
             say(f"{name} has no picture")
         return None
     from heedful.lab import paper
-    from heedful.store import files
 
     path = out / f"{name}.svg" if several else out
     files.make_folder(path.parent)
-    files.write_bytes(path, paper.picture(shown, KINDS[path.suffix], dark=dark))
+    files.write_bytes(path, paper.picture(shown, PICTURES[path.suffix], dark=dark))
     return str(path)
 
 

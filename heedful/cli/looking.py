@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.options import chosen_of, united
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 from heedful.run.task import Embedder, NoOptions
+from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import answer_lines
@@ -34,7 +35,6 @@ def look(
     Example: heed look runs/demo "The small cat is sleeping." --out look.html
     """
     from heedful.run.device import chosen_device
-    from heedful.store import files
     from heedful.tasks.load import row_of_run
     from heedful.verbs.look import KINDS, refuse_blind
     from heedful.verbs.look import look as look_inside
@@ -44,8 +44,7 @@ def look(
         raise InputError(
             f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg, x.html or x.json"
         )
-    if not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    files.need_folder_for(out)
     refuse_blind(run)
     row = row_of_run(run)
     read = NoOptions if row.look_options is None else row.look_options()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.errors import HeedError, InputError, MissingError
+from heedful.store import files
 from heedful.tasks.shared.cli import Device, Json, say
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ def named(runs: Sequence[Path]) -> dict[str, Path]:
     """Runs by the names of their folders. Raises InputError for two of one name, and MissingError for none."""
     found: dict[str, Path] = {}
     for run in runs:
-        if not run.is_dir():
-            raise MissingError("no such folder", where=str(run), fix="check the path")
+        files.need_folder(run)
         name = run.resolve().name
         if found.get(name, run).resolve() != run.resolve():
             what = f"two runs are called {name!r}: {found[name]} and {run}"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
+from heedful.store import files
 from heedful.tasks.shared.cli import Run, printable, say
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ def trace(
     """
     if out is not None and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is no trace", where=str(out), fix="--out x.html or x.svg")
-    if out is not None and not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    if out is not None:
+        files.need_folder_for(out)
     from heedful.look import passes_drawn
     from heedful.run.device import chosen_device
-    from heedful.store import files
     from heedful.verbs.trace import records
     from heedful.verbs.trace import trace as follow
 

@@ -14,6 +14,11 @@ def name_of(element: Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
+def language_of(element: Element) -> str:
+    """What xml:lang, or a plain lang, says; "" for neither."""
+    return element.get("{http://www.w3.org/XML/1998/namespace}lang") or element.get("lang") or ""
+
+
 def elements(path: Path) -> Iterator[tuple[str, Element]]:
     """("start" or "end", element) in the order of the file. Who has read an element to its end clears it.
 

@@ -52,9 +52,9 @@ def seq2seq(config: Seq2SeqConfig, title: str, sizes: Sizes) -> Architecture:
     )
 
 
-def lm_parts(config: LMConfig, sizes: Sizes, at: str = "", *, causal: bool = True) -> tuple[Part | Repeat, ...]:
+def lm_parts(config: LMConfig, sizes: Sizes, at: str = "") -> tuple[Part | Repeat, ...]:
     embed = embedding(config.embed, config.d_model, sizes, f"{at}embed")
-    return (*embed, *stack(config.stack, config.d_model, sizes, f"{at}stack", causal=causal))
+    return (*embed, *stack(config.stack, config.d_model, sizes, f"{at}stack", causal=True))
 
 
 def lm_head(config: LMConfig, sizes: Sizes, at: str = "") -> Box:

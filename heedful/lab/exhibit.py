@@ -100,9 +100,15 @@ def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
     return lines
 
 
-def holds(says: Says, claim: str, computed: Value, *, right: bool) -> Line:
-    """A line for a claim in words, which came out `right` or wrong."""
-    return Line(claim, says.values.get(claim), computed, "agrees" if right else "wrong", says.why.get(claim, ""))
+def unsaid(computed: Mapping[str, object]) -> list[Line]:
+    """A line for each computed value that the deck makes no claim of."""
+    return beside(NOTHING_SAID, computed)
+
+
+def holds(says: Says, claim: str, computed: Value, *, right: bool | None = None) -> Line:
+    """A line for a claim in words, which came out `right` or wrong: by default, as it was found to be true or not."""
+    agrees = bool(computed) if right is None else right
+    return Line(claim, says.values.get(claim), computed, "agrees" if agrees else "wrong", says.why.get(claim, ""))
 
 
 def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) -> Line:

@@ -104,50 +104,27 @@ class ClipSize:
     context_length: int = 77
 
 
+Tower = tuple[int, int, int]  # width, layers, heads
+
+
+def clip_size(d_common: int, image: Tower, patch: int, text: Tower) -> ClipSize:
+    return ClipSize(
+        d_common=d_common,
+        image_width=image[0],
+        image_layers=image[1],
+        image_heads=image[2],
+        patch=patch,
+        text_width=text[0],
+        text_layers=text[1],
+        text_heads=text[2],
+    )
+
+
 PAIRS: dict[str, ClipSize] = {
-    "clip-nano32": ClipSize(
-        d_common=64,
-        image_width=128,
-        image_layers=4,
-        image_heads=4,
-        patch=4,
-        text_width=128,
-        text_layers=3,
-        text_heads=4,
-        size=32,
-        vocab_size=2000,
-        context_length=32,
-    ),
-    "clip-b32": ClipSize(
-        d_common=512,
-        image_width=768,
-        image_layers=12,
-        image_heads=12,
-        patch=32,
-        text_width=512,
-        text_layers=12,
-        text_heads=8,
-    ),
-    "clip-b16": ClipSize(
-        d_common=512,
-        image_width=768,
-        image_layers=12,
-        image_heads=12,
-        patch=16,
-        text_width=512,
-        text_layers=12,
-        text_heads=8,
-    ),
-    "clip-l14": ClipSize(
-        d_common=768,
-        image_width=1024,
-        image_layers=24,
-        image_heads=16,
-        patch=14,
-        text_width=768,
-        text_layers=12,
-        text_heads=12,
-    ),
+    "clip-nano32": replace(clip_size(64, (128, 4, 4), 4, (128, 3, 4)), size=32, vocab_size=2000, context_length=32),
+    "clip-b32": clip_size(512, (768, 12, 12), 32, (512, 12, 8)),
+    "clip-b16": clip_size(512, (768, 12, 12), 16, (512, 12, 8)),
+    "clip-l14": clip_size(768, (1024, 24, 16), 14, (768, 12, 12)),
 }
 
 
@@ -208,34 +185,25 @@ class SegformerSize:
     drop_path: float = 0.1
 
 
+_SEGFORMER_MICRO = SegformerSize(
+    widths=(32, 64, 128),
+    depths=(2, 2, 2),
+    heads=(1, 2, 4),
+    patches=(7, 3, 3),
+    strides=(4, 2, 2),
+    shorten=(8, 4, 2),
+    d_head=128,
+    n_classes=21,
+    head_dropout=0.0,
+    drop_path=0.0,
+)
 SEGMENTERS: dict[str, SegformerSize] = {
     # For pictures from 32 pixels on: a class for every 2 x 2 of them.
-    "segformer-nano": SegformerSize(
-        widths=(32, 64, 128),
-        depths=(2, 2, 2),
-        heads=(1, 2, 4),
-        patches=(3, 3, 3),
-        strides=(2, 2, 2),
-        shorten=(4, 2, 1),
-        d_head=128,
-        n_classes=21,
-        head_norm="group",
-        head_dropout=0.0,
-        drop_path=0.0,
+    "segformer-nano": replace(
+        _SEGFORMER_MICRO, patches=(3, 3, 3), strides=(2, 2, 2), shorten=(4, 2, 1), head_norm="group"
     ),
     # From 64 pixels on, a class for every 4 x 4.
-    "segformer-micro": SegformerSize(
-        widths=(32, 64, 128),
-        depths=(2, 2, 2),
-        heads=(1, 2, 4),
-        patches=(7, 3, 3),
-        strides=(4, 2, 2),
-        shorten=(8, 4, 2),
-        d_head=128,
-        n_classes=21,
-        head_dropout=0.0,
-        drop_path=0.0,
-    ),
+    "segformer-micro": _SEGFORMER_MICRO,
     "segformer-b0": SegformerSize(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),
     "segformer-b1": SegformerSize(depths=(2, 2, 2, 2), d_head=256),
     "segformer-b2": SegformerSize(depths=(3, 4, 6, 3)),

@@ -5,14 +5,10 @@ from pathlib import Path
 from heedful.look.draw import curves, to_bytes
 from heedful.store import files
 
-METRICS = "metrics.jsonl"
-
 
 def training_curve(folder: Path) -> bytes | None:
     """A PNG of the losses and scores that a run's folder has so far; None where it has none."""
-    if not (folder / METRICS).is_file():
-        return None
-    rows = [files.parse_json(line.encode(), where=folder) for line in files.read_whole_lines(folder / METRICS)]
+    rows = files.read_json_lines(folder / "metrics.jsonl")
     measured = [key for row in rows if "valid_loss" in row for key in row if key not in ("step", "valid_loss")]
     if not any({"train_loss", "valid_loss"} & row.keys() for row in rows):
         return None

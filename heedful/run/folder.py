@@ -130,8 +130,7 @@ def read_saved(folder: Path) -> Saved:
 def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
     """What the model in a folder is for, and the rest of task.json. Raises MissingError or InputError where it is no
     model's folder."""
-    if not folder.is_dir():
-        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    files.need_folder(folder)
     if not (folder / "task.json").is_file():
         if (folder / CONFIG).is_file():
             read_config(folder)  # which tells whose it is

@@ -10,11 +10,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 from torch import Tensor, nn
 
 from heedful.apply.lora import LoRAConfig, adapters, merged
+from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
-from heedful.run.folder import parameters, write_adapters, write_model
+from heedful.run.folder import parameters, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
+from heedful.run.start import copy_weights
 from heedful.training.loop import Trainable
 
 R = TypeVar("R", bound=Recipe)
@@ -45,8 +48,10 @@ class Job(ABC, Generic[R, E, M]):
     served: ClassVar[Any]  # has `load(folder, device=...)`: the model to be scored at the end
     score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
     fingerprint: str  # of the training data
+    tokenizer: Tokenizer | None = None  # of both sides, where there are two
     tokenizer_hash: str = ""
     config: Any  # of the model
+    answers: object  # what task.json says of the model's answers
     fewest_steps: int = 0  # that are made where no budget is given
     saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
@@ -83,9 +88,9 @@ class Job(ABC, Generic[R, E, M]):
     def own_facts(self) -> dict[str, object]:
         """What data.json says beside the files, how many examples there are, and the notes."""
 
-    @abstractmethod
     def spec(self) -> dict[str, Any]:
         """task.json: what the model is for, and what its answers mean."""
+        return {"task": self.recipe.task, **to_json(self.answers)}
 
     @abstractmethod
     def task(self, model: M) -> Trainable:
@@ -95,9 +100,9 @@ class Job(ABC, Generic[R, E, M]):
     def measure(self, model: M) -> Measurement:
         """The averaged model, on `valid`."""
 
-    @abstractmethod
     def score(self, best: Any, part: E) -> Mapping[str, Any]:
         """What the finished model is worth on a test set."""
+        return best.evaluate(part)
 
     @abstractmethod
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
@@ -114,7 +119,7 @@ class Job(ABC, Generic[R, E, M]):
 
     def tokenizers(self) -> dict[str, bytes]:
         """The files of the tokenizers, by name."""
-        return {}
+        return {} if self.tokenizer is None else tokenizer_files(self.tokenizer, self.tokenizer)
 
     def tensors(self, model: M) -> dict[str, Tensor]:
         """The weights that are saved of the model."""
@@ -129,6 +134,8 @@ class Job(ABC, Generic[R, E, M]):
 
     def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
+        if self.start:
+            copy_weights(model, self.recipe.start_from)
 
     def new_heads(self) -> Collection[str]:
         """The parts of the model that the one it starts from does not have, or not so."""

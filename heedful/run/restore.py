@@ -38,8 +38,7 @@ def restore_model(run: Path, warn: Callable[[str], None], *, fitted: Sequence[st
     checkpoint that is left out is told to `warn`. Files of the run that are `fitted` to its weights are removed where
     these are others now. Raises InputError where the model is sound, MissingError where no checkpoint is left,
     StorageError where other files of the run are damaged."""
-    if not run.is_dir():
-        raise MissingError("no such folder", where=str(run), fix="check the path")
+    files.need_folder(run)
     with run_lock(run):
         try:
             read_model(run)
@@ -91,7 +90,5 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
 
 def _measured_after(run: Path, step: int) -> bool:
     """Whether a later model was measured, which may have been better."""
-    path = run / "metrics.jsonl"
-    lines = files.read_whole_lines(path) if path.is_file() else []
-    rows = [files.parse_json(line.encode(), where=path) for line in lines]
+    rows = files.read_json_lines(run / "metrics.jsonl")
     return any(row["step"] > step and "valid_loss" in row for row in rows)

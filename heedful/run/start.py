@@ -43,18 +43,25 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
         facts = files.read_json(begun / "data.json")
         model = dict(facts["start"])
         return Start(*known, migrated(model, model.pop("format", 1)), facts.get("around", {}))
+    folder, about = started_from(recipe, *tasks)
+    tokenizers = read_tokenizers(folder)
+    assert tokenizers is not None  # `task_name` found a whole model
+    return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
+
+
+def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
+    """The folder of `recipe.start_from`, and its task.json. Raises InputError for a run of none of `tasks`, and where
+    the recipe says what the model is."""
     folder = Path(recipe.start_from)
-    if task_name(folder)[0] not in tasks:
+    name, about = task_name(folder)
+    if name not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"
         raise InputError(what, where=str(folder), fix="start from another run")
     if recipe.model:
         key = next(iter(recipe.model))
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
-    tokenizers = read_tokenizers(folder)
-    assert tokenizers is not None  # `task_name` found a whole model
-    about = files.read_json(folder / "task.json")
-    return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
+    return folder, about
 
 
 def copy_weights(

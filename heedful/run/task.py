@@ -4,7 +4,7 @@ A row names its parts, and each is imported when it is asked for: `heed --help` 
 nothing of what only detectors do. Whoever uses a row knows these promises and no task.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -197,7 +197,7 @@ class Task:
     example: str = ""  # a text that they may be asked, where the run knows none of its own
     served: "Lazy[type[Any]]"  # has `load(run, device=...)`, and gives a Served
     facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` tells of a run
-    laws: Lazy[Callable[[Any, Sequence[str]], Iterator[Law]]]  # of a Served, and texts to check it on
+    laws: Lazy[Callable[[Any, Sequence[str]], Iterable[Law]]]  # of a Served, and texts to check it on
     # Training.
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None

@@ -312,7 +312,7 @@ def _finish(
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
     best model's loss on the validation data."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
-    rows = [files.parse_json(line.encode(), where=out) for line in files.read_whole_lines(out / "metrics.jsonl")]
+    rows = files.read_json_lines(out / "metrics.jsonl")
     files.make_folder(out / "plots")
     figure = panels(rows, job.panels) if job.panels else curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))

@@ -16,12 +16,10 @@ from heedful.errors import HeedError, InputError
 from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, pages, runs
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Models
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct
 from heedful.serve.refusals import Refused, as_refused, refusal
-
-Models = Mapping[str, Hosted]
 
 
 @dataclass(frozen=True, kw_only=True)

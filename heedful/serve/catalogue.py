@@ -1,20 +1,19 @@
 """What is served: a few facts of each model, and its figure 1."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
 from heedful.look.architecture_layout import picture
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import model_for
 from heedful.verbs.draw import drawn
 from heedful.verbs.info import headlines
 
 
-def routes(models: Mapping[str, Hosted]) -> APIRouter:
+def routes(models: Models) -> APIRouter:
     router = APIRouter()
 
     @router.get("/api/models")

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.errors import HeedError, InputError
-from heedful.serve.hosted import TOGETHER, Hosted, Piece, Writing
+from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
 from heedful.serve.refusals import Refused, refused
 from heedful.verbs.use import options_of
@@ -87,7 +87,7 @@ class Turn(BaseModel):
     content: Annotated[str, Field(max_length=MOST_LETTERS)] | None = None
 
 
-def routes(models: Mapping[str, Hosted]) -> APIRouter:
+def routes(models: Models) -> APIRouter:
     router = APIRouter()
     able = {name: model for name, model in models.items() if model.row.converses}
     if not able:

@@ -5,7 +5,6 @@ no quota: 456 is never answered.
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -14,9 +13,9 @@ from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, Kept, NewGlossary
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Models
 from heedful.serve.languages import Pair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import Asked, Problem, body_of, body_shown, door, fields_of, is_form
+from heedful.serve.public import Asked, Name, Problem, body_of, body_shown, door, fields_of, is_form
 
 MOST_BYTES = 128 * 1024  # of a request, as theirs
 MOST_TEXTS = 50
@@ -24,7 +23,6 @@ NO_LIMIT = 1_000_000_000_000  # what their unlimited accounts say
 # Their clients do not let one ask for English or Portuguese without a region.
 REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Tags = Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=200)]
 
 
@@ -67,7 +65,7 @@ def refusal(problem: Problem) -> Response:
     return JSONResponse({"message": problem.message}, problem.status)
 
 
-def routes(models: Mapping[str, Hosted]) -> APIRouter:
+def routes(models: Models) -> APIRouter:
     router = APIRouter(prefix="/v2", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["DeepL"])
     kept, translated_characters = Glossaries(), 0
 
@@ -122,7 +120,7 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     return router
 
 
-def _glossary_routes(models: Mapping[str, Hosted], kept: Glossaries) -> APIRouter:
+def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
     router = APIRouter(prefix="/glossaries", route_class=door(refusal, most_bytes=GLOSSARY_BYTES))
 
     @router.post("", openapi_extra=body_shown(NewGlossary))

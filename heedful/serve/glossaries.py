@@ -13,12 +13,11 @@ from pydantic import Field
 from heedful.data.text.glossary import entries_in, glossary_of
 from heedful.errors import InputError
 from heedful.serve.languages import Pair, code
-from heedful.serve.public import Asked, Problem
+from heedful.serve.public import Asked, Name, Problem
 
 MOST = 64
 GLOSSARY_BYTES = 1 << 20  # of a request that sends one
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Entries = list[tuple[str, str]]
 
 

@@ -67,6 +67,9 @@ class Hosted(Protocol):
         Raises what it raises, BusyError and LateError."""
 
 
+Models = Mapping[str, Hosted]  # by their names
+
+
 def open_hosted(run: Path, *, engine: str = "auto") -> "Engine":
     """The model of a run's folder, ready to be asked. Raises MissingError, InputError or StorageError."""
     from heedful.serve.engine import open_engine

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, create_model
 from heedful.core.config import from_json
 from heedful.errors import HeedError
 from heedful.run.task import Looked, NamedWeights, NoOptions
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import (
     Name,
     Sent,
@@ -28,7 +28,6 @@ from heedful.verbs.look import look_into, weights_of
 from heedful.verbs.walk import walk_through
 
 LOOK = "look"
-Models = Mapping[str, Hosted]
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
 OWN = ("kind", "query")  # of a request, beside the options of looking
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON

@@ -1,11 +1,11 @@
 """Pairs of languages: which of the models that are served translates from what to what."""
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from heedful.data.text.headers import SIDES, meaning
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Hosted, Models
 from heedful.serve.public import FRAGMENT, TRANSLATE, Problem
 
 
@@ -23,7 +23,7 @@ class Pair(NamedTuple):
         return {"source": self.source, "target": self.target} if self.several else {}
 
 
-def pairs(models: Mapping[str, Hosted]) -> list[Pair]:
+def pairs(models: Models) -> list[Pair]:
     """Of every model that translates, each of its directions, in the order in which they are served."""
     return [pair for hosted in models.values() for pair in _pairs_of(hosted)]
 

@@ -4,23 +4,21 @@ Which language a text is in is not detected: the vocabulary of a translator is t
 tell them apart. "auto" is answered where only one of the languages that are served leads to the target.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Models
 from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
-from heedful.serve.public import Asked, Problem, body_of, body_shown, door
+from heedful.serve.public import Asked, Name, Problem, body_of, body_shown, door
 
 MOST_CHARACTERS = 50_000  # of a request
 MOST_TEXTS = 500
 MOST_ALTERNATIVES = 10
 
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Translation(Asked):
@@ -41,7 +39,7 @@ def refusal(problem: Problem) -> Response:
     return JSONResponse({"error": problem.message}, problem.status)
 
 
-def routes(models: Mapping[str, Hosted], *, keyed: bool = False) -> APIRouter:
+def routes(models: Models, *, keyed: bool = False) -> APIRouter:
     router = APIRouter(route_class=door(refusal, most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
 
     @router.post("/translate", openapi_extra=body_shown(Translation))

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import secrets
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -20,7 +20,7 @@ from heedful.errors import InputError, TextError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, LanguageModel, named, together
-from heedful.serve.hosted import TOGETHER, Hosted, Piece, Writing
+from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
@@ -60,7 +60,7 @@ class Translator(Protocol):
     target: Any
 
 
-def routes(models: Mapping[str, Hosted]) -> APIRouter:
+def routes(models: Models) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["OpenAI"])
     embedders: dict[str, Embedder] = {}
     told = {name: _model(hosted) for name, hosted in models.items() if _answers(hosted)}
@@ -109,7 +109,7 @@ def _answers(hosted: Hosted) -> bool:
     return GENERATE in row.asks or TRANSLATE in row.asks or row.embedder is not None
 
 
-def _hosted(models: Mapping[str, Hosted], name: str) -> Hosted:
+def _hosted(models: Models, name: str) -> Hosted:
     found = models.get(name)
     if found is None or not _answers(found):
         raise Problem(404, f"The model `{name}` does not exist", param="model", code="model_not_found")

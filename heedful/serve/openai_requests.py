@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heedful.serve.public import Asked
+from heedful.serve.public import Asked, Name
 
 MOST_CHARACTERS = 8 * 1024 * 1024
 MOST_TOKENS = 65_536  # of an answer
@@ -13,7 +13,6 @@ MOST_CHOICES = 64
 MOST_TOP = 20
 LARGEST_SEED = 2**63 - 1
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=200_000)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=MOST_TEXTS)]

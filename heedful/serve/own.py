@@ -24,14 +24,13 @@ from heedful.errors import HeedError, InputError
 from heedful.run.task import Ask
 from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
-from heedful.serve.hosted import Hosted, Piece, Writing
+from heedful.serve.hosted import Hosted, Models, Piece, Writing
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct
 from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
 
-Models = Mapping[str, Hosted]
 EMBED = "embed"
 MOST_INPUTS = 128
 MOST_LETTERS = 20_000  # of a text

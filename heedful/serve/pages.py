@@ -2,7 +2,7 @@
 served; all else it asks of the other routes, as any client could."""
 
 import mimetypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,10 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from heedful.look import page as look_page
-from heedful.serve.hosted import Hosted
+from heedful.serve.hosted import Hosted, Models
 from heedful.serve.public import TRANSLATE
 from heedful.serve.refusals import Refused
 
-Models = Mapping[str, Hosted]
 HERE = Path(__file__).parent / "page"
 BESIDE = Path(look_page.__file__).parent  # the scripts and styles of the page that is one file
 PARTS = (".js", ".css")

@@ -5,12 +5,12 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
@@ -19,6 +19,7 @@ from heedful.errors import BusyError, HeedError, InputError, LateError
 
 GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="Asked")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

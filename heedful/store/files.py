@@ -87,17 +87,14 @@ def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
     bytes a full disk should be asked for, where this file is but one of many.
     """
     digest = hashlib.sha256()
-    with storage_errors(path, max(needed, sum(len(chunk) for chunk in chunks))):
-        descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
-        try:
-            for chunk in chunks:
-                for start in range(0, len(chunk), CHUNK):
-                    piece = memoryview(chunk)[start : start + CHUNK]
-                    digest.update(piece)
-                    _write_all(descriptor, piece)
-            disk.fsync(descriptor)
-        finally:
-            disk.close(descriptor)
+    total, flags = sum(len(chunk) for chunk in chunks), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with storage_errors(path, max(needed, total)), _opened(path, flags) as descriptor:
+        for chunk in chunks:
+            for start in range(0, len(chunk), CHUNK):
+                piece = memoryview(chunk)[start : start + CHUNK]
+                digest.update(piece)
+                _write_all(descriptor, piece)
+        disk.fsync(descriptor)
     return digest.hexdigest()
 
 
@@ -135,23 +132,19 @@ def append_line(path: Path, line: str) -> None:
     if "\n" in line:
         raise ValueError(f"one line at a time: {line!r}")
     data = line.encode() + b"\n"
-    with storage_errors(path, len(data)):
-        descriptor = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    with storage_errors(path, len(data)), _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
+        size = whole = os.fstat(descriptor).st_size
+        while whole and os.pread(descriptor, 1, whole - 1) != b"\n":
+            start = max(0, whole - 4096)
+            whole = start + os.pread(descriptor, whole - start, start).rfind(b"\n") + 1
+        if whole < size:
+            disk.truncate(descriptor, whole)
         try:
-            size = whole = os.fstat(descriptor).st_size
-            while whole and os.pread(descriptor, 1, whole - 1) != b"\n":
-                start = max(0, whole - 4096)
-                whole = start + os.pread(descriptor, whole - start, start).rfind(b"\n") + 1
-            if whole < size:
+            _write_all(descriptor, data)
+        except OSError:
+            with suppress(OSError):
                 disk.truncate(descriptor, whole)
-            try:
-                _write_all(descriptor, data)
-            except OSError:
-                with suppress(OSError):
-                    disk.truncate(descriptor, whole)
-                raise
-        finally:
-            disk.close(descriptor)
+            raise
 
 
 def make_folder(path: Path) -> None:
@@ -188,25 +181,29 @@ def remove_tree(path: Path) -> None:
 
 def fsync_folder(path: Path) -> None:
     """Flush the names in folder `path` to the disk, without which a power cut may undo a rename."""
-    with storage_errors(path):
-        descriptor = disk.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    with storage_errors(path), _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         try:
             disk.fsync(descriptor)
         except OSError as error:
             if error.errno != errno.EINVAL:  # some network file systems cannot flush a folder
                 raise
-        finally:
-            disk.close(descriptor)
 
 
 def fsync_file(path: Path) -> None:
     """Flush to the disk what another library wrote to `path`."""
-    with storage_errors(path):
-        descriptor = disk.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            disk.fsync(descriptor)
-        finally:
-            disk.close(descriptor)
+    with storage_errors(path), _opened(path, os.O_RDONLY | os.O_NOFOLLOW) as descriptor:
+        disk.fsync(descriptor)
+
+
+def need_folder(path: Path, *, fix: str = "check the path") -> None:
+    """Raises MissingError where there is no such folder."""
+    if not path.is_dir():
+        raise MissingError("no such folder", where=str(path), fix=fix)
+
+
+def need_folder_for(file: Path) -> None:
+    """The same of the folder that a file is to be written into."""
+    need_folder(file.parent, fix="make it first, or change --out")
 
 
 def read_bytes(path: Path, *, limit: int) -> bytes:
@@ -244,6 +241,12 @@ def read_whole_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         line = f"{path}:{whole[: error.start].count(10) + 1}"
         raise StorageError("not UTF-8: the file is damaged", where=line, fix="remove this line") from error
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """The values that the whole lines of `path` hold; none where it is not there. Raises StorageError."""
+    lines = read_whole_lines(path) if path.is_file() else []
+    return [parse_json(line.encode(), where=path) for line in lines]
 
 
 def json_bytes(value: object, *, where: Path | str) -> bytes:
@@ -302,6 +305,15 @@ def _plain_file(path: Path) -> Iterator[int]:
             yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = disk.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        disk.close(descriptor)
 
 
 def _write_all(descriptor: int, data: Bytes) -> None:

@@ -56,8 +56,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
     Raises MissingError, InputError or StorageError.
     """
-    if not folder.is_dir():
-        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    files.need_folder(folder)
     path = folder / CONFIG
     config = files.parse_json(_read_inside(folder, CONFIG, limit=1 << 22), where=path)
     if not isinstance(config, dict):

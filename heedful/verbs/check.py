@@ -11,7 +11,7 @@ from heedful.exchange.hub import chat_files
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.run.task import Law, Served, Task
 from heedful.store.checkpoint import verify
-from heedful.store.files import read_json
+from heedful.store.files import need_folder, read_json
 from heedful.tasks.load import row_of_run
 
 ENGINE = "what is exported would be another model"
@@ -19,8 +19,7 @@ ENGINE = "what is exported would be another model"
 
 def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Iterator[Law]:
     """Checks the folder and its model, law by law. `texts` are what to check on; without any, random tokens are."""
-    if not run.is_dir():
-        raise MissingError("no such folder", where=str(run), fix="check the path")
+    need_folder(run)
     folders = sorted(run.glob("checkpoints/step-*"))
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
     yield Law(

@@ -10,7 +10,7 @@ from heedful.data.text.pairs import LINES, Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
 from heedful.data.text.reading import Read, read_whole
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 from heedful.store import files
 
 LEFT_OUT = ".left-out.tsv"
@@ -66,8 +66,7 @@ def check_data(
 def write_cleaned(checked: Checked, out: Path) -> Path:
     """The pairs that are kept, a table of two columns under a header, and beside it those that are left out, where each
     stood and why; the path of the second. Raises InputError, MissingError or StorageError."""
-    if not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    files.need_folder_for(out)
     if out.suffix != ".tsv":
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
     pairs, taken = checked.read.train, checked.read.taken

@@ -11,7 +11,7 @@ from torch import Tensor
 from heedful.apply.lora import merged
 from heedful.core.config import unknown_key
 from heedful.core.init import uninitialised
-from heedful.errors import InputError, MissingError, StorageError
+from heedful.errors import InputError, StorageError
 from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, Family, family_of
 from heedful.exchange.fetch import fetched, is_name
@@ -72,8 +72,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     folder, out = Path(folder), Path(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
-    if not folder.is_dir():
-        raise MissingError("no such folder", where=str(folder), fix="check the path")
+    files.need_folder(folder)
     where = str(folder / CONFIG)
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:
@@ -111,9 +110,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     served = row.served().load(run)
     if to in ("hf", "peft"):
         if row.hub is None:
-            kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
-            none = f"the Hub's families that are known here ({kinds}) have no model like a {type(served).__name__}"
-            raise InputError(row.hub_lacks or none, where=str(run), fix="use it here")
+            raise InputError(row.hub_lacks or _none_like(served), where=str(run), fix="use it here")
         alias = served.about.get("family", "")  # of several families that hold it, the one that it came from
         families = [family for family in ALL if row.hub_head in ("", family.head)]
         families.sort(key=lambda family: family.alias != alias)
@@ -198,9 +195,12 @@ def _family_of(
     if refused:  # the family that comes nearest lacks the fewest words
         nearest = min(refused, key=lambda error: len(error.what))
         raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
+    raise InputError(_none_like(served.model), where=str(run))
+
+
+def _none_like(model: object) -> str:
     kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
-    what = f"the Hub's families that are known here ({kinds}) have no model like a {type(served.model).__name__}"
-    raise InputError(what, where=str(run))
+    return f"the Hub's families that are known here ({kinds}) have no model like a {type(model).__name__}"
 
 
 def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:

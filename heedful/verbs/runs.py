@@ -49,9 +49,7 @@ def read_one(folder: Path, name: str) -> dict[str, Any]:
 
 def curve_of(run: Path) -> list[Row]:
     """The measurements of a run, each with its step; a line that is being written is left out. Raises StorageError."""
-    if not (run / METRICS).is_file():
-        return []
-    rows = [files.parse_json(line.encode(), where=run / METRICS) for line in files.read_whole_lines(run / METRICS)]
+    rows = files.read_json_lines(run / METRICS)
     if not all(isinstance(row, Mapping) and _number(row.get("step")) is not None for row in rows):
         raise StorageError("a measurement has no step", where=str(run / METRICS), fix="remove its line")
     return [{key: _number(value) for key, value in row.items()} for row in rows]

@@ -72,18 +72,18 @@ def read_asked(path: str | Path) -> dict[str, list[Conversation]]:
     return read_tests(path, lambda file: _read(file, []), kinds=KINDS)
 
 
-def messages_of(value: object, *, where: str = "") -> list[dict[str, Any]]:
+def messages_of(value: object) -> list[dict[str, Any]]:
     """Messages that are to be answered, as they come: each has a role, whatever a template knows of, and a text, or
     calls of tools. Texts in parts become one. Raises InputError."""
-    return [_spoken(_object(one, where), where) for one in _list(value, where)]
+    return [_spoken(_object(one, "")) for one in _list(value, "")]
 
 
-def _spoken(one: dict[str, Any], where: str) -> dict[str, Any]:
+def _spoken(one: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(one.get("role"), str):
-        raise InputError(f"the role {one.get('role')!r}", where=where, fix=TURN)
+        raise InputError(f"the role {one.get('role')!r}", fix=TURN)
     if one.get("content") is None and one.get("tool_calls"):
         return one
-    return one | {"content": _message("user", one.get("content"), where)["content"]}
+    return one | {"content": _message("user", one.get("content"), "")["content"]}
 
 
 def _asked(conversation: Conversation) -> str:

@@ -7,7 +7,7 @@ Which tokens begin, end and pad a text is no part of our configuration: `config_
 from theirs (`decoder_start_token_id`, `forced_bos_token_id`, `eos_token_id`, `pad_token_id`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heedful.exchange.hf import keys, seq2seq
 from heedful.exchange.hf.keys import Key
-from heedful.exchange.hf.rules import Rule, modules
+from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
 # With what each is where a file leaves it out (their BartConfig).
@@ -59,20 +59,16 @@ IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
 
 UNUSED = 2  # rows of their tables of positions
 _BIAS = "final_logits_bias"
-_SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 AROUND_BLOCKS = (
     *modules({"model.encoder.layernorm_embedding": "source.norm", "model.decoder.layernorm_embedding": "target.norm"}),
     Rule("model.encoder.embed_positions.weight", "source.position_embeddings.table.weight", unused=UNUSED),
     Rule("model.decoder.embed_positions.weight", "target.position_embeddings.table.weight", unused=UNUSED),
-    *(Rule(f"{name}.weight", "source.tokens.weight") for name in _SHARED),
+    *seq2seq.SHARED,
     Rule(_BIAS, "head.bias", "row"),
 )
 RULES = (*seq2seq.block_rules(), *AROUND_BLOCKS)
-
-
-def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
-    """The table, which is one for all of them."""
-    return RULES
+rules = always(RULES)
+config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
 
 
 def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -83,13 +79,6 @@ def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     shared = theirs["shared.weight"]
     bias = {_BIAS: torch.zeros(1, shared.shape[0], dtype=shared.dtype)}
     return bias | {name if name == _BIAS else f"model.{name}": tensor for name, tensor in theirs.items()}
-
-
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
@@ -108,5 +97,4 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
         "forced_eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "BART")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "BART")

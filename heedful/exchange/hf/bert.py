@@ -128,5 +128,4 @@ def config_to_hf(
     else:
         kind = "ForNextSentencePrediction" if config.nsp_head else "Model"
     theirs = FIXED | keys.in_theirs(KEYS, config) | {"architectures": [f"Bert{kind}"], "pad_token_id": pad}
-    keys.nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "BERT")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "BERT")

@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, FIXED_INSIDE, INSIDE, PICTURE, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.clip import CLIPConfig
 
 MEANS_HIGHEST = 2
@@ -97,10 +97,7 @@ RULES = (
     Rule("visual_projection.weight", "image_out.weight"),
     Rule("logit_scale", "log_scale"),
 )
-
-
-def rules(config: CLIPConfig) -> tuple[Rule, ...]:
-    return RULES
+rules = always(RULES)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> CLIPConfig:
@@ -130,8 +127,7 @@ def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
         "text_config": FIXED_TEXT | keys.in_theirs(KEYS_TEXT, config) | text,
         "vision_config": FIXED_VISION | keys.in_theirs(KEYS_VISION, config) | {"projection_dim": config.d_common},
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "CLIP")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "CLIP")
 
 
 def _tower(got: dict[str, Any], side: str, table: dict[str, Key], fixed: dict[str, Any], where: str) -> dict[str, Any]:

@@ -202,5 +202,4 @@ def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]
         "num_channels": resnet.channels,
         "use_timm_backbone": False,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "DETR")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "DETR")

@@ -94,5 +94,6 @@ def config_to_hf(
     what DistilBERT cannot hold."""
     kind = {"architectures": ["DistilBertForMaskedLM" if config.mlm_head else "DistilBertModel"], "pad_token_id": pad}
     theirs = FIXED | keys.in_theirs(KEYS, config) | kind
-    keys.nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "DistilBERT")
-    return theirs
+    return keys.nothing_lost(
+        theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "DistilBERT"
+    )

@@ -64,5 +64,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     """What `config_from_hf` makes this configuration from. Raises InputError for what Gemma cannot hold."""
     config = causal.written_out(config)
     theirs = causal.config_to_hf(config, KEYS, FIXED, "GemmaForCausalLM", start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "Gemma")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Gemma")

@@ -64,5 +64,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     config = causal.written_out(config, scale=True)
     more = {"layer_types": causal.types_of(config), "sliding_window": causal.window_of(config)}
     theirs = causal.config_to_hf(config, KEYS, FIXED, "Gemma2ForCausalLM", more, start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "Gemma 2")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Gemma 2")

@@ -68,5 +68,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
         "sliding_window": causal.window_of(config),
     }
     theirs = causal.config_to_hf(config, KEYS, FIXED, "Gemma3ForCausalLM", more, start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "Gemma 3")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Gemma 3")

@@ -98,5 +98,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 cannot hold."""
     tokens = {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
     theirs = FIXED | keys.in_theirs(KEYS, config) | tokens | {"architectures": ["GPT2LMHeadModel"]}
-    keys.nothing_lost(config, config_from_hf(theirs), "GPT-2")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "GPT-2")

@@ -39,8 +39,7 @@ def config_to_hf(
     theirs = gpt2.config_to_hf(_body(config), start=start, end=end) | keys.labels_to_hf(labels)
     kind = {"architectures": ["GPT2ForSequenceClassification"], "problem_type": problem}
     theirs |= kind | {"pad_token_id": pad}
-    keys.nothing_lost(config, config_from_hf(theirs), "GPT-2")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "GPT-2")
 
 
 def unbiased(config: ClassifierConfig) -> Recast[ClassifierConfig]:

@@ -9,12 +9,13 @@ in a file stops the import, by name; whatever of ours does not come back stops t
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
 
 C = TypeVar("C")
+Made = TypeVar("Made", covariant=True)
 
 ACTIVATIONS = {
     "relu": "relu",
@@ -122,6 +123,29 @@ def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
     return from_json(kind, {name: tree[name] for name in sorted(tree, key=order.index)}, where)
 
 
+@runtime_checkable
+class Reader(Protocol[Made]):
+    def __call__(self, theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Made:
+        """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
+        build."""
+
+
+def reader(
+    kind: type[C],
+    keys: Mapping[str, Key],
+    always: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    irrelevant: Collection[str],
+) -> Reader[C]:
+    """That of a family whose table says all."""
+
+    def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> C:
+        got = understood(theirs, keys, fixed, irrelevant, where)
+        return built(kind, {**always, **in_ours(keys, got, where)}, where)
+
+    return config_from_hf
+
+
 def paths(patterns: str) -> Iterator[str]:
     """Those that the patterns of a `Key` stand for."""
     return (path for pattern in patterns.split() for path in _choices(pattern))
@@ -171,11 +195,13 @@ def labels_to_hf(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def nothing_lost(config: Any, back: Any, family: str) -> None:
-    """Raises InputError where `back`, read from what was written for `config`, is not the same: it names what."""
+def nothing_lost(theirs: dict[str, Any], config: Any, back: Any, family: str) -> dict[str, Any]:
+    """`theirs`, which was written for `config`. Raises InputError where `back`, read from it, is not the same: it names
+    what."""
     lost = list(_differences(to_json(config), to_json(back), "model"))
     if lost:
         raise InputError(f"{family} cannot hold {', '.join(lost)}")
+    return theirs
 
 
 def _differences(ours: Any, back: Any, where: str) -> Iterator[str]:

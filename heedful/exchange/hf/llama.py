@@ -41,5 +41,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     """What `config_from_hf` makes this configuration from. Raises InputError for what LLaMA cannot hold."""
     config = causal.written_out(config)
     theirs = causal.config_to_hf(config, KEYS, FIXED, "LlamaForCausalLM", start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "LLaMA")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "LLaMA")

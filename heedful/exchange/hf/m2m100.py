@@ -5,12 +5,11 @@ Which tokens begin, end and pad a text, and which name languages, is no part of 
 told, and who imports reads it from what stands beside the weights.
 """
 
-from collections.abc import Collection
 from typing import Any
 
 from heedful.exchange.hf import keys, seq2seq
 from heedful.exchange.hf.keys import Key
-from heedful.exchange.hf.rules import Rule, modules
+from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
 # With what each is where a file leaves it out (their M2M100Config).
@@ -49,25 +48,13 @@ IRRELEVANT = (
     | {"early_stopping", "length_penalty", "min_length", "no_repeat_ngram_size", "output_past", "tokenizer_class"}
 )
 
-_SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 RULES = (
     *seq2seq.block_rules("in_norm"),
-    *modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")}),
     *(Rule(f"model.{stack}.embed_positions.weights", None) for stack in ("encoder", "decoder")),
-    *(Rule(f"{name}.weight", "source.tokens.weight") for name in _SHARED),
+    *seq2seq.SHARED,
 )
-
-
-def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
-    """The table, which is one for all of them."""
-    return RULES
-
-
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
+rules = always(RULES)
+config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
@@ -84,5 +71,4 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "M2M-100")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "M2M-100")

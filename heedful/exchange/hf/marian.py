@@ -101,5 +101,4 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "forced_eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "Marian")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Marian")

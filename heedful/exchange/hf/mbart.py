@@ -5,11 +5,10 @@ Which tokens begin, end and pad a text, and which name languages, is no part of 
 told, and who imports reads it from what stands beside the weights.
 """
 
-from collections.abc import Collection
 from typing import Any
 
 from heedful.exchange.hf import bart, keys, seq2seq
-from heedful.exchange.hf.rules import Rule, modules
+from heedful.exchange.hf.rules import always
 from heedful.models.seq2seq import Seq2SeqConfig
 
 KEYS = bart.KEYS
@@ -24,21 +23,10 @@ IRRELEVANT = bart.IRRELEVANT | {"tokenizer_class"}
 
 RULES = (
     *seq2seq.block_rules("in_norm"),
-    *modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")}),
     *bart.AROUND_BLOCKS,
 )
-
-
-def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
-    """The table, which is one for all of them."""
-    return RULES
-
-
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
+rules = always(RULES)
+config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
@@ -56,5 +44,4 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
         "forced_eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "mBART")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "mBART")

@@ -40,5 +40,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     """What `config_from_hf` makes this configuration from. Raises InputError for what Mistral cannot hold."""
     config = causal.written_out(config)
     theirs = causal.config_to_hf(config, KEYS, FIXED, "MistralForCausalLM", start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "Mistral")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Mistral")

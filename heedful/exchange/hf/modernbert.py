@@ -187,5 +187,6 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
         "pad_token_id": pad,
         "sep_token_id": end,
     }
-    keys.nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "ModernBERT")
-    return theirs
+    return keys.nothing_lost(
+        theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "ModernBERT"
+    )

@@ -5,26 +5,17 @@ Which tokens begin, end and pad a text is no part of our configuration: `config_
 from theirs (`decoder_start_token_id`, `eos_token_id`, `pad_token_id`).
 """
 
-from collections.abc import Collection
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from heedful.core.embed import sinusoidal
-from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key
-from heedful.exchange.hf.rules import Rule, modules
+from heedful.exchange.hf import bart, keys, seq2seq
+from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-# With what each is where a file leaves it out (their PegasusConfig).
-KEYS = seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
-    "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
-    "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
-    "max_position_embeddings": Key(1024, "{source,target}.context_length"),
-    "scale_embedding": Key(False, "{source,target}.scaled"),
-    "vocab_size": Key(50265, "{source,target}.vocab_size"),
-}
+KEYS = bart.KEYS
 ALWAYS = {
     "{source,target}.position_embeddings": "sinusoidal",
     "{source,target}.sines_first": True,
@@ -54,33 +45,21 @@ IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
     "task_specific_params",
 }
 
-_SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 RULES = (
     *seq2seq.block_rules("in_norm"),
-    *modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")}),
     Rule("model.encoder.embed_positions.weight", None),
     Rule("model.decoder.embed_positions.weight", None),
-    *(Rule(f"{name}.weight", "source.tokens.weight") for name in _SHARED),
+    *seq2seq.SHARED,
     Rule("final_logits_bias", "head.bias", "row"),
 )
-
-
-def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
-    """The table, which is one for all of them."""
-    return RULES
+rules = always(RULES)
+config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
 
 
 def made(config: Seq2SeqConfig) -> dict[str, Tensor]:
     """Their tables of positions, whose numbers we compute."""
     table = sinusoidal(torch.arange(config.source.context_length), config.d_model, sines_first=True)
     return {f"model.{stack}.embed_positions.weight": table.clone() for stack in ("encoder", "decoder")}
-
-
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
@@ -96,5 +75,4 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "forced_eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "Pegasus")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Pegasus")

@@ -75,5 +75,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
     config = causal.written_out(config)
     more = windows_to_hf(config)
     theirs = causal.config_to_hf(config, KEYS, FIXED, "Qwen2ForCausalLM", more, start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "Qwen2")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Qwen2")

@@ -68,7 +68,7 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
     number of the padding than 1 among it."""
     kind = {"architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"]}
     theirs = FIXED | keys.in_theirs(KEYS, config) | kind | {"bos_token_id": start, "eos_token_id": end}
-    keys.nothing_lost(config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
+    keys.nothing_lost(theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
     if pad != UNUSED - 1:
         raise InputError(f"RoBERTa's padding has the id {UNUSED - 1}, and this model's {pad}")
     return theirs

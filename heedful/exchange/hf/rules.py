@@ -58,6 +58,11 @@ def modules(
     return (Rule(f"{theirs}.{kind}", f"{ours}.{kind}", how) for theirs, ours in names.items() for kind in kinds)
 
 
+def always(table: tuple[Rule, ...]) -> Callable[[object], tuple[Rule, ...]]:
+    """The rules of a family whose models all have this table."""
+    return lambda config: table
+
+
 def to_ours(
     rules: Iterable[Rule], theirs: Mapping[str, Tensor], wanted: Mapping[str, Tensor], *, where: str = ""
 ) -> dict[str, Tensor]:

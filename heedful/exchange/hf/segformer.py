@@ -112,5 +112,4 @@ def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, A
         "mlp_ratios": [stage.d_ff // stage.d_model for stage in stages],
         "num_encoder_blocks": len(stages),
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "SegFormer")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "SegFormer")

@@ -46,6 +46,11 @@ _CROSS = {
     "encoder_attn.out_proj": "cross_attention.out",
     "encoder_attn_layer_norm": "cross_residual.{norm}",
 }
+# One matrix for source, target and output.
+SHARED = tuple(
+    Rule(f"{name}.weight", "source.tokens.weight")
+    for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
+)
 
 
 def stack_keys(*, activation: str, d_model: int, n_heads: int, d_ff: int, n_layers: int) -> dict[str, Key]:
@@ -65,10 +70,12 @@ def stack_keys(*, activation: str, d_model: int, n_heads: int, d_ff: int, n_laye
 
 
 def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm") -> Iterator[Rule]:
-    """The tensors of both stacks' blocks, which are post-norm, or pre-norm with "in_norm"."""
+    """The tensors of both stacks, which are post-norm, or pre-norm with "in_norm" and end in a norm."""
     for stack, block in (("encoder", _BLOCK), ("decoder", _BLOCK | _CROSS)):
         named = {theirs: ours.replace("{norm}", norm) for theirs, ours in block.items()}
         yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{stack}.blocks.{{i}}", named))
+    if norm == "in_norm":
+        yield from modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")})
 
 
 def biased_sines_first(config: Seq2SeqConfig) -> Recast[Seq2SeqConfig]:

@@ -29,11 +29,11 @@ HEADS = {"bert": {"classifier": "out"}, "roberta": _TWO_MAPS, "xlm-roberta": _TW
 
 def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:
     """The table for a model on an encoder of this family."""
-    return (*_trunk(config, body), *bert.modules(HEADS[body]))
+    return (*trunk(replace(_encoder(config), pooler=body == "bert"), body), *bert.modules(HEADS[body]))
 
 
-def _trunk(config: ClassifierConfig, body: Body) -> Iterator[Rule]:
-    encoder = replace(_encoder(config), pooler=body == "bert")
+def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
+    """The rules of the encoder below a head."""
     prefix, unused = TRUNKS[body]
     for rule in bert.trunk(encoder, prefix, written=True, unused=unused):
         yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
@@ -44,16 +44,24 @@ def config_from_hf(theirs: dict[str, Any], body: Body, *, where: str = "config.j
 
     Raises InputError for a key that is not known, a value that we cannot build, or a head that is for something else.
     """
+    encoder, answers, dropout = below_head(theirs, body, "classifier", "ForSequenceClassification", where)
+    return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=dropout)
+
+
+def below_head(
+    theirs: dict[str, Any], body: Body, head: str, kind: str, where: str
+) -> tuple[EncoderConfig, int, float]:
+    """The encoder, how many answers there are, and the dropout before they are told. `kind` is how the class of a model
+    with this head ends. Raises InputError as `config_from_hf` does."""
     for name in theirs.get("architectures") or ():
-        if not str(name).endswith("ForSequenceClassification"):
-            raise InputError(f"architectures is {name!r}: its `classifier` is for something else", where=where)
+        if not str(name).endswith(kind):
+            raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
     encoder = FAMILIES[body].config_from_hf(theirs, (), where=where)
     given = theirs.get("classifier_dropout")
     dropout = encoder.stack.block.dropout if given is None else given
     if not isinstance(dropout, float | int):
         raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
-    answers = keys.n_labels("id2label", theirs.get("id2label"), where)
-    return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=float(dropout))
+    return encoder, keys.n_labels("id2label", theirs.get("id2label"), where), float(dropout)
 
 
 def config_to_hf(

@@ -76,5 +76,4 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
         "use_sliding_window": window is not None,
     }
     theirs = causal.config_to_hf(config, KEYS, FIXED, "SmolLM3ForCausalLM", more, start=start, end=end)
-    keys.nothing_lost(config, config_from_hf(theirs), "SmolLM3")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "SmolLM3")

@@ -145,8 +145,7 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "eos_token_id": end,
         "pad_token_id": pad,
     }
-    keys.nothing_lost(config, config_from_hf(theirs), "T5")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "T5")
 
 
 def _feed_forward(got: dict[str, Any], where: str) -> tuple[str, bool]:

@@ -3,13 +3,12 @@ and XLM-R (Conneau et al. 2020), as the Hub holds them: the labels of words by a
 and ends by `qa_outputs`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys
 from heedful.exchange.hf.rules import Rule
-from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, TRUNKS, Body
+from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, TRUNKS, Body, below_head, trunk
 from heedful.models.token_classifier import TokenClassifierConfig
 
 Head = Literal["classifier", "qa_outputs"]
@@ -23,11 +22,9 @@ def rules(config: TokenClassifierConfig, body: Body, head: Head) -> tuple[Rule, 
 
 
 def _trunk(config: TokenClassifierConfig, body: Body) -> Iterator[Rule]:
-    prefix, unused = TRUNKS[body]
-    for rule in bert.trunk(config.encoder, prefix, written=True, unused=unused):
-        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+    yield from trunk(config.encoder, body)
     for kind in ("weight", "bias"):  # which old files hold, and nothing reads
-        yield Rule(f"{prefix}pooler.dense.{kind}", None)
+        yield Rule(f"{TRUNKS[body][0]}pooler.dense.{kind}", None)
 
 
 def config_from_hf(
@@ -37,21 +34,11 @@ def config_from_hf(
 
     Raises InputError for a key that is not known, a value that we cannot build, or a head that is for something else.
     """
-    for name in theirs.get("architectures") or ():
-        if not str(name).endswith(KINDS[head]):
-            raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
     own = {key: value for key, value in theirs.items() if key != ASKED}
-    encoder = FAMILIES[body].config_from_hf(own, (), where=where)
-    given = theirs.get("classifier_dropout")
-    dropout = encoder.stack.block.dropout if given is None else given
-    if not isinstance(dropout, float | int):
-        raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
-    answers = keys.n_labels("id2label", theirs.get("id2label"), where)
+    encoder, answers, dropout = below_head(own, body, head, KINDS[head], where)
     if head == "qa_outputs" and answers != 2:
         raise InputError(f"{answers} answers, where a begin and an end are", where=where)
-    return TokenClassifierConfig(
-        encoder=encoder, answers=answers, dropout=0.0 if head == "qa_outputs" else float(dropout)
-    )
+    return TokenClassifierConfig(encoder=encoder, answers=answers, dropout=0.0 if head == "qa_outputs" else dropout)
 
 
 def config_to_hf(
@@ -71,8 +58,7 @@ def config_to_hf(
     theirs |= {ASKED: asked} if asked else {}
     if head == "classifier":
         theirs |= {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
-    keys.nothing_lost(config, config_from_hf(theirs, body, head), NAMES[body])
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs, body, head), NAMES[body])
 
 
 def asked(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ DeiT is read with its teacher's token and both heads (DeiTForImageClassification
 without them "vit".
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from heedful.errors import InputError
@@ -40,6 +40,7 @@ ALWAYS = {"stack.block.order": "pre", "stack.final_norm": True}
 FIXED = keys.FIXED | {"qkv_bias": True}  # another value would make another model
 # Of models that fill in pixels, or that end in a pooler.
 IRRELEVANT = EVERYWHERE | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size"}
+config_from_hf = keys.reader(ViTConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
 
 _BLOCK = {
     "attention.attention.query": "self_attention.query",
@@ -75,17 +76,9 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
     )
 
 
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> ViTConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(ViTConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
-
-
 def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
     for what ViT and DeiT cannot hold."""
     kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
     theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
-    keys.nothing_lost(config, config_from_hf(theirs), "ViT")
-    return theirs
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")

@@ -7,7 +7,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import MLP, BlockConfig
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
 from heedful.lab.whole_words import parameters
 
 USED = 2  # experts of a token
@@ -72,6 +72,6 @@ def experts_of(says: Says, *, experts: int = 256, width: int = 16, tokens: int =
     own = says if experts == 256 else NOTHING_SAID
     drawn = {name: (range(1, experts + 1), load.tolist()) for name, load in loads.items()}
     return Shown(
-        beside(own, {"experts": experts}) + beside(NOTHING_SAID, facts),
+        beside(own, {"experts": experts}) + unsaid(facts),
         curves(drawn, x="expert, the busiest first", y=f"of {tokens} tokens x {USED}", marker=""),
     )

@@ -7,7 +7,7 @@ import torch
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import greedy
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 
@@ -34,9 +34,7 @@ def washington(says: Says, *, text: str = LOOP, tokens: int = 80, seed: int = 0)
     shares = {"the deck's sample": [repeated(text.split(), n) for n in LENGTHS]}
     shares |= {name: [repeated(each, n) for n in LENGTHS] for name, each in said.items()}
     repeats = shares["the deck's sample"][2] > 0.3
-    lines = [holds(says, "washington , d.c. , washington , d.c. repeats", repeats, right=repeats)]
-    lines += beside(
-        NOTHING_SAID, {f"share of n-grams seen before (n = 1 to 4), {name}": each for name, each in shares.items()}
-    )
+    lines = [holds(says, "washington , d.c. , washington , d.c. repeats", repeats)]
+    lines += unsaid({f"share of n-grams seen before (n = 1 to 4), {name}": each for name, each in shares.items()})
     drawn = {name: (LENGTHS, each) for name, each in shares.items()}
     return Shown(lines, curves(drawn, x="n", y="n-grams that came before"))

@@ -17,7 +17,7 @@ from heedful.core import (
     attention_weights,
 )
 from heedful.lab.drawn import bars, curves, weights_of
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.look.record import record
 
@@ -38,9 +38,7 @@ def self_attention(says: Says, *, tokens: int = 5, width: int = 8) -> Shown:
     shapes = [tuple(each.weight.shape) for each in (layer.query, layer.key, layer.value)]
     told = ", ".join(f"{out} x {given}" for out, given in shapes)
     lines = [holds(says, "shapes of W_q, W_k, W_v", told, right=shapes == [(width, width)] * 3)]
-    return Shown(
-        lines + beside(NOTHING_SAID, {"equal to attention to a copy of itself": bool(torch.equal(own, cross))})
-    )
+    return Shown(lines + unsaid({"equal to attention to a copy of itself": bool(torch.equal(own, cross))}))
 
 
 def cross_attention(says: Says, *, source: int = 6, target: int = 4, blocks: int = 3) -> Shown:
@@ -62,9 +60,7 @@ def cross_attention(says: Says, *, source: int = 6, target: int = 4, blocks: int
             "encoder" if columns == {source} else "decoder",
             right=columns == {source},
         ),
-        holds(
-            says, "every decoder block is given the same encoder output", len(maps) == blocks, right=len(maps) == blocks
-        ),
+        holds(says, "every decoder block is given the same encoder output", len(maps) == blocks),
     ]
     names = [f"target {i + 1}" for i in range(target)], [f"source {i + 1}" for i in range(source)]
     return Shown(lines, weights_of(maps[0][0, 0], *names, "Cross-attention of the first block"))
@@ -85,7 +81,7 @@ def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
     lines.append(holds(says, "values of head i", "W_v V" if from_values else "W_v Q", right=not from_values))
     lines.append(holds(says, "output matrices", matrices, right=matrices == row.n_heads))
     out = layer(layer.queries(x), layer.keys_values(memory), mask=EVERYONE)
-    return Shown(lines + beside(NOTHING_SAID, {"shape of the output": list(out.shape)}))
+    return Shown(lines + unsaid({"shape of the output": list(out.shape)}))
 
 
 def sums(says: Says, *, tokens: int = 6, width: int = 4) -> Shown:
@@ -116,7 +112,7 @@ def permutations(says: Says, *, tokens: int = 6, width: int = 8, seed: int = 0) 
         EQUIVARIANT: torch.allclose(plain[:, order], permuted),
         INVARIANT: torch.allclose(plain, out(x, x[:, order])),
     }
-    return Shown([holds(says, claim, same, right=same), *beside(NOTHING_SAID, laws)])
+    return Shown([holds(says, claim, same), *unsaid(laws)])
 
 
 def saturation(says: Says, *, keys: int = 64, draws: int = 200, largest: int = 1024) -> Shown:
@@ -136,9 +132,8 @@ def saturation(says: Says, *, keys: int = 64, draws: int = 200, largest: int = 1
     soft = max(scaled) - min(scaled) < 0.15 * math.log(keys) and plain[-1] < 0.1 * math.log(keys)
     lines = [
         holds(says, "variance of q.k for unit variance", f"{variance[-1]:.0f} at d_k = {widths[-1]}", right=close),
-        holds(says, "scaling keeps the softmax as soft at every width", soft, right=soft),
-        *beside(
-            NOTHING_SAID,
+        holds(says, "scaling keeps the softmax as soft at every width", soft),
+        *unsaid(
             {f"entropy of {name} at widths {widths[0]} and {widths[-1]}": [e[0], e[-1]] for name, e in entropy.items()},
         ),
     ]
@@ -164,7 +159,7 @@ def cues(says: Says, *, sharp: float = 4.0) -> Shown:
     lines = [
         holds(says, "volitional cues are", "queries", right=changed),
         holds(says, "non-volitional cues are", "keys", right=changed),
-        *beside(NOTHING_SAID, {f"looked at {name}": thing for name, thing in found.items()}),
+        *unsaid({f"looked at {name}": thing for name, thing in found.items()}),
     ]
     return Shown(lines, bars(dict(zip(things, weights.tolist(), strict=True)), y="weight, looking for a book"))
 
@@ -182,7 +177,7 @@ def leaks(says: Says, *, tokens: int = 6) -> Shown:
     ahead = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
     sees, hidden = bool((free[ahead] > 0).all()), bool((masked[ahead] == 0).all())
     lines = [
-        holds(says, "without a mask the next word is seen", sees, right=sees),
+        holds(says, "without a mask the next word is seen", sees),
         holds(says, "with a mask it is seen", not hidden, right=hidden),
     ]
     names = [str(i + 1) for i in range(tokens)]

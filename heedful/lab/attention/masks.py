@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.core import EVERYONE, Mask, attention_weights
 from heedful.lab.drawn import grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
 from heedful.lab.numbers.five_queries import VISIBLE
 
 
@@ -30,7 +30,7 @@ def inside_or_outside(says: Says, *, width: int = 4, bias: float = -1.5, seed: i
     harmless, harmful = differ.values()
     lines = [holds(says, "softmax((QK' + M) / sqrt d) V", "0 and minus infinity alone", right=harmful < 1e-9)]
     assert harmless < 1e-12
-    return Shown(lines + beside(NOTHING_SAID, differ))
+    return Shown(lines + unsaid(differ))
 
 
 def any_mask(says: Says) -> Shown:

@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from heedful.core import EVERYONE, attend, attention_weights
 from heedful.lab.drawn import curves, plane, weights_of
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, table
+from heedful.lab.exhibit import Says, Shown, beside, holds, table, unsaid
 from heedful.models.rnn import AdditiveAttention
 
 DATABASE = {"Barclay": "Andrew", "Chen": "Li", "Barros": "Luis", "Dubois": "Nicole"}
@@ -45,7 +45,7 @@ def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) ->
     )
     lines.append(holds(says, "Barros", found, right=found == DATABASE.get(query, "Luis")))
     lines.append(holds(says, "nearest of Barclay", nearest, right=nearest == "Andrew"))
-    lines.extend(beside(NOTHING_SAID, {"a name that is not there has no exact value": exact}))
+    lines.extend(unsaid({"a name that is not there has no exact value": exact}))
     soft = {
         name: (TEMPERATURES, [float(looked_up(query, DATABASE, t)[i]) for t in TEMPERATURES])
         for i, name in enumerate(names)
@@ -61,16 +61,16 @@ def soft_retrieval(says: Says, *, queries: int = 3, keys: int = 5, width: int = 
     same = torch.allclose(attend(q, k, v, mask=EVERYONE, scale=width**-0.5), weights @ v, atol=1e-12)
     sums = all(torch.allclose(w.sum(-1), torch.ones_like(w.sum(-1))) for w in all_scores(q[0, 0], k[0, 0]).values())
     lines = beside(says.but("any score may be used"), {"weights of a query sum to": weights.sum(-1)[0, 0, 0]})
-    lines.append(holds(says, "any score may be used", sums, right=sums))
-    lines.extend(beside(NOTHING_SAID, {"the output is weights times values": same}))
+    lines.append(holds(says, "any score may be used", sums))
+    lines.extend(unsaid({"the output is weights times values": same}))
     rows, columns = [f"q{i + 1}" for i in range(queries)], [f"k{i + 1}" for i in range(keys)]
     return Shown(lines, weights_of(weights[0, 0], rows, columns, "Soft retrieval"))
 
 
-def all_scores(q: Tensor, k: Tensor, *, d_align: int = 8) -> dict[str, Tensor]:
+def all_scores(q: Tensor, k: Tensor) -> dict[str, Tensor]:
     """The weights (T, S) of the same queries and keys by each score that the decks name."""
     T, width = q.shape
-    additive = AdditiveAttention(width, width, d_align).double()
+    additive = AdditiveAttention(width, width, 8).double()
     keys = additive.keys(k[None].expand(T, -1, -1), torch.ones(T, len(k), dtype=torch.bool))
     score: dict[str, Callable[[], Tensor]] = {
         "dot": lambda: weighed(q, k, 1.0),
@@ -93,7 +93,7 @@ def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
     among_equals = (query @ normalize(keys, dim=-1).T)[0]
     claim = "a dot product is largest where query and key are equal"
     equal = bool(scores.argmax() == 0)
-    lines = [holds(says, claim, equal, right=equal)]
+    lines = [holds(says, claim, equal)]
     computed = {
         f"q.k of q itself, of {longer:g} q, of another": scores,
         "among keys of length 1": among_equals,
@@ -101,7 +101,7 @@ def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
     }
     points = {"q = k1": query[0].tolist(), "k2": keys[1].tolist(), "k3": keys[2].tolist()}
     drawn = plane(points, x="first", y="second", title="Dot products", vectors=True)
-    return Shown(lines + beside(NOTHING_SAID, computed), drawn)
+    return Shown(lines + unsaid(computed), drawn)
 
 
 def cosine(says: Says, *, seed: int = 0) -> Shown:
@@ -112,7 +112,7 @@ def cosine(says: Says, *, seed: int = 0) -> Shown:
     same = torch.allclose((q * k).sum(-1), cosines * q.norm(dim=-1) * k.norm(dim=-1))
     weights = all_scores(q[:1], k[:4])
     rows = torch.cat([weights["dot"], weights["cosine"]])
-    lines = [holds(says, "a dot product is a cosine times both lengths", same, right=same)]
+    lines = [holds(says, "a dot product is a cosine times both lengths", same)]
     return Shown(lines, weights_of(rows, ["dot", "cosine"], ["k1", "k2", "k3", "k4"], "The same keys by two scores"))
 
 

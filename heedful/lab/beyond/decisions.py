@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from heedful.core import AttentionConfig, BlockConfig, StackConfig
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.decision import TOKENS, DecisionTransformer, DecisionTransformerConfig
 
@@ -111,6 +111,6 @@ def by_return(says: Says, *, steps: int = STEPS) -> Shown:
     names = ["return-to-go", "state", "action"]
     lines = [holds(says, "tokens of a step", names, right=len(names) == TOKENS and names == says["tokens of a step"])]
     return Shown(
-        lines + beside(NOTHING_SAID, {f"steps, {name}": mean for name, mean in means.items()}),
+        lines + unsaid({f"steps, {name}": mean for name, mean in means.items()}),
         bars(means, y="steps to the goal"),
     )

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.lab.drawn import grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.evoformer import Evoformer, EvoformerBlock, EvoformerConfig
 
@@ -74,7 +74,7 @@ def contacts(says: Says, *, steps: int = STEPS) -> Shown:
     precision = float((found * touch).sum() / found.sum())
     claim = "attention runs over rows, columns and triangles"
     every = only_row and only_column and triangles
-    lines = [holds(says, claim, every, right=every)]
+    lines = [holds(says, claim, every)]
     facts = {"of its three surest pairs touch": precision, "by chance": 2 * CONTACTS / (RESIDUES * (RESIDUES - 1))}
     drawn = {
         "row": rows.float(),
@@ -83,4 +83,4 @@ def contacts(says: Says, *, steps: int = STEPS) -> Shown:
         "touch": touch[0],
         "told": logits[0].sigmoid(),
     }
-    return Shown(lines + beside(NOTHING_SAID, facts), grids(drawn, x="", y="", columns=3))
+    return Shown(lines + unsaid(facts), grids(drawn, x="", y="", columns=3))

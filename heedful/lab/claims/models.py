@@ -7,7 +7,7 @@ from torch.utils.data import Dataset
 from heedful.core.norm import make_norm
 from heedful.decode.search import greedy
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.models.presets import TransformerSize, transformer_config
 from heedful.models.seq2seq import Seq2Seq
 
@@ -29,10 +29,8 @@ def output_of_a_decoder(says: Says, *, seed: int = 0) -> Shown:
     probabilities = logits.softmax(-1)
     one_hot = bool((probabilities > 1e-6).sum() == 1)
     claim = "the output of a decoder is one-hot"
-    lines = [holds(says, claim, one_hot, right=one_hot)]
-    lines += beside(
-        NOTHING_SAID, {"words with a probability": int((probabilities > 0).sum()), "sum": probabilities.sum()}
-    )
+    lines = [holds(says, claim, one_hot)]
+    lines += unsaid({"words with a probability": int((probabilities > 0).sum()), "sum": probabilities.sum()})
     drawn = bars(dict(zip(WORDS, probabilities.tolist(), strict=True)), y="probability of the next word")
     return Shown(lines, drawn)
 
@@ -44,12 +42,10 @@ def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
     logs = logits.log_softmax(-1)
     best = int(logits.argmax())
     same = best == int(logs.argmax())
-    lines = [holds(says, "the likeliest word of both is the same", same, right=same)]
+    lines = [holds(says, "the likeliest word of both is the same", same)]
     facts = {"logits": logits, "log-probabilities": logs, "word": WORDS[best]}
     facts["its loss"] = cross_entropy(logits[None], torch.tensor([best]))
-    return Shown(
-        lines + beside(NOTHING_SAID, facts), bars(dict(zip(WORDS, logs.exp().tolist(), strict=True)), y="probability")
-    )
+    return Shown(lines + unsaid(facts), bars(dict(zip(WORDS, logs.exp().tolist(), strict=True)), y="probability"))
 
 
 def widths_and_norms(says: Says, *, tokens: int = 7, width: int = 512) -> Shown:
@@ -66,8 +62,8 @@ def widths_and_norms(says: Says, *, tokens: int = 7, width: int = 512) -> Shown:
         [
             holds(says, "words in an input", f"any: {shape[0]} of width {shape[1]} here", right=False),
             holds(says, "layer norm works like batch norm", not apart, right=apart == batch_apart),
-            *beside(NOTHING_SAID, {"a layer norm is changed by other rows": not apart}),
-            *beside(NOTHING_SAID, {"a batch norm is changed by other rows": not batch_apart}),
+            *unsaid({"a layer norm is changed by other rows": not apart}),
+            *unsaid({"a batch norm is changed by other rows": not batch_apart}),
         ]
     )
 
@@ -90,5 +86,5 @@ def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
         kinds, waiting = kinds + below, waiting + below
     known = sorted({kind.__name__ for kind in kinds if kind.__module__.startswith("torch.")})
     claim = "BilingualDataset is a class of PyTorch"
-    lines = [holds(says, claim, name in known, right=name in known)]
-    return Shown(lines + beside(NOTHING_SAID, {"data sets of PyTorch": " ".join(known)}))
+    lines = [holds(says, claim, name in known)]
+    return Shown(lines + unsaid({"data sets of PyTorch": " ".join(known)}))

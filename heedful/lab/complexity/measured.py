@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.core import EVERYONE, Attention, AttentionConfig, attention_weights
 from heedful.lab.drawn import Drawing, Number, curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
 from heedful.look.operations import counter
 
 Layer = Callable[[Tensor], Tensor]
@@ -58,10 +58,10 @@ def counted(make: Callable[[int], Layer], n: int, d: int) -> int:
     return operations(lambda: layer(x))
 
 
-def exponents(make: Callable[[int], Layer], *, width: int = 32, length: int = 64) -> list[float]:
+def exponents(make: Callable[[int], Layer]) -> list[float]:
     """Of the number of tokens and of their width."""
-    by_length = [counted(make, n, width) for n in LENGTHS]
-    by_width = [counted(make, length, d) for d in WIDTHS]
+    by_length = [counted(make, n, 32) for n in LENGTHS]
+    by_width = [counted(make, 64, d) for d in WIDTHS]
     return [round(exponent(LENGTHS, by_length), 3), round(exponent(WIDTHS, by_width), 3)]
 
 
@@ -155,7 +155,7 @@ def worst_case(says: Says) -> Shown:
     """The exercise: what attention keeps at once, m queries and n keys of width d, values of width l."""
     shown = memory(says)
     most = "O(mn) for the weights, and O(nd + nl + md + ml) for what goes in and comes out"
-    return Shown([*shown.lines, *beside(NOTHING_SAID, {"kept at once, at most": most})], shown.draw)
+    return Shown([*shown.lines, *unsaid({"kept at once, at most": most})], shown.draw)
 
 
 def values_and_weights(says: Says, *, width: int = 32) -> Shown:

@@ -9,7 +9,7 @@ from heedful.decode.rules import TopK, TopP
 from heedful.decode.search import greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.lab.complexity.measured import operations
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.language.book import STEPS, Book, book
 from heedful.lab.whole_words import END
 
@@ -62,7 +62,7 @@ def sampling(
     lines = [holds(says, "keys and values can be kept", one == other, right=one == other and kept < anew)]
     facts = {f"words that may follow, {name}": int((chances > 1e-4).sum()) for name, chances in left.items()}
     facts |= {f"operations for {words} words, all read anew": anew, "with keys and values kept": kept}
-    lines += beside(NOTHING_SAID, facts)
+    lines += unsaid(facts)
     text = "\n".join(f"  drawn: {prompt} {found.words.text(each.tokens)}" for each in drawn[0])
     order = left["all"].topk(12).indices
     names = [found.words.words[number] for number in order.tolist()]

@@ -10,7 +10,7 @@ from heedful.decode.trace import Traced
 from heedful.lab.decoding.student import STUDENT, learnt
 from heedful.lab.drawn import Drawing, panels_of
 from heedful.lab.drawn_words import Branch, tree
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
 from heedful.lab.whole_words import BEGIN, END, Learnt
 from heedful.look.record import record
 
@@ -73,7 +73,7 @@ def animated(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> S
     grown = [" ".join(each[0][0] for each in every[:number]) for number in range(1, len(every) + 1)]
     one = all(len(after.split()) == len(before.split()) + 1 for before, after in pairwise(grown))
     lines = [holds(says, "a pass gives", "one word" if one else "several", right=one)]
-    return Shown([*lines, *beside(NOTHING_SAID, {"after each pass": grown})], by_pass(every), "\n".join(grown))
+    return Shown([*lines, *unsaid({"after each pass": grown})], by_pass(every), "\n".join(grown))
 
 
 def frames(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Shown:
@@ -118,7 +118,7 @@ def until_the_end(says: Says, *, sentence: str = STUDENT[0], width: int = 3, ste
         for place, node in enumerate(nodes)
     ]
     lines = [holds(says, "decoding ends at", last, right=last == "EOS")]
-    lines += beside(NOTHING_SAID, {"greedy says": found.translate([sentence])[0]})
-    lines += beside(NOTHING_SAID, {f"a beam of {width} finds": [found.words.text(one.tokens) for one in kept]})
-    lines += beside(NOTHING_SAID, {"with log-probabilities": [one.log_probability for one in kept]})
+    lines += unsaid({"greedy says": found.translate([sentence])[0]})
+    lines += unsaid({f"a beam of {width} finds": [found.words.text(one.tokens) for one in kept]})
+    lines += unsaid({"with log-probabilities": [one.log_probability for one in kept]})
     return Shown(lines, tree(branches, title=f"A beam of {width}: beginnings and their log-probabilities"))

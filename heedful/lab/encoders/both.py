@@ -6,7 +6,7 @@ from torch import Tensor
 from heedful.lab.claims.models import small_translator
 from heedful.lab.drawn import grids
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 
 
 def reached(out: Tensor, entered: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def denoisers(says: Says, *, seed: int = 0) -> Shown:
     }
     lines = [holds(says, f"{name} sees", side, right=side == says[f"{name} sees"]) for name, side in sides.items()]
     text = "Thank you for inviting me to your party last week"
-    lines += beside(NOTHING_SAID, {"BART restores": text, "T5 restores": "<X> for inviting <Y> last <Z>"})
+    lines += unsaid({"BART restores": text, "T5 restores": "<X> for inviting <Y> last <Z>"})
     return Shown(lines, grids(seen, columns=2))
 
 

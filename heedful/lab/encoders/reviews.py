@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.lab.drawn import bars
 from heedful.lab.drawn_words import links
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.whole_words import Words
 from heedful.look.overlay import rollout
@@ -100,7 +100,7 @@ def two_stages(says: Says, *, steps: int = STEPS) -> Shown:
     shares = {"from nothing": tuned(False, steps).right(), "after filling in hidden words": tuned(True, steps).right()}
     stages = 2 if shares["after filling in hidden words"] > shares["from nothing"] + 0.05 else 1
     lines = beside(says, {"stages": stages})
-    lines += beside(NOTHING_SAID, {f"right, {name}": share for name, share in shares.items()})
+    lines += unsaid({f"right, {name}": share for name, share in shares.items()})
     return Shown(lines, bars(shares, y="right of 400 sentences", title="24 labels, on 6 words of 16"))
 
 
@@ -125,4 +125,4 @@ def first_token(
     most = [words[at] for at in changed.topk(2).indices.sort().values.tolist()]
     facts = {"good, probability": float(said[0].exp()), "hidden, these change it most": most}
     title = "how much of each word is in the first token"
-    return Shown(lines + beside(NOTHING_SAID, facts), links({title: row}, words, words))
+    return Shown(lines + unsaid(facts), links({title: row}, words, words))

@@ -1,7 +1,7 @@
 """A passage with questions, laid out as one prompt whose answer is a letter a question, and scored."""
 
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside
+from heedful.lab.exhibit import Says, Shown, beside, unsaid
 from heedful.tasks.generate.in_context import exam
 
 PASSAGE = "A letter once cost whoever received it. In 1840 Britain sold a stamp, the Penny Black, and the sender paid."
@@ -47,7 +47,7 @@ def penny_black(says: Says, *, said: str = "") -> Shown:
         if number < 6
     ]
     return Shown(
-        beside(says, {"answers": right}) + beside(NOTHING_SAID, facts),
+        beside(says, {"answers": right}) + unsaid(facts),
         strips(rows, title="The first lines of the prompt"),
         prompt,
     )

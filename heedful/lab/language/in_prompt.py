@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
@@ -62,7 +62,7 @@ def examples_in_the_prompt(says: Says, *, steps: int = STEPS, asked: int = 400) 
     change = not torch.equal(before, torch.cat([weight.flatten() for weight in learnt.parameters()]))
     lines = [holds(says, "weights change", change, right=change == says["weights change"])]
     named = {"zero": right[0], "one": right[1], "few (6)": right[MOST]}
-    lines += beside(NOTHING_SAID, {f"right with {name}": share for name, share in named.items()})
+    lines += unsaid({f"right with {name}": share for name, share in named.items()})
     drawn = {"examples in the prompt": (range(MOST + 1), right)}
     return Shown(lines, curves(drawn, x="examples in the prompt", y="right", title=f"{TASKS} tasks; no weight changes"))
 

@@ -4,7 +4,7 @@ import torch
 
 from heedful.lab.drawn import bars
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.language.book import ANSWERS, EOQ, STEPS, TOPICS, book, references
 
 CONTENTS = "contents : ships , birds ;"
@@ -17,8 +17,8 @@ def from_contents(says: Says, *, contents: str = CONTENTS, steps: int = STEPS) -
     topics = [word for word in contents.split() if word in TOPICS]
     told = all(f"a chapter about {topic} tells of" in said for topic in topics) and bool(topics)
     right = told and all(any(word in said for word in TOPICS[topic]) for topic in topics)
-    lines = [holds(says, "a model continues a prompt", right, right=right)]
-    return Shown([*lines, *beside(NOTHING_SAID, {"prompt": contents, "what follows": said})], text=f"{contents} {said}")
+    lines = [holds(says, "a model continues a prompt", right)]
+    return Shown([*lines, *unsaid({"prompt": contents, "what follows": said})], text=f"{contents} {said}")
 
 
 def what_follows(says: Says, *, steps: int = STEPS) -> Shown:
@@ -28,8 +28,8 @@ def what_follows(says: Says, *, steps: int = STEPS) -> Shown:
     right = (
         said[f"{QUESTION} {EOQ}"] == ANSWERS[QUESTION] and "chapter" in said[CONTENTS] and len({*said.values()}) == 3
     )
-    lines = [holds(says, "a prompt decides what follows", right, right=right)]
-    return Shown(lines + beside(NOTHING_SAID, dict(said)), text="\n".join(f"  {a} -> {b}" for a, b in said.items()))
+    lines = [holds(says, "a prompt decides what follows", right)]
+    return Shown(lines + unsaid(dict(said)), text="\n".join(f"  {a} -> {b}" for a, b in said.items()))
 
 
 def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) -> Shown:
@@ -49,7 +49,7 @@ def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) ->
     right = " ".join(whole) == ANSWERS.get(question)
     lines = [holds(says, "the answer begins after", EOQ, right=right)] if says.values else []
     facts = {"its answer": " ".join(whole), "passes": len(grown), "before the mark the likeliest next is": before}
-    return Shown(lines + beside(NOTHING_SAID, facts), strips(rows, title="A conversation, traced"))
+    return Shown(lines + unsaid(facts), strips(rows, title="A conversation, traced"))
 
 
 def made_up(says: Says, *, count: int = 60, steps: int = STEPS) -> Shown:
@@ -57,7 +57,7 @@ def made_up(says: Says, *, count: int = 60, steps: int = STEPS) -> Shown:
     said = [f"see {text}" for text in book(steps).drawn("see", count)]
     formed = [text for text in said if len(text.split()) == 4]
     invented = [text for text in formed if text not in references()]
-    lines = [holds(says, "references may be made up", bool(invented), right=bool(invented))]
+    lines = [holds(says, "references may be made up", bool(invented))]
     facts = {
         "drawn": len(said),
         "in the form of a reference": len(formed),
@@ -65,4 +65,4 @@ def made_up(says: Says, *, count: int = 60, steps: int = STEPS) -> Shown:
         "such as": invented[:3],
     }
     known = {"exist": len(formed) - len(invented), "made up": len(invented)}
-    return Shown(lines + beside(NOTHING_SAID, facts), bars(known, y="references that were drawn"))
+    return Shown(lines + unsaid(facts), bars(known, y="references that were drawn"))

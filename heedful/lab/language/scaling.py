@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.data.made.phrasebook import phrasebook
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.whole_words import parameters
 from heedful.models.lm import LM
@@ -69,8 +69,8 @@ def scaling(says: Says, *, data: str = "", steps: int = 400, short: bool = False
     *_, most = losses.values()
     power, fit = fitted(sizes, most)
     falls = power > 0 and fit > 0.85
-    lines = [holds(says, "loss falls as a power of the size", falls, right=falls)]
+    lines = [holds(says, "loss falls as a power of the size", falls)]
     facts = {"exponent": power, "R squared": fit, "parameters beside embeddings": sizes}
-    lines += beside(NOTHING_SAID, facts | {f"losses, {name}": each for name, each in losses.items()})
+    lines += unsaid(facts | {f"losses, {name}": each for name, each in losses.items()})
     drawn = {name: (sizes, each) for name, each in losses.items()}
     return Shown(lines, curves(drawn, x="parameters", y="loss, nats a letter", logarithmic="xy"))

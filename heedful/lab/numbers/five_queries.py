@@ -48,7 +48,7 @@ def five_queries(says: Says, *, scale: float = 0.7) -> Shown:
         {"scores": QUERIES @ KEYS.T, **by_query("weights", weights), **by_query("output", outputs)},
     )
     rows = len(outputs) == len(QUERIES)  # an output for each row
-    lines.append(holds(says, "queries are the columns of Q", not rows, right=not rows))
+    lines.append(holds(says, "queries are the columns of Q", not rows))
     return Shown(lines, drawn(weights, "Five queries"))
 
 

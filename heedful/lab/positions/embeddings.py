@@ -11,7 +11,7 @@ from heedful.core.embed import binary, sinusoidal_2d
 from heedful.core.position import make_position
 from heedful.lab.drawn import Drawing, curves, one_panel
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.models.patches import GridPositionEmbeddings, PatchesConfig
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def sines(says: Says, *, positions: int = 8, width: int = 8) -> Shown:
         holds(says, "PE(t, 2i)", "the same", right=torch.allclose(found[:, 0::2], angle.sin())),
         holds(says, "PE(t, 2i + 1)", "the same", right=torch.allclose(found[:, 1::2], angle.cos())),
     ]
-    return Shown(lines + beside(NOTHING_SAID, {"PE(1)": found[1]}), heat(found))
+    return Shown(lines + unsaid({"PE(1)": found[1]}), heat(found))
 
 
 def bits(says: Says, *, digits: int = 4) -> Shown:
@@ -43,7 +43,7 @@ def bits(says: Says, *, digits: int = 4) -> Shown:
     own = written[1:5] if digits == 4 else []
     names = [str(i) for i in range(len(codes))], [str(2**i) for i in reversed(range(digits))]
     drawn = maps({"Bits of each position": codes}, *names, value="bit")
-    return Shown(beside(says, {"positions 1 to 4": own}) if own else beside(NOTHING_SAID, {"codes": written}), drawn)
+    return Shown(beside(says, {"positions 1 to 4": own}) if own else unsaid({"codes": written}), drawn)
 
 
 def learned(says: Says, *, positions: int = 16, width: int = 32) -> Shown:
@@ -56,7 +56,7 @@ def learned(says: Says, *, positions: int = 16, width: int = 32) -> Shown:
         zeros = torch.zeros(1, positions, dtype=torch.long)
         vectors = embed(zeros, torch.arange(positions)[None])[0] - embed.tokens.weight[0]
     unique = len(torch.unique(vectors, dim=0)) == positions
-    lines = [holds(says, "columns of the position matrix are unique", unique, right=unique)]
+    lines = [holds(says, "columns of the position matrix are unique", unique)]
     both = {"learned, before training": likeness(vectors.double()), "sinusoidal": likeness(table_of(positions, width))}
     drawn = {name: (range(positions), row.tolist()) for name, row in both.items()}
     return Shown(lines, curves(drawn, x="distance from position 0", y="cosine", title="How alike positions are"))
@@ -95,10 +95,9 @@ def distances(says: Says, *, positions: int = 200, width: int = 128, near: int =
     closer = float((after - before).diagonal(near).mean())
     farther = float((after - before).diagonal(positions // 2).mean())
     lines = [
-        holds(says, "PE(t).PE(t + k) depends on k alone", depends, right=depends),
+        holds(says, "PE(t).PE(t + k) depends on k alone", depends),
         holds(says, "nearby words get closer", closer > farther > -1, right=closer > farther),
-        *beside(
-            NOTHING_SAID,
+        *unsaid(
             {f"gain in cosine {near} apart": closer, f"gain in cosine {positions // 2} apart": farther},
         ),
     ]
@@ -117,7 +116,7 @@ def added(says: Says, *, width: int = 16) -> Shown:
     same = torch.allclose(found, by_hand, atol=1e-6)
     lines = [holds(says, "x_i", "Emb(x_i) + p_i" if same else "something else", right=same)]
     differs = not torch.allclose(found[0, 0], found[0, 2])
-    return Shown(lines + beside(NOTHING_SAID, {"the same word at 0 and 2 enters as two vectors": differs}))
+    return Shown(lines + unsaid({"the same word at 0 and 2 enters as two vectors": differs}))
 
 
 def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, column: int = 6) -> Shown:
@@ -128,11 +127,11 @@ def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, colum
     alike = (vectors @ vectors[row * side + column]).view(side, side)
     found = GridPositionEmbeddings(width, PatchesConfig(size=(16 * side, 16 * side), patch=16), first=1).table
     learnt = found is not None and tuple(found.weight.shape) == (1 + side * side, width)
-    shown = [holds(says, "patches have position embeddings", learnt, right=learnt)]
+    shown = [holds(says, "patches have position embeddings", learnt)]
     nearest = alike.flatten().topk(5).indices.tolist()
     told = [[patch // side, patch % side] for patch in nearest]
     return Shown(
-        shown + beside(NOTHING_SAID, {"the five likest patches, (row, column)": told}),
+        shown + unsaid({"the five likest patches, (row, column)": told}),
         heat(alike, x="column of patches", y="row of patches", value="cosine"),
     )
 
@@ -150,7 +149,7 @@ def relative(says: Says, *, tokens: int = 12, n_heads: int = 4, seed: int = 0) -
         assert bias is not None
         biases[kind] = bias[0].detach()
     same = all(torch.equal(bias[:, 1:, 1:], bias[:, :-1, :-1]) for bias in biases.values())
-    shown = [holds(says, "weights depend on the distance alone", same, right=same)]
+    shown = [holds(says, "weights depend on the distance alone", same)]
     by_distance = {
         f"{kind}, head {head}": (range(tokens), bias[head, 0].tolist())
         for kind, bias in biases.items()

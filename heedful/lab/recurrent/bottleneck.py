@@ -1,7 +1,7 @@
 """The bottleneck: how much is translated right, by the length of the sentence, with attention and without."""
 
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.recurrent.lists import MOST, SIZES, learnt, tests
 from heedful.lab.recurrent.translators import STEPS
 from heedful.lab.whole_words import parameters
@@ -15,9 +15,9 @@ def bottleneck(says: Says, *, steps: int = STEPS, sentences: int = 60) -> Shown:
     lost = {kind: shares[0] - shares[-1] for kind, shares in right.items()}
     more = lost["thought vector"] > lost["attention"] + 0.3
     lines = [
-        holds(says, "without attention, long sentences lose more", more, right=more),
-        *beside(NOTHING_SAID, {f"right of 1 to {MOST} things, {kind}": shares for kind, shares in right.items()}),
-        *beside(NOTHING_SAID, {f"parameters, {kind}": parameters(one.model) for kind, one in found.items()}),
+        holds(says, "without attention, long sentences lose more", more),
+        *unsaid({f"right of 1 to {MOST} things, {kind}": shares for kind, shares in right.items()}),
+        *unsaid({f"parameters, {kind}": parameters(one.model) for kind, one in found.items()}),
     ]
     words = [4 * n - 1 for n in lengths]
     drawn = {str(kind): (words, shares) for kind, shares in right.items()}

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.lab.drawn import curves, weights_of
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.recurrent.lists import COLOURS, MOST, NOUNS, SIZES, Kind, learnt, tests, vocabulary
 from heedful.look.record import record
 from heedful.models import make_model
@@ -41,9 +41,7 @@ def thought_vector(says: Says) -> Shown:
     constant = len({*known["thought vector"]}) == 1
     claim = "all that the decoder knows of the source is"
     lines = [holds(says, claim, "h_T" if same and constant else "more than h_T", right=same and constant)]
-    lines += beside(
-        NOTHING_SAID, {f"numbers known of 1 to {MOST} things, {name}": each for name, each in known.items()}
-    )
+    lines += unsaid({f"numbers known of 1 to {MOST} things, {name}": each for name, each in known.items()})
     words = [row.shape[1] for row in rows.values()]
     drawn = {name: (words, each) for name, each in known.items()}
     return Shown(lines, curves(drawn, x="words of the source", y="numbers that the decoder is given"))
@@ -101,8 +99,8 @@ def alignment(says: Says, *, length: int = 3, steps: int = STEPS) -> Shown:
         if says.values
         else []
     )
-    lines += beside(NOTHING_SAID, {"nouns and colours that look most at their own word": sum(hits) / max(1, len(hits))})
-    lines += beside(NOTHING_SAID, {"translated": found.translate([source])[0]})
+    lines += unsaid({"nouns and colours that look most at their own word": sum(hits) / max(1, len(hits))})
+    lines += unsaid({"translated": found.translate([source])[0]})
     return Shown(lines, maps({"Weights of each target word over the source": weights}, rows, columns))
 
 
@@ -132,7 +130,7 @@ def one_after_another(says: Says, *, longest: int = 48) -> Shown:
     steps = grown["recurrent encoder"] > 0 and grown["transformer's encoder"] == 0
     lines = [
         holds(says, "steps that follow each other for a sentence of n words", "n" if steps else "not n", right=steps),
-        *beside(NOTHING_SAID, {f"operations more for each word, {name}": each for name, each in grown.items()}),
+        *unsaid({f"operations more for each word, {name}": each for name, each in grown.items()}),
     ]
     drawn = {name: (lengths, each) for name, each in chains.items()}
     return Shown(lines, curves(drawn, x="words", y="operations that wait for each other"))

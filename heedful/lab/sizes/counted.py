@@ -1,7 +1,7 @@
 """How large the models of the papers are, by the same counts that `heed info` tells."""
 
 from heedful.lab.drawn import bars, plane
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, near
+from heedful.lab.exhibit import Says, Shown, beside, holds, near, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.models.counts import PARAMETERS
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS
@@ -48,7 +48,7 @@ def half_the_parameters(says: Says) -> Shown:
     table = 37_000 * row.d_model  # one for both sides and the output
     with_embeddings = (6 * alone + table) / (6 * both + table)
     line = near(says, "share of the parameters that is left", alone / both, share=0.15)
-    return Shown([line, *beside(NOTHING_SAID, {"with embeddings, of one vocabulary of 37,000": with_embeddings})])
+    return Shown([line, *unsaid({"with embeddings, of one vocabulary of 37,000": with_embeddings})])
 
 
 def gpt1(says: Says) -> Shown:
@@ -76,7 +76,7 @@ def gpt3_sizes(says: Says) -> Shown:
     xl, large = LANGUAGE_MODELS["gpt3-xl"], LANGUAGE_MODELS["gpt3-13b"]
     computed = {"heads times their width at XL": 24 * 128, "heads times their width at 13B": 40 * 128}
     lines += beside(says.but(*(line.claim for line in lines)), computed)
-    lines += beside(NOTHING_SAID, {"width here at XL": xl.d_model, "width here at 13B": large.d_model})
+    lines += unsaid({"width here at XL": xl.d_model, "width here at 13B": large.d_model})
     return Shown(lines, bars(sizes, y="parameters, billions", logarithmic=True))
 
 
@@ -118,5 +118,5 @@ def over_time(says: Says) -> Shown:
 def vit(says: Says) -> Shown:
     sizes = {name: millions(name) for name in ("vit-b16", "vit-l16", "vit-h14")}
     lines = beside(says, {"side of a patch": VISION_TRANSFORMERS["vit-b16"].patch})
-    lines += beside(NOTHING_SAID, {f"{name}, millions": size for name, size in sizes.items()})
+    lines += unsaid({f"{name}, millions": size for name, size in sizes.items()})
     return Shown(lines, bars(sizes, y="parameters, millions"))

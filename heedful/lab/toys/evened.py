@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from heedful.lab.drawn import Drawing, curves
-from heedful.lab.exhibit import NOTHING_SAID, Line, Says, Shown, beside, holds
+from heedful.lab.exhibit import Line, Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import smoothed
 from heedful.lab.toys.shapes_1d import BITS, Learnt, Net, Pairs, learnt
 from heedful.lab.whole_words import parameters
@@ -27,7 +27,7 @@ def toy(pairs: Pairs, attention: bool, positions: bool, steps: int | None, short
 
 
 def left(name: str, found: Learnt) -> list[Line]:
-    return beside(NOTHING_SAID, {f"error that is left {name}": found.left})
+    return unsaid({f"error that is left {name}": found.left})
 
 
 def drawn(found: dict[str, Learnt]) -> Drawing:
@@ -69,7 +69,7 @@ def by_side_with_positions(says: Says, *, steps: int | None = None, short: bool 
     solved = own.left <= (0.75 * found["without"].left if short else SOLVED)
     counts = {"parameters": parameters(Net(attention=True, positions=True)), "position channels": BITS}
     lines = beside(says.but("with positions it is solved"), counts)
-    lines.append(holds(says, "with positions it is solved", solved, right=solved))
+    lines.append(holds(says, "with positions it is solved", solved))
     for name, one in found.items():
         lines += left(name, one)
     return Shown(lines, drawn(found))

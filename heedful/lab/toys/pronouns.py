@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from heedful.lab.drawn_words import links, maps
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.toys import street
 from heedful.lab.toys.reader import CURIOUS, MONEY, NO_RATE, Reader, reader
 from heedful.look.draw import overview
@@ -23,8 +23,8 @@ def famous(says: Says, *, animal: str = "animal", steps: int = STEPS) -> Shown:
     agrees = f"car {pronoun} était" in said["tired"]
     claim = '"il" agrees with'
     lines = [holds(says, claim, animal if agrees else "street", right=agrees)]
-    lines += beside(NOTHING_SAID, {f"because it was too {last}": text for last, text in said.items()})
-    lines += beside(NOTHING_SAID, {"right of combinations that were never learnt": found.right(street.tests())})
+    lines += unsaid({f"because it was too {last}": text for last, text in said.items()})
+    lines += unsaid({"right of combinations that were never learnt": found.right(street.tests())})
     source, target = street.crossing(animal, "street", "tired")
     with record(found.model, "decoder*cross_attention") as recording:
         found.given(source, target)
@@ -40,13 +40,13 @@ def genders(says: Says, *, steps: int = STEPS) -> Shown:
     for (animal, (_, feminine)), text in zip(street.ANIMALS.items(), said, strict=True):
         followed[animal] = f"car {'elle' if feminine else 'il'} était" in text
     every = all(followed.values())
-    lines = [holds(says, "the pronoun follows the animal's gender", every, right=every)]
+    lines = [holds(says, "the pronoun follows the animal's gender", every)]
     told = {
         animal: text
         for animal, text in zip(street.ANIMALS, said, strict=True)
         if animal in ("animal", "lion", "giraffe")
     }
-    return Shown(lines + beside(NOTHING_SAID, told))
+    return Shown(lines + unsaid(told))
 
 
 def of_it(found: Reader, sentence: str) -> dict[str, Tensor]:
@@ -73,9 +73,7 @@ def child(says: Says, *, steps: int = READS) -> Shown:
     most = words[int(looked.argmax())]
     lines = [holds(says, '"it" looks at', most, right=most == "child")]
     shares = dict(zip(words, looked.tolist(), strict=True))
-    lines += beside(
-        NOTHING_SAID, {"weight on child": shares["child"], "it stands for": found.answers(sentence)[words.index("it")]}
-    )
+    lines += unsaid({"weight on child": shares["child"], "it stands for": found.answers(sentence)[words.index("it")]})
     return Shown(lines, links(rows, words, words))
 
 
@@ -124,8 +122,8 @@ def interest(says: Says, *, steps: int = READS) -> Shown:
         found_at = [["no", "in"], ["rate", "bank"]][shares[at].index(max(shares[at]))]
         if claim in says.values:
             lines.append(holds(says, claim, found_at, right=found_at == says[claim]))
-        lines += beside(NOTHING_SAID, {f"{name}: weight on no, in and on rate, bank": shares[at]})
-    lines += beside(NOTHING_SAID, {"taken for": [said[one], said[other]], "should be": [CURIOUS, MONEY]})
+        lines += unsaid({f"{name}: weight on no, in and on rate, bank": shares[at]})
+    lines += unsaid({"taken for": [said[one], said[other]], "should be": [CURIOUS, MONEY]})
     drawn = torch.zeros_like(weights)
     drawn[[one, other]] = weights[[one, other]]
     return Shown(lines, links({"interest, twice": drawn}, words, words))

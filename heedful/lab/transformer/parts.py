@@ -13,7 +13,7 @@ from heedful.lab.claims.models import small_translator
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.look.architecture import Repeat, Residual
 from heedful.models.named import preset as configured
@@ -42,8 +42,7 @@ def norms(says: Says, *, preset: str = "transformer-base", blocks: int = 12, wid
         ]
         sizes[name] = [float(gradient.norm()) for gradient in norms_of if gradient is not None]
     lines = [holds(says, "norm", told, right=told == says["norm"])]
-    lines += beside(
-        NOTHING_SAID,
+    lines += unsaid(
         {f"gradient of the last block over the first, {name}": each[-1] / each[0] for name, each in sizes.items()},
     )
     drawn = {name: (range(1, blocks + 1), each) for name, each in sizes.items()}
@@ -61,7 +60,7 @@ def shifted(says: Says, *, seed: int = 0) -> Shown:
         [torch.autograd.grad(row.sum(), entered[0], retain_graph=True)[0][0].abs().sum(-1) > 0 for row in logits[0]]
     )
     earlier = bool(torch.equal(reached, torch.ones_like(reached).tril()))
-    lines = [holds(says, "a word is predicted from earlier words alone", earlier, right=earlier)]
+    lines = [holds(says, "a word is predicted from earlier words alone", earlier)]
     words = ["I", "am", "a", "student", "EOS"]
     rows = [Strip("read", [("<start>", "start")] + [(word, "word") for word in words[:-1]])]
     rows.append(Strip("predicted", [(word, "word") for word in words[:-1]] + [("EOS", "end")]))
@@ -84,7 +83,7 @@ def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
     own = says if warmup == 4000 else says.but("warm-up steps")
     facts = {"highest rate": peak, "the formula of the paper, at every step": same}
     return Shown(
-        beside(own, computed) + beside(NOTHING_SAID, facts),
+        beside(own, computed) + unsaid(facts),
         curves({"rate": (at, rate)}, x="step", y="learning rate", marker=""),
     )
 
@@ -112,7 +111,7 @@ def handed_over(says: Says, *, words: int = 12, seed: int = 0) -> Shown:
         Strip(f"word {number}", [(f"key {number}", "key"), (f"value {number}", "value")])
         for number in range(1, min(words, 5) + 1)
     ]
-    return Shown(lines + beside(NOTHING_SAID, facts), strips(rows, title="The encoder's output as a database"))
+    return Shown(lines + unsaid(facts), strips(rows, title="The encoder's output as a database"))
 
 
 def architecture(says: Says, *, preset: str = "transformer-base") -> Shown:
@@ -152,7 +151,7 @@ def step_by_step(says: Says, *, seed: int = 0) -> Shown:
     last = "linear projection" if told[-1][1] == "Linear" else told[-1][1]
     rows = [f"  {number:>3}  {name:<45} {kind:<14} {shape}" for number, (name, kind, shape) in enumerate(told, 1)]
     lines = [holds(says, "last step", last, right=last == "linear projection")]
-    return Shown(lines + beside(NOTHING_SAID, {"steps": len(told)}), text="\n".join(rows))
+    return Shown(lines + unsaid({"steps": len(told)}), text="\n".join(rows))
 
 
 def trees(says: Says, *, tree: str = TREE) -> Shown:
@@ -160,7 +159,7 @@ def trees(says: Says, *, tree: str = TREE) -> Shown:
     (parsed,) = parse_trees([tree], "the tree")
     said = [*linearise(parsed)]
     again = tree_of(said, [*parsed.leaves()]) == parsed
-    lines = [holds(says, "a tree is a sequence of brackets", again, right=again)]
-    lines += beside(NOTHING_SAID, {"sentence": " ".join(parsed.words()), "said": " ".join(said)})
+    lines = [holds(says, "a tree is a sequence of brackets", again)]
+    lines += unsaid({"sentence": " ".join(parsed.words()), "said": " ".join(said)})
     boxes = [(token, "opens" if token[0] == "(" else "closes" if token[0] == ")" else "word") for token in said]
     return Shown(lines, strips([Strip("", boxes)], title="A tree, said from left to right"))

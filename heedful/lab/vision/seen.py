@@ -10,7 +10,7 @@ from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Mask, attention
 from heedful.data.made.shapes import KINDS, scene
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import Drawing, curves, grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
 from heedful.lab.vision.shapes import CLASSES, PATCH, SIDE, pictures, vit
 from heedful.lab.whole_words import parameters
 from heedful.look.record import record
@@ -53,9 +53,7 @@ def class_token(says: Says, *, steps: int = STEPS, shown: int = 4) -> Shown:
         "share of its look that is on the shape": share,
         "share of the picture that is shape": area,
     }
-    return Shown(
-        lines + beside(NOTHING_SAID, facts), over_pictures(maps[:shown], test.pixels[:shown], maps_of(steps, shown)[1])
-    )
+    return Shown(lines + unsaid(facts), over_pictures(maps[:shown], test.pixels[:shown], maps_of(steps, shown)[1]))
 
 
 def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
@@ -116,7 +114,7 @@ def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
         lower.suptitle("its patches, in a row", fontsize=10)
         return figure
 
-    return Shown(beside(own, computed) + beside(NOTHING_SAID, facts), make)
+    return Shown(beside(own, computed) + unsaid(facts), make)
 
 
 def detr(says: Says, *, seed: int = 0) -> Shown:

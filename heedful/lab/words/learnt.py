@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, logsigmoid, normalize
 
 from heedful.lab.drawn import plane
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.toys.street import ANIMALS, OF_ANIMALS, OF_SPOTS, SPOTS, any_sentence
 from heedful.lab.whole_words import Words
 
@@ -65,8 +65,8 @@ def alike(says: Says, *, word: str = "lion", steps: int = STEPS) -> Shown:
         if word in words.numbers
         else []
     )
-    lines = [holds(says, "like words have like vectors", good, right=good)]
-    lines += beside(NOTHING_SAID, {"words whose nearest is of their kind": own, f"nearest to {word}": near})
+    lines = [holds(says, "like words have like vectors", good)]
+    lines += unsaid({"words whose nearest is of their kind": own, f"nearest to {word}": near})
     centred = points - points.mean(0)
     _, _, axes = torch.linalg.svd(centred, full_matrices=False)
     flat = (centred @ axes[:2].T).tolist()

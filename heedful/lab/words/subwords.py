@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 from heedful.lab.words.rhymes import SAILOR, symbols
 
 Word = tuple[str, ...]
@@ -70,7 +70,7 @@ def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["fi
     pair, times, _ = merges(SAILOR, 1, across=not across)[0]
     after[f"the first merge {'within' if across else 'across'} words"] = f"{''.join(pair)} {times}"
     text = "\n".join(f"  merge {i}: {a} + {b}, {times} times" for i, ((a, b), times, _) in enumerate(steps, 1))
-    return Shown(lines + beside(NOTHING_SAID, after), bars(dict(steps[-1][2].most_common()), y="how often"), text)
+    return Shown(lines + unsaid(after), bars(dict(steps[-1][2].most_common()), y="how often"), text)
 
 
 RULES: dict[str, Callable[[str], list[str]]] = {
@@ -87,7 +87,7 @@ def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
     antony = RULES["words, punctuation dropped"](SHAKESPEARE)
     lines = beside(says, {f'tokens of "{SHAKESPEARE}"': len(antony)})
     cut = {name: " | ".join(rule(words)) for name, rule in RULES.items()}
-    return Shown(lines + beside(NOTHING_SAID, cut))
+    return Shown(lines + unsaid(cut))
 
 
 def unknown_words(says: Says, *, merges_learnt: int = 30) -> Shown:
@@ -101,6 +101,4 @@ def unknown_words(says: Says, *, merges_learnt: int = 30) -> Shown:
             parts = merged(parts, pair)
         cut[word] = " | ".join(parts)
     whole = cut["walked"].count("|") < len("walked")
-    return Shown(
-        [holds(says, "an unknown word has known parts", cut["walked"], right=whole), *beside(NOTHING_SAID, cut)]
-    )
+    return Shown([holds(says, "an unknown word has known parts", cut["walked"], right=whole), *unsaid(cut)])

@@ -8,7 +8,7 @@ from torch.nn.functional import one_hot
 from heedful.core.embed import Table
 from heedful.lab.drawn import plane
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds
+from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 
 SENTENCES = ("the dog bites the man", "the man bites the dog")
 PLACED = {"Apple": [5, 5], "Soccer": [0, 6], "House": [2, 2], "Car": [6, 0]}
@@ -29,9 +29,8 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
                 together[word, other] += 1
     forgets = bool(torch.equal(rows[0], rows[1])) and first != second
     lines = [
-        holds(says, "a bag of words forgets the order", forgets, right=forgets),
-        *beside(
-            NOTHING_SAID,
+        holds(says, "a bag of words forgets the order", forgets),
+        *unsaid(
             {
                 "vocabulary": " ".join(vocabulary),
                 "bag of the first": rows[0],
@@ -58,7 +57,7 @@ def looked_up(says: Says, *, vocabulary: int = 10, width: int = 4, tokens: int =
     return Shown(
         [
             holds(says, wrong, told, right=told == says[wrong]),
-            *beside(NOTHING_SAID, {"D x |V| times |V| x N": list(product.shape), "the same as looking up": same}),
+            *unsaid({"D x |V| times |V| x N": list(product.shape), "the same as looking up": same}),
         ]
     )
 
@@ -72,4 +71,4 @@ def placed(says: Says, *, word: str = "apple") -> Shown:
     at = names.index(word.capitalize()) if word.capitalize() in names else 0
     order = distances[at].argsort()[1:].tolist()
     near = {f"from {names[at]}, the nearest first": " ".join(names[i] for i in order)}
-    return Shown(lines + beside(NOTHING_SAID, near), plane(PLACED, x="first", y="second", title="Words in a plane"))
+    return Shown(lines + unsaid(near), plane(PLACED, x="first", y="second", title="Words in a plane"))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from heedful.core.config import to_json
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.questions import Question, read_questions
@@ -44,6 +43,7 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
     served: ClassVar = Answerer
     starts: ClassVar = ("fill", "encode")
     score_names = ("exact_match", "f1")
+    answers: AnswerSpec
 
     def __init__(
         self, recipe: AnswerRecipe, corpus: Parts[list[Question]] | None = None, begun: Path | None = None
@@ -68,9 +68,6 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
     def own_facts(self) -> dict[str, object]:
         return {"windows": len(self.windows), "vocabulary": self.tokenizer.size}
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "answer", **to_json(self.answers)}
-
     def body_of(self, model: TokenClassifier) -> Encoder:
         return model.encoder
 
@@ -83,9 +80,6 @@ class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
         found = answerer.answer([one.question for one in shown], [one.context for one in shown])
         sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
         return Measurement(scores.pop("loss"), scores, scores["f1"], sample)
-
-    def score(self, best: Answerer, part: list[Question]) -> Mapping[str, Any]:
-        return best.evaluate(part)
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(

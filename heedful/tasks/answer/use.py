@@ -17,13 +17,13 @@ from heedful.data.text.questions import KINDS, Question, read_answered
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import TextError
 from heedful.models.token_classifier import TokenClassifier
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.task import Ask, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
-from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, spec_of
 
 BEST = 20  # spans of a window that are ranked with those of the others, as in their code
 ARTICLES, PUNCTUATION = re.compile(r"\b(a|an|the)\b"), str.maketrans("", "", string.punctuation)
@@ -186,7 +186,3 @@ ASK = Ask(answer_questions, AnswerOptions, gathers=lambda options: not options.c
 def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
     for name, questions in read_tests(options.path, read_answered, kinds=KINDS).items():
         yield Scored(name, answerer.evaluate(questions))
-
-
-def answerer_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.encoder.embed.context_length)

@@ -5,14 +5,14 @@ from typing import Any
 
 from heedful.run.task import Law
 from heedful.tasks.chat.use import ChatModel
-from heedful.tasks.generate.laws import language_model_laws
+from heedful.tasks.generate.laws import TextProbe
 
 FEW, TOKENS = 6, 16
 
 
 def chat_laws(served: ChatModel, texts: Sequence[str]) -> Iterator[Law]:
     """On conversations of these texts, or of some words where there are none."""
-    yield from language_model_laws(served, texts)
+    yield from TextProbe(served, texts)
     asked = _conversations(served, texts)
     yield Law(
         "what is asked is what was learnt (different tokens)",

@@ -18,7 +18,7 @@ from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores, fingerprint
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
@@ -29,12 +29,12 @@ from heedful.tasks.chat.recipe import ChatRecipe
 from heedful.tasks.chat.template import chosen_template, controls_in, special_names
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.shared.body import GROWN
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss
 
 SHOWN = 6  # conversations of a sample
 GENERATED = 100  # answers that are generated to be compared, of a test set
-ROWS_OF_TOKENS = ("embed.tokens.weight", "head.weight", "head.bias")  # what grows with the vocabulary
 
 
 class ChatTask:
@@ -58,6 +58,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
     served: ClassVar = ChatModel
     score_names = ("perplexity",)
     start: Start | None
+    tokenizer: Tokenizer
 
     def __init__(
         self, recipe: ChatRecipe, corpus: Parts[list[Conversation]] | None = None, begun: Path | None = None
@@ -136,11 +137,11 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
         return {"task": "generate", "chat": True, "before": [], "end": self.written.end, "forbidden": forbidden}
 
     def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer) | {CHAT: self.template.source.encode()}
+        return super().tokenizers() | {CHAT: self.template.source.encode()}
 
     def begin(self, model: LM) -> None:
         if self.start:
-            copy_weights(model, self.recipe.start_from, grown=ROWS_OF_TOKENS)
+            copy_weights(model, self.recipe.start_from, grown=GROWN)
 
     def new_heads(self) -> Collection[str]:
         return ("embed.tokens", "head") if self.new_tokens else ()

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
-from heedful.core.config import to_json
 from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
 from heedful.errors import InputError
@@ -74,6 +73,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
     kinds: ClassVar = "a .jsonl, .tsv or .csv file, or a folder of such"
     served: ClassVar = TextClassifier
     starts: ClassVar = ("generate", "fill", "encode")
+    answers: ClassifySpec
 
     def __init__(self, recipe: ClassifyRecipe, corpus: Labelled | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -112,9 +112,6 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
         labels = list(self.answers.labels)
         return {"answer": self.corpus.answer, "labels": labels, "vocabulary": self.tokenizer.size}
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "classify", **to_json(self.answers)}
-
     def body_of(self, model: Classifier) -> LM | Encoder:
         body = model.lm or model.encoder
         assert body is not None
@@ -141,9 +138,6 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
             for one, ((label, score), *_) in zip(shown, found, strict=True)
         ]
         return Measurement(loss, scores, scores[self.rank], "".join(lines))
-
-    def score(self, best: TextClassifier, part: list[Example]) -> Mapping[str, Any]:
-        return best.evaluate(part)
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         labels = self.answers.labels

@@ -93,6 +93,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     config_kind: ClassVar = ViTConfig
     spec_kind: ClassVar = ImageLabelSpec
     score_names = ("accuracy",)
+    answers: ImageLabelSpec
 
     def __init__(
         self, recipe: ClassifyImagesRecipe, corpus: LabelledImages | None = None, begun: Path | None = None
@@ -125,9 +126,6 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     def own_facts(self) -> dict[str, object]:
         return {"labels": list(self.answers.labels), "preparation": to_json(self.answers.preparation)}
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "classify-images", **to_json(self.answers)}
-
     def new_heads(self) -> Collection[str]:
         same = self.start is not None and self.start[1].labels == self.answers.labels
         return () if same else ("head", "teacher_head")
@@ -158,16 +156,12 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
         loss = scores.pop("loss")
         return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.valid, SHOWN))
 
-    def score(self, best: ImageClassifier, part: Part) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         preparation = self.answers.preparation
         told = self.told(
             scores,
             what="Says what a picture shows.",
             learnt_on=f"{len(self.corpus.train):,} pictures, from `{self.corpus.name}`",
-            preparation=preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
             use=[f"heed classify {folder} PICTURE.png", f"heed eval {folder} --data MORE"],
         )

@@ -14,10 +14,10 @@ from heedful.errors import InputError
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
-from heedful.run.start import Start, copy_weights, read_start
+from heedful.run.start import Start, read_start
 from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
 from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
@@ -53,6 +53,7 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = Translator
     score_names = ("perplexity",)
+    tokenizer: Tokenizer
     start: Start | None
 
     def __init__(self, recipe: DenoiseRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
@@ -92,9 +93,6 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     def describe(self) -> str:
         return f"{len(self.passages):,} passages, {self._tokens():,} tokens, {self.tokenizer.size:,} in the vocabulary"
 
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
     def own_facts(self) -> dict[str, object]:
         return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
 
@@ -112,10 +110,6 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
             | self.around
             | self.lengths
         )
-
-    def begin(self, model: TranslationModel) -> None:
-        if self.start:
-            copy_weights(model, self.recipe.start_from)
 
     def task(self, model: TranslationModel) -> DenoiseTask:
         return DenoiseTask(self.passages, self.noise, self.recipe.train, packs=model.packs, ends=self.ends)

@@ -55,6 +55,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
     config_kind: ClassVar = DETRConfig
     spec_kind: ClassVar = DetectSpec
     score_names = ("map", "map50")
+    answers: DetectSpec
 
     def __init__(self, recipe: DetectRecipe, corpus: BoxedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -100,9 +101,6 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
             "preparation": to_json(self.answers.preparation),
         }
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "detect", **to_json(self.answers)}
-
     def new_heads(self) -> Collection[str]:
         """The head that names classes, unless the labels are the same."""
         assert self.start is not None
@@ -118,15 +116,11 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
         found = served.find([self.valid.images[i] for i in range(min(SHOWN, len(self.valid)))])
         return Measurement(loss, scores, scores["map"], _sample(found, self.valid))
 
-    def score(self, best: Detector, part: BoxedPart) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return self.told(
             scores,
             what=f"Finds things in pictures: {', '.join(self.answers.labels)}.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (mAP {best['map']:.4f})",
             use=[f"heed detect {folder} PICTURE.png --out FOUND.png", f"heed eval {folder} --data MORE"],
         )

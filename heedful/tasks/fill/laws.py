@@ -1,13 +1,12 @@
 """The laws that an encoder that names hidden words must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.models import Encoder
-from heedful.run.task import Law
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.shared.probes import Probe, random_sentences
 
@@ -17,14 +16,9 @@ class FillProbe(Probe[Encoder]):
         sentences = [ids for ids in filler.tokenizer.encode_whole(list(texts)) if ids][:8]
         sentences = sentences or random_sentences(filler.tokenizer.size)
         own = filler.tokenizer
-        self.rows = [torch.tensor([own.bos, *ids[: filler.context - 9], own.eos]) for ids in sentences]
-        tokens = pad_sequence(self.rows, batch_first=True, padding_value=own.pad)
-        segments = pad_sequence([torch.ones_like(ids) for ids in self.rows], batch_first=True)
+        self.rows = [[own.bos, *ids[: filler.context - 9], own.eos] for ids in sentences]
+        tokens, segments = pad(self.rows, after=(), filler=own.pad)
         super().__init__(filler.model, (tokens, segments), segments > 0)
 
     def alone(self, row: int) -> Tensor:
-        return self.read(self.rows[row][None])
-
-
-def filler_laws(served: Filler, texts: Sequence[str]) -> Iterator[Law]:
-    yield from FillProbe(served, texts).laws()
+        return self.read(torch.tensor([self.rows[row]]))

@@ -18,11 +18,11 @@ from heedful.data.tokenizer import MASK, Tokenizer
 from heedful.errors import InputError, TextError
 from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import one_or_many
-from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
 
 READ = 8192  # tokens that are read at a time
 
@@ -207,7 +207,3 @@ ASK = Ask(fill_texts, FillOptions, each=fill_each)
 def score_filler(filler: Filler, options: DataOptions) -> Iterator[Scored]:
     found = filler.evaluate(read_text(options.path))
     yield Scored(options.path, {**found.scores(), "tokens": found.tokens})
-
-
-def filler_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.context_length)

@@ -1,10 +1,7 @@
 """The laws that a language model must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import torch
-
-from heedful.run.task import Law
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import RowsProbe, random_sentences
 
@@ -16,19 +13,15 @@ class TextProbe(RowsProbe):
         sentences = sentences or random_sentences(language_model.tokenizer.size)
         room = language_model.context - 8
         own = language_model.tokenizer
-        rows = [torch.tensor([own.bos, *ids[: room - 1]]) for ids in sentences]
-        super().__init__(language_model.model, rows, pad=own.pad)
+        rows = [[own.bos, *ids[: room - 1]] for ids in sentences]
+        super().__init__(language_model.model, rows, filler=own.pad)
 
     def searched(self) -> tuple[str, float]:
         """Prompts of unequal length in a batch that is too small for all, so that they come and go, and each alone."""
-        prompts = [self.language_model.tokenizer.decode_whole(ids.tolist()[1:]) for ids in self.rows]
+        prompts = [self.language_model.tokenizer.decode_whole(ids[1:]) for ids in self.rows]
         together = self.language_model.generate(prompts, tokens=20, temperature=0.0, batch=max(2, len(prompts) // 2))
         unequal = 0
         for prompt, (one,) in zip(prompts, together, strict=True):
             ((other,),) = self.language_model.generate([prompt], tokens=20, temperature=0.0)
             unequal += one.tokens != other.tokens
         return "prompts of a batch = alone (different tokens)", float(unequal)
-
-
-def language_model_laws(served: LanguageModel, texts: Sequence[str]) -> Iterator[Law]:
-    yield from TextProbe(served, texts).laws()

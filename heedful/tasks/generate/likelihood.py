@@ -8,9 +8,8 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.batches import by_length
+from heedful.data.batches import by_length, pad
 from heedful.decode.forced import log_probabilities
 from heedful.errors import InputError
 from heedful.metrics.nats import Nats, perplexity
@@ -77,12 +76,12 @@ def weighed(model: LM, asked: Sequence[Asked]) -> list[list[float]]:
     width = max((len(one.continuations) for one in asked), default=1)
     out: list[list[float]] = [[] for _ in asked]
     for group in by_length([one.past for one in asked], SCORED // max(1, width)):
-        past = [torch.tensor(asked[i].past, device=device) for i in group]
+        source, segments = (part.to(device) for part in pad([asked[i].past[:-1] for i in group], after=()))
         found = log_probabilities(
             model,
-            pad_sequence([ids[:-1] for ids in past], batch_first=True),
-            pad_sequence([torch.ones_like(ids[:-1]) for ids in past], batch_first=True),
-            bos=torch.stack([ids[-1] for ids in past]),
+            source,
+            segments,
+            bos=torch.tensor([asked[i].past[-1] for i in group], device=device),
             continuations=[asked[i].continuations for i in group],
         )
         for i, each in zip(group, found, strict=True):

@@ -7,11 +7,10 @@ from typing import Any, TypedDict
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.decode.settings import SamplingOptions
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.task import Ask, Scored
 from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.cli import expand_escapes
-from heedful.tasks.shared.served import text_facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +96,3 @@ def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator
     found = model.evaluate(read_text(data))
     names = ("loss", "perplexity", "bits_per_byte", "word_perplexity", "tokens")
     yield Scored(data, {name: getattr(found, name) for name in names})
-
-
-def language_model_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.embed.context_length)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.decode.contract import Hypothesis
 from heedful.decode.rules import Rule
 from heedful.decode.search import beam
@@ -48,7 +47,7 @@ def searched(
     order = sorted(range(len(read)), key=lambda i: len(read[i]))
     size = max(1, batch // width)
     for group in (order[i : i + size] for i in range(0, len(order), size)):
-        source, segments = _padded([read[i][:-1] for i in group], device)
+        source, segments = (part.to(device) for part in pad([read[i][:-1] for i in group], after=()))
         best = beam(
             model,
             source,
@@ -65,12 +64,6 @@ def searched(
         for i, own in zip(group, best, strict=True):
             found[i] = own
     return found
-
-
-def _padded(rows: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
-    ids = [torch.tensor(row, dtype=torch.int64, device=device) for row in rows]
-    made = [pad_sequence(part, batch_first=True) for part in (ids, [torch.ones_like(row) for row in ids])]
-    return made[0], made[1]
 
 
 def likelihood_score(logprobs: Sequence[float], length_penalty: float) -> float:

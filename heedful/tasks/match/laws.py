@@ -1,12 +1,11 @@
 """The laws that a model of pictures and texts must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from heedful.models import CLIP
-from heedful.run.task import Law
 from heedful.tasks.match.use import Matcher
 from heedful.tasks.shared.probes import Probe, random_sentences
 
@@ -32,7 +31,3 @@ class MatchProbe(Probe[CLIP]):
     def alone(self, row: int) -> Tensor:
         pixels, alone = self.inputs[0][row][None], [self.layout.rows([ids]) for ids in self.rows]
         return torch.cat([self.read(pixels, tokens) for tokens in alone], dim=1)
-
-
-def matcher_laws(served: Matcher, texts: Sequence[str]) -> Iterator[Law]:
-    yield from MatchProbe(served, texts).laws()

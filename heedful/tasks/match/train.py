@@ -21,7 +21,7 @@ from heedful.errors import InputError
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import parameters, read_tokenizers, tokenizer_files
+from heedful.run.folder import parameters, read_tokenizers
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.match.recipe import MatchRecipe
@@ -104,6 +104,7 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
     answers: MatchSpec
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: MatchRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -144,18 +145,12 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
         texts = sum(map(len, self.corpus.train.captions))
         return f"{len(self.corpus.train):,} pictures with {texts:,} texts, {rows} x {columns} pixels"
 
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
     def own_facts(self) -> dict[str, object]:
         return {
             "texts": {name: sum(map(len, part.captions)) for name, part in self.parts().items()},
             "preparation": to_json(self.answers.preparation),
             "vocabulary": self.tokenizer.size,
         }
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "match", **to_json(self.answers)}
 
     def task(self, model: object) -> MatchTask:
         augment = augment_of(self.recipe.images, AUGMENTS)
@@ -174,9 +169,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
         tensors["log_scale"] = tensors["log_scale"].clamp(max=LARGEST_SCALE)
         return tensors
 
-    def score(self, best: Matcher, part: Captioned) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         sizes = ", ".join(f"{len(part):,} pictures in {name}" for name, part in self.tests())
         return self.told(
@@ -185,7 +177,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
             f"belongs to it is among the best k, of {sizes}. Its probabilities are not calibrated, and say "
             "nothing of texts that were not asked for.",
             learnt_on=f"{self.describe()}, from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures by the sum of all recalls (text to image "
             f"recall 10: {best[MEASURED[0]]:.4f})",
             use=[f'heed match {folder} PICTURE.png --text "one thing" --text "another"'],

@@ -1,10 +1,9 @@
 """The laws that a painter must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from heedful.run.task import Law
 from heedful.tasks.paint.use import Painter
 from heedful.tasks.shared.probes import RowsProbe, random_sentences
 
@@ -14,8 +13,8 @@ class PaintProbe(RowsProbe):
 
     def __init__(self, painter: Painter, texts: Sequence[str]) -> None:
         self.painter, begin = painter, len(painter.spec.palette)
-        rows = [torch.tensor([begin, *ids]) for ids in random_sentences(begin, least=0)]
-        super().__init__(painter.model, rows, pad=begin)
+        rows = [[begin, *ids] for ids in random_sentences(begin, least=0)]
+        super().__init__(painter.model, rows, filler=begin)
 
     def searched(self) -> tuple[str, float]:
         """Pictures that lack their last pixels, in batches that are too small for all, and each alone."""
@@ -24,7 +23,3 @@ class PaintProbe(RowsProbe):
         together = painter.paint(begun, temperature=0.0, batch=3)
         alone = torch.cat([painter.paint(one[None], temperature=0.0) for one in begun])
         return "pictures of a batch = alone (different values)", float((together != alone).sum())
-
-
-def painter_laws(served: Painter, texts: Sequence[str]) -> Iterator[Law]:
-    yield from PaintProbe(served, texts).laws()

@@ -54,6 +54,7 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     config_kind: ClassVar = LMConfig
     spec_kind: ClassVar = PaintSpec
     score_names = ("bits_per_pixel",)
+    answers: PaintSpec
 
     def __init__(self, recipe: PaintRecipe, corpus: LabelledImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -90,9 +91,6 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     def own_facts(self) -> dict[str, object]:
         return to_json(self.answers)
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "paint", **to_json(self.answers)}
-
     def task(self, model: LM) -> PaintTask:
         return PaintTask(self.corpus.train.images, self.answers, self.augment, self.recipe)
 
@@ -111,7 +109,6 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
             scores,
             what=f"Draws pictures, and completes them, pixel by pixel in {len(self.answers.palette)} colours.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on validation pictures ({best['bits_per_pixel']:.4f} bits a pixel)",
             use=[
                 f"heed paint {folder} --out new.png",

@@ -1,6 +1,6 @@
 """The laws that a parser's model must keep by itself: whatever it says, the search makes trees of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from heedful.data.batches import pad
 from heedful.data.tokenizer import BOS, EOS, PAD
@@ -10,8 +10,8 @@ from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.laws import TranslationProbe
 
 
-def parser_laws(parser: Parser, texts: Sequence[str]) -> Iterator[Law]:
+def parser_laws(parser: Parser, texts: Sequence[str]) -> Iterable[Law]:
     sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
     source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
     options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
-    yield from TranslationProbe(parser.model, source, segments, pad=PAD, options=options).laws()
+    return TranslationProbe(parser.model, source, segments, filler=PAD, options=options)

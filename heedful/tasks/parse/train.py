@@ -6,15 +6,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from heedful.core.config import to_json
 from heedful.data.parts import Parts
 from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
-from heedful.data.tokenizer import train_tokenizer
+from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
@@ -30,6 +29,8 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
     kinds: ClassVar = "a file of bracketed trees, or a folder of such"
     served: ClassVar = Parser
     score_names = ("f1",)
+    answers: ParseSpec
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: ParseRecipe, corpus: Treebank | None = None, begun: Path | None = None) -> None:
         if recipe.start_from:
@@ -41,13 +42,13 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
         known = None if begun is None else read_tokenizers(begun)
         self.tokenizer = known[0] if known else train_tokenizer(sentences, kind=data.tokenizer, size=data.vocab_size)
         tokens = [list(linearise(tree)) for tree in corpus.train]
-        self.trees = ParseSpec(
+        self.answers = ParseSpec(
             labels=tuple(sorted({token[1:] for own in tokens for token in own if token != LEAF})),
             run=max(_longest_run(own) for own in tokens),
             beam=recipe.decode.beam,
             length_penalty=recipe.decode.length_penalty,
         )
-        brackets = Brackets(self.trees.labels)
+        brackets = Brackets(self.answers.labels)
         row = row_of(PARSERS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
         self.config = translator_config(row, **sizes, joint=False)
@@ -67,18 +68,12 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
         return read_treebank(self.recipe.data.path)
 
     def describe(self) -> str:
-        trees = f"{len(self.pairs):,} trees with {len(self.trees.labels)} labels"
+        trees = f"{len(self.pairs):,} trees with {len(self.answers.labels)} labels"
         return f"{trees}, {self.tokenizer.size:,} tokens in the vocabulary"
 
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
     def own_facts(self) -> dict[str, object]:
-        labels = list(self.trees.labels)
+        labels = list(self.answers.labels)
         return {"trained_on": len(self.pairs), "labels": labels, "vocabulary": self.tokenizer.size}
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "parse", **to_json(self.trees)}
 
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
@@ -101,14 +96,15 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
         return CardText(
             what="Parses sentences into constituents.",
             learnt_on=f"{len(self.pairs):,} trees, from `{self.corpus.name}`",
-            after=f" Labels: {', '.join(self.trees.labels)}.",
+            after=f" Labels: {', '.join(self.answers.labels)}.",
             table=[
                 "| trees | F1 | precision | recall | all right | F1 to 40 words |",
                 "|---|---|---|---|---|---|",
                 *rows,
             ],
-            how=f"Labelled brackets as EVALB counts them, by COLLINS.prm, in percent. Search: beam {self.trees.beam}, "
-            f"length penalty {self.trees.length_penalty:g}; nothing but trees of the sentence can be said.",
+            how="Labelled brackets as EVALB counts them, by COLLINS.prm, in percent. "
+            f"Search: beam {self.answers.beam}, length penalty {self.answers.length_penalty:g}; "
+            "nothing but trees of the sentence can be said.",
             kept=f"step {best['step']:,}, the best on the validation trees (F1 {best['f1']:.4f}, greedy)",
             use=[f'heed parse {folder} "The cat sleeps on the mat ."', f"heed eval {folder} --data more.tree"],
             limits="It has seen only the trees above: on other text expect worse than the table says. Words and "

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.errors import NonFiniteError
-from heedful.tasks.prefer.losses import ROLLOUT_LOSSES, PairBatch, RolloutBatch, pair_loss
+from heedful.tasks.prefer.losses import PairBatch, RolloutBatch, pair_loss, rollout_loss
 from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.prefer.rewards import Reward
 from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, make_answers, rows_of
@@ -94,7 +94,7 @@ class RolloutTask:
         model.eval()
         if isinstance(batch, PairBatch):
             return pair_loss(model, batch, self.plan)
-        return ROLLOUT_LOSSES[self.plan.method](model, batch, self.plan)
+        return rollout_loss(model, batch, self.plan)
 
     def asked(self, epoch: int) -> list[int]:
         """The numbers of the prompts that are answered in an epoch: all come once before any comes again."""

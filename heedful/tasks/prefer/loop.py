@@ -115,9 +115,7 @@ def begin(plan: Plan) -> None:
 
 def rounds_of(out: Path) -> list[Round]:
     """Those that are finished."""
-    path = out / ROUNDS
-    lines = files.read_whole_lines(path) if path.is_file() else []
-    return [Round(**files.parse_json(line.encode(), where=path)) for line in lines]
+    return [Round(**row) for row in files.read_json_lines(out / ROUNDS)]
 
 
 def _round(plan: Plan, number: int, rule: Reward | None, follow: Follow, device: torch.device) -> Round:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.tasks.prefer.recipe import Method, PreferSection
-from heedful.tasks.prefer.rollouts import Policy, Rows, judge, language_model
+from heedful.tasks.prefer.rollouts import Judged, Policy, Rows, judge, language_model
 from heedful.training.loss import Loss, Sum
 from heedful.training.policy import answer_means, clipped_policy_loss, clipped_value_loss, kl_estimates
 from heedful.training.preference import dpo_loss
@@ -42,44 +42,38 @@ class PairBatch(NamedTuple):
 BatchType = TypeVar("BatchType", RolloutBatch, PairBatch)
 
 
-def ppo_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def ppo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The clipped objective, with the values' errors and what is given for entropy (Schulman et al. 2017, equation 9),
     summed over the tokens. The KL penalty is part of the advantages."""
-    own, batch = judge(policy, Rows(batch.tokens, batch.mask), temperature=plan.temperature), on_device(policy, batch)
     mask, count = batch.mask, int(batch.mask.sum())
     gains, held = clipped_policy_loss(own.log_probs, batch.before, batch.advantages, clip=plan.clip)
     errors = clipped_value_loss(own.values, batch.values, batch.returns, clip=plan.value_clip)
     total = gains + plan.value_weight * errors - plan.entropy * own.entropy
     beside = {
-        **_made(batch),
-        "entropy": Sum(float(own.entropy.detach().sum()), count),
+        **_told(own, batch),
         "clip_fraction": Sum(float(held[mask].sum()), count),
         "value_loss": Sum(float(errors[mask].detach().sum()), count),
     }
     return Loss(total[mask].sum(), count, beside)
 
 
-def grpo_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def grpo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The clipped objective with the KL divergence from the reference taken from it, as a mean over the tokens of each
     answer, summed over the answers (Shao et al. 2024, equation 3)."""
-    own, batch = judge(policy, Rows(batch.tokens, batch.mask), temperature=plan.temperature), on_device(policy, batch)
     mask, count = batch.mask, int(batch.mask.sum())
     gains, held = clipped_policy_loss(own.log_probs, batch.before, batch.advantages, clip=plan.clip)
     total = gains + plan.kl * kl_estimates(own.log_probs, batch.reference) - plan.entropy * own.entropy
     beside = {
-        **_made(batch),
-        "entropy": Sum(float(own.entropy.detach().sum()), count),
+        **_told(own, batch),
         "clip_fraction": Sum(float(held[mask].sum()), count),
     }
     return Loss(answer_means(total, mask).sum(), len(mask), beside)
 
 
-def imitation_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def imitation_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The cross-entropy of the tokens of the answers, which are the best of several (Dong et al. 2023)."""
-    own, batch = judge(policy, Rows(batch.tokens, batch.mask), temperature=plan.temperature), on_device(policy, batch)
-    count = int(batch.mask.sum())
-    beside = {**_made(batch), "entropy": Sum(float(own.entropy.detach().sum()), count)}
-    return Loss(-own.log_probs.sum() - plan.entropy * own.entropy.sum(), count, beside)
+    total = -own.log_probs.sum() - plan.entropy * own.entropy.sum()
+    return Loss(total, int(batch.mask.sum()), _told(own, batch))
 
 
 def pair_loss(policy: Policy, batch: PairBatch, plan: PreferSection) -> Loss:
@@ -101,20 +95,27 @@ def pair_loss(policy: Policy, batch: PairBatch, plan: PreferSection) -> Loss:
     return Loss(loss.total, loss.count, beside)
 
 
-ROLLOUT_LOSSES: Mapping[Method, Callable[[Policy, RolloutBatch, PreferSection], Loss]] = {
+ROLLOUT_LOSSES: Mapping[Method, Callable[[Judged, RolloutBatch, PreferSection], Loss]] = {
     "ppo": ppo_loss,
     "grpo": grpo_loss,
     "best-of-n": imitation_loss,
 }
 
 
-def _made(batch: RolloutBatch) -> dict[str, Sum]:
-    """What is known of answers since they were made."""
+def rollout_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
+    """That of the plan's method, of answers as the policy takes them now."""
+    own = judge(policy, Rows(batch.tokens, batch.mask), temperature=plan.temperature)
+    return ROLLOUT_LOSSES[plan.method](own, on_device(policy, batch), plan)
+
+
+def _told(own: Judged, batch: RolloutBatch) -> dict[str, Sum]:
+    """What is known of answers since they were made, and how open the policy still is."""
     count = len(batch.mask)
     return {
         "reward": Sum(float(batch.rewards.sum()), count),
         "kl": Sum(float((batch.before - batch.reference)[batch.mask].sum()), count),
         "length": Sum(float(batch.mask.sum()), count),
+        "entropy": Sum(float(own.entropy.detach().sum()), int(batch.mask.sum())),
     }
 
 

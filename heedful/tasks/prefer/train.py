@@ -17,7 +17,7 @@ from heedful.errors import InputError, MissingError
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, fingerprint, score_table, text_table
-from heedful.run.folder import task_name, tokenizer_files
+from heedful.run.folder import task_name
 from heedful.run.job import Job, Measurement
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
@@ -189,7 +189,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
         return dict(self.about)
 
     def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer) | self.prompting.files()
+        return super().tokenizers() | self.prompting.files()
 
     # Training.
 

@@ -145,9 +145,6 @@ class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
             lines += [f"    {rank + 1} {value:8.3f} {answer}\n" for rank, value, answer in each]
         return Measurement(loss, scores, -loss, "".join(lines))  # accuracy jumps, and is the same however sure it is
 
-    def score(self, best: RewardModel, part: list[Judgement]) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         first = next(iter(scores.values()))
         bias = first["length_correlation"]

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from heedful.apply.inference import for_inference
-from heedful.data.batches import by_length
+from heedful.data.batches import by_length, pad
 from heedful.data.frame import Frame
 from heedful.data.text.judgements import Judgement, conversation, prompt_value, read_judged
 from heedful.data.tokenizer import Tokenizer
@@ -84,9 +83,7 @@ class RewardModel(TextModel[Classifier]):
         found = [0.0] * len(rows)
         device = self.model.out.weight.device
         for group in by_length([row.ids for row in rows], READ):
-            ids = [torch.tensor(rows[i].ids) for i in group]
-            tokens = pad_sequence(ids, batch_first=True, padding_value=self.tokenizer.pad)
-            segments = pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
+            tokens, segments = pad([rows[i].ids for i in group], after=(), filler=self.tokenizer.pad)
             answers = self.model(tokens[:, None].to(device), segments[:, None].to(device)).squeeze(1).float().cpu()
             refuse_nan_answers(answers, "rewards")
             for i, value in zip(group, answers.tolist(), strict=True):

@@ -51,6 +51,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     config_kind: ClassVar = PyramidConfig
     spec_kind: ClassVar = SegmentSpec
     score_names = ("miou",)
+    answers: SegmentSpec
 
     def __init__(self, recipe: SegmentRecipe, corpus: MaskedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -87,9 +88,6 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     def own_facts(self) -> dict[str, object]:
         return {"classes": to_json(self.corpus.classes), "preparation": to_json(self.answers.preparation)}
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": "segment", **to_json(self.answers)}
-
     def new_heads(self) -> Collection[str]:
         """The map to classes, unless the labels are the same."""
         assert self.start is not None
@@ -104,15 +102,11 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
         sample = "".join(f"{name}: {value:.4f}\n" for name, value in scores.items())
         return Measurement(loss, scores, scores["miou"], sample)
 
-    def score(self, best: Segmenter, part: MaskedPart) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return self.told(
             {test: {name: each[name] for name in TOLD} for test, each in scores.items()},
             what=f"Says what every pixel of a picture belongs to: {', '.join(self.answers.labels)}.",
             learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
-            preparation=self.answers.preparation,
             kept=f"step {best['step']:,}, the best on the validation pictures (mean IoU {best['miou']:.4f})",
             use=[f"heed segment {folder} PICTURE.png --out MASKS", f"heed eval {folder} --data MORE"],
         )

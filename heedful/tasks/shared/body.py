@@ -12,7 +12,7 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import READERS, EncoderSize, encoder_config, lm_config
 from heedful.run.card import fingerprint
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, M
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
@@ -62,9 +62,6 @@ class BodyJob(Job[R, E, M]):
         body = self.read_body(texts, pooler=False)
         assert isinstance(body, EncoderConfig)
         return body
-
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
 
     @abstractmethod
     def body_of(self, model: M) -> LM | Encoder: ...

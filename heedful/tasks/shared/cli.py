@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
+from heedful.store import files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,6 +44,7 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 PEOPLE = "Learn from people"  # a heading of the help
+PICTURES: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}  # by the suffixes of their files
 
 
 class Command(NamedTuple):
@@ -157,8 +159,8 @@ class OutputFiles:
             raise InputError("not a folder's name", where=str(out), fix="name a folder")
         if not self.folder and out.suffix != ".png":
             raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")
-        if not self.folder and not out.parent.is_dir():
-            raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+        if not self.folder:
+            files.need_folder_for(out)
 
     def __call__(self, file: str) -> Path:
         assert self.out is not None
@@ -173,7 +175,6 @@ class OutputFiles:
 
 def write_png(place: Path, image: "Image") -> None:
     from heedful.look.sheet import png
-    from heedful.store import files
 
     files.make_folder(place.parent)
     files.write_bytes(place, png(image))

@@ -12,16 +12,16 @@ from heedful.data.images.augment import Augment
 from heedful.data.images.files import Images, Preparation, SomeImages
 from heedful.data.images.views import VIEWS
 from heedful.data.parts import spread
-from heedful.errors import InputError
 from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, score_table
-from heedful.run.folder import load_weights, parameters, task_name
+from heedful.run.folder import load_weights, parameters
 from heedful.run.job import Job, M
 from heedful.run.recipe import Recipe
+from heedful.run.start import started_from
 from heedful.store import files
 from heedful.store.model import read_model
-from heedful.tasks.shared.pictures import Viewer
+from heedful.tasks.shared.pictures import Prepared, Viewer
 from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of
 
@@ -50,6 +50,7 @@ class PictureJob(Job[R, E, M]):
     config_kind: ClassVar[type]
     spec_kind: ClassVar[type]
     start: PictureStart | None
+    answers: Prepared
 
     def read_start(self) -> PictureStart | None:
         """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
@@ -59,16 +60,7 @@ class PictureJob(Job[R, E, M]):
         if self.begun is not None:
             saved = files.read_json(self.begun / "data.json")["start"]
             return PictureStart(from_json(self.config_kind, saved[0]), from_json(self.spec_kind, saved[1]))
-        folder = Path(recipe.start_from)
-        name, about = task_name(folder)
-        if name != recipe.task:
-            raise InputError(
-                f"not a model of heed train {recipe.task}", where=str(folder), fix="start from another run"
-            )
-        if recipe.model:
-            key = next(iter(recipe.model))
-            what = f"model.{key} cannot be chosen: the model is that of {folder}"
-            raise InputError(what, fix=f"leave out model.{key}, or start_from")
+        folder, about = started_from(recipe, recipe.task)
         return PictureStart(
             config_from(read_model(folder)[0], where=f"{folder}/config.json"), spec_of(self.spec_kind, about)
         )
@@ -97,7 +89,6 @@ class PictureJob(Job[R, E, M]):
         *,
         what: str,
         learnt_on: str,
-        preparation: Preparation,
         kept: str,
         use: Sequence[str],
     ) -> CardText:
@@ -105,7 +96,7 @@ class PictureJob(Job[R, E, M]):
             what=what,
             learnt_on=learnt_on,
             table=score_table("pictures", scores),
-            how=f"Pictures are resized to {' x '.join(map(str, preparation.size))} pixels.",
+            how=f"Pictures are resized to {' x '.join(map(str, self.answers.preparation.size))} pixels.",
             kept=kept,
             use=use,
             limits="It has seen only the pictures above: on others expect worse than the table says.",

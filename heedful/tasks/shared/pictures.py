@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -12,6 +12,14 @@ from heedful.core.seeds import shuffled
 from heedful.data.images.augment import Augment, augmented, draws
 from heedful.data.images.files import Images, Preparation
 from heedful.data.images.views import View, drawn
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """Says how pictures are prepared."""
+
+    @property
+    def preparation(self) -> Preparation: ...
 
 
 class PictureBatch(NamedTuple):

@@ -10,14 +10,14 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.data.frame import Frame, Framed, rectangle
-from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer
 from heedful.look.record import Watched, record
 from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
+from heedful.tasks.shared.pictures import Prepared
 from heedful.tasks.shared.served import on_device
 
 M = TypeVar("M", bound=nn.Module)
@@ -44,7 +44,8 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
 
 
 class Probe(Generic[M]):
-    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions.
+    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions. Its laws
+    are checked as they are iterated over.
 
     `inputs` are what the model takes: tokens, then segments (and types), each [..., positions]. They and the logits are
     on the CPU, wherever the model is.
@@ -56,7 +57,7 @@ class Probe(Generic[M]):
         with torch.no_grad():
             self.full = self.read(*inputs)
 
-    def laws(self) -> Iterator[Law]:
+    def __iter__(self) -> Iterator[Law]:
         yield Law(
             "padding changes nothing",
             self.difference(self.padded()),
@@ -130,7 +131,7 @@ class CausalProbe(Probe[M]):
         self.target, self.embedding = target, embedding
         super().__init__(model, inputs, real)
 
-    def laws(self) -> Iterator[Law]:
+    def __iter__(self) -> Iterator[Law]:
         yield Law(
             "cached = uncached",
             self.difference(self.cached()),
@@ -144,7 +145,7 @@ class CausalProbe(Probe[M]):
             0.0,
             otherwise="training would show the model the words that it is to learn to say",
         )
-        yield from super().laws()
+        yield from super().__iter__()
 
     def cached(self) -> Tensor:
         """The logits, made a token at a time."""
@@ -176,10 +177,9 @@ class CausalProbe(Probe[M]):
 class RowsProbe(CausalProbe[LM]):
     """Of a language model."""
 
-    def __init__(self, model: LM, rows: Sequence[Tensor], *, pad: int) -> None:
+    def __init__(self, model: LM, rows: Sequence[list[int]], *, filler: int) -> None:
         self.rows = rows
-        tokens = pad_sequence([*rows], batch_first=True, padding_value=pad)
-        segments = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
+        tokens, segments = pad(rows, after=(), filler=filler)
         super().__init__(model, (tokens, segments), tokens, segments > 0, model.embed.tokens)
 
     @torch.no_grad()
@@ -194,7 +194,22 @@ class RowsProbe(CausalProbe[LM]):
         return torch.stack(steps, 1)
 
     def alone(self, row: int) -> Tensor:
-        return self.read(self.rows[row][None])
+        return self.read(torch.tensor([self.rows[row]]))
+
+
+class FramedProbe(Probe[M]):
+    """Of a model that reads texts in a frame; without `real`, of what it says of each token."""
+
+    def __init__(self, model: M, rows: Sequence[Framed], real: Tensor | None = None) -> None:
+        self.rows, inputs = rows, self.inputs_of(rows)
+        super().__init__(model, inputs, inputs[1] > 0 if real is None else real)
+
+    @staticmethod
+    def inputs_of(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
+        return rectangle(rows)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(*self.inputs_of([self.rows[row]]))
 
 
 @runtime_checkable
@@ -208,24 +223,12 @@ class TokenServed(Protocol):
     def context(self) -> int: ...
 
 
-class TokenProbe(Probe[TokenClassifier]):
+class TokenProbe(FramedProbe[TokenClassifier]):
     """A token classifier's logits [rows, positions, answers]; every other row is a pair of texts."""
 
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
-        self.rows = framed_rows(served.tokenizer, Frame.of_encoder(served.tokenizer), served.context - 7, texts)
-        tokens, segments, types = rectangle(self.rows)
-        super().__init__(served.model, (tokens, segments, types), segments > 0)
-
-    def alone(self, row: int) -> Tensor:
-        return self.read(*rectangle([self.rows[row]]))
-
-
-@runtime_checkable
-class Prepared(Protocol):
-    """Says how pictures are prepared."""
-
-    @property
-    def preparation(self) -> Preparation: ...
+        frame = Frame.of_encoder(served.tokenizer)
+        super().__init__(served.model, framed_rows(served.tokenizer, frame, served.context - 7, texts))
 
 
 @runtime_checkable
@@ -250,8 +253,8 @@ class PictureProbe(Probe[nn.Module]):
         asked = LastLayer(model) if isinstance(model, DETR) else model
         super().__init__(asked, (pixels,), torch.ones(5, parts, dtype=torch.bool))
 
-    def laws(self) -> Iterator[Law]:
-        yield from (law for law in super().laws() if not law.name.startswith("padding"))
+    def __iter__(self) -> Iterator[Law]:
+        yield from (law for law in super().__iter__() if not law.name.startswith("padding"))
 
     def padded(self) -> Tensor:
         return self.full
@@ -270,11 +273,3 @@ class LastLayer(nn.Module):
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B Q A"]:
         found = self.model(pixels)
         return torch.cat([found.logits[-1], found.boxes[-1]], dim=-1)
-
-
-def token_laws(served: TokenServed, texts: Sequence[str]) -> Iterator[Law]:
-    yield from TokenProbe(served, texts).laws()
-
-
-def picture_laws(served: PictureServed, texts: Sequence[str]) -> Iterator[Law]:
-    yield from PictureProbe(served, texts).laws()

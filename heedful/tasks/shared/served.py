@@ -123,9 +123,10 @@ def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str
         raise OtherTaskError(f"a model for {about.get('task')!r}, not for {purpose}", where=str(run))
 
 
-def spec_of(kind: type[Spec], about: dict[str, Any], where: str = "task.json") -> Spec:
+def spec_of(kind: type[Spec], about: dict[str, Any]) -> Spec:
     """What task.json says beside the task's name, and the family of the Hub that the model came from."""
-    return from_json(kind, {key: value for key, value in about.items() if key not in ("task", "family")}, where=where)
+    own = {key: value for key, value in about.items() if key not in ("task", "family")}
+    return from_json(kind, own, where="task.json")
 
 
 def refuse_nan_answers(answers: Tensor, what: str = "answers") -> None:
@@ -143,6 +144,16 @@ def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
     """What `heed info` tells of a run on texts."""
     assert saved.tokenizers is not None
     return {"task": saved.about["task"], "vocabulary": saved.tokenizers[0].size, "context": context}
+
+
+def body_facts(saved: Saved) -> dict[str, Any]:
+    """The same of a run whose model is a body alone."""
+    return text_facts(saved, saved.config.embed.context_length)
+
+
+def token_facts(saved: Saved) -> dict[str, Any]:
+    """The same of a token classifier."""
+    return text_facts(saved, saved.config.encoder.embed.context_length)
 
 
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from heedful.data.parts import FEWEST, Parts, spread
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.run.card import fingerprint
-from heedful.run.folder import read_tokenizers, tokenizer_files
+from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, M
-from heedful.run.start import Start, copy_weights, read_start
+from heedful.run.start import Start, read_start
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
@@ -24,12 +24,12 @@ class TextJob(Job[R, list[str], M]):
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     hides: ClassVar[bool] = False  # a new tokenizer gets a token for what is hidden
     start: Start | None
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: R, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         texts, data = self.corpus.train, recipe.data
         known = None if begun is None else read_tokenizers(begun)
-        self.tokenizer: Tokenizer
         if self.start:
             self.tokenizer = self.start.source
         elif known:
@@ -60,15 +60,8 @@ class TextJob(Job[R, list[str], M]):
         tokens = sum(map(len, self.documents))
         return f"{len(self.corpus.train):,} documents, {tokens:,} tokens, from `{self.corpus.name}`"
 
-    def tokenizers(self) -> dict[str, bytes]:
-        return tokenizer_files(self.tokenizer, self.tokenizer)
-
     def own_facts(self) -> dict[str, object]:
         return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}
-
-    def begin(self, model: M) -> None:
-        if self.start:
-            copy_weights(model, self.recipe.start_from)
 
     def started(self, kind: type) -> Any:
         """The configuration of the model to begin with."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import torch.nn.functional as F
 
-from heedful.core.config import to_json
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence, read_tagged
@@ -49,6 +48,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
     kinds: ClassVar = "a .conllu or .tsv file, or a folder of such"
     served: ClassVar = Tagger
     starts: ClassVar = ("fill", "encode")
+    answers: TagSpec
 
     def __init__(
         self, recipe: TagRecipe, corpus: Parts[list[Sentence]] | None = None, begun: Path | None = None
@@ -57,7 +57,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
         corpus = self.corpus
         encoder = self.read_encoder([one.text for one in corpus.train])
         labels = tuple(sorted({label for one in corpus.train for label in one.labels}))
-        self.labels = labels
+        self.answers = TagSpec(labels=labels)
         self.config = TokenClassifierConfig(encoder=encoder, answers=len(labels))
         layout = TagLayout(self.tokenizer, encoder.embed.context_length)
         self.examples = tagged_pieces(layout, corpus.train, labels)
@@ -78,10 +78,7 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
         return f"{sizes}, {self.tokenizer.size:,} tokens in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        return {"labels": list(self.labels), "vocabulary": self.tokenizer.size}
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": "tag", **to_json(TagSpec(labels=self.labels))}
+        return {"labels": list(self.answers.labels), "vocabulary": self.tokenizer.size}
 
     def body_of(self, model: TokenClassifier) -> Encoder:
         return model.encoder
@@ -99,14 +96,11 @@ class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)
         return Measurement(scores.pop("loss"), scores, scores[self.rank], sample)
 
-    def score(self, best: Tagger, part: list[Sentence]) -> Mapping[str, Any]:
-        return best.evaluate(part)
-
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(
             what="Labels the words of sentences.",
             learnt_on=f"{len(self.corpus.train):,} sentences, from `{self.corpus.name}`",
-            after=f" Labels: {', '.join(self.labels)}.",
+            after=f" Labels: {', '.join(self.answers.labels)}.",
             table=score_table("sentences", scores),
             how=f"Loss is in nats a word. The model reads {self.config.encoder.embed.context_length} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation sentences ({self.rank} {best[self.rank]:.4f})",

@@ -14,11 +14,11 @@ from heedful.data.text.tagged import KINDS, Sentence, read_sentences
 from heedful.data.tokenizer import Tokenizer
 from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
-from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
-from heedful.tasks.shared.served import Reads, TextModel, spec_of, text_facts
+from heedful.tasks.shared.served import Reads, TextModel, spec_of
 from heedful.tasks.tag.layout import NONE, Piece, TagLayout, TagSpec
 
 
@@ -106,7 +106,3 @@ ASK = Ask(tag_texts, NoOptions)
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
         yield Scored(name, tagger.evaluate(sentences))
-
-
-def tagger_facts(saved: Saved) -> dict[str, Any]:
-    return text_facts(saved, saved.config.encoder.embed.context_length)

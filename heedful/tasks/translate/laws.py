@@ -1,12 +1,12 @@
 """The laws that a translator must keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from heedful.data.batches import pad
 from heedful.decode.search import beam, greedy
 from heedful.models import RNN, DecoderOnlyTranslator
 from heedful.run.task import Law
@@ -18,13 +18,12 @@ from heedful.tasks.translate.use import Translator
 class TranslationProbe(CausalProbe[Any]):
     """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
 
-    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, pad: int, options: dict[str, Any]) -> None:
+    def __init__(self, model: Any, source: Tensor, segments: Tensor, *, filler: int, options: dict[str, Any]) -> None:
         self.source, self.segments = on_device((source, segments), device_of(model))
         self.options = options
         found = greedy(model, self.source, self.segments, **options)
-        self.targets = [torch.tensor([options["bos"], *one.tokens]) for one in found]
-        target = pad_sequence(self.targets, batch_first=True, padding_value=pad)
-        sourced, segments = segments, pad_sequence([torch.ones_like(ids) for ids in self.targets], batch_first=True)
+        self.targets = [[options["bos"], *one.tokens] for one in found]
+        target, said = pad(self.targets, after=(), filler=filler)
         match model:
             case DecoderOnlyTranslator():
                 embedding = model.lm.embed.tokens
@@ -32,8 +31,8 @@ class TranslationProbe(CausalProbe[Any]):
                 embedding = model.target
             case _:
                 embedding = model.target.tokens
-        inputs = (source, target, sourced, segments)
-        super().__init__(model, inputs, target, segments > 0, embedding)
+        inputs = (source, target, segments, said)
+        super().__init__(model, inputs, target, said > 0, embedding)
 
     @torch.no_grad()
     def cached(self) -> Tensor:
@@ -51,12 +50,12 @@ class TranslationProbe(CausalProbe[Any]):
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
-        return self.read(self.source[row, self.segments[row] > 0][None], self.targets[row][None])
+        return self.read(self.source[row, self.segments[row] > 0][None], torch.tensor([self.targets[row]]))
 
 
-def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
+def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterable[Law]:
     sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
     source, segments = translator.padded(sentences or random_sentences(translator.source.size))
     own = translator.target
     options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
-    yield from TranslationProbe(translator.model, source, segments, pad=own.pad, options=options).laws()
+    return TranslationProbe(translator.model, source, segments, filler=own.pad, options=options)

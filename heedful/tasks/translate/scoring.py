@@ -13,7 +13,7 @@ from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
@@ -127,8 +127,7 @@ def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
     if out is None:
         return {}
     path = Path(out)
-    if not path.parent.is_dir():
-        raise MissingError("no such folder", where=str(path.parent), fix="make it first, or change --out")
+    files.need_folder_for(path)
     if path.is_dir():
         raise InputError("is a folder", where=out, fix="name a file")
     if len(names) == 1:

@@ -27,7 +27,7 @@ from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.folder import read_textless_run, read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
-from heedful.run.start import Start, copy_weights, read_start
+from heedful.run.start import Start, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
 from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
@@ -306,10 +306,6 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
 
     def portion(self, valid: Pairs, share: float) -> Pairs:
         return valid.rows(spread(len(valid), share))
-
-    def begin(self, model: TranslationModel) -> None:
-        if self.start:
-            copy_weights(model, self.recipe.start_from)
 
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(

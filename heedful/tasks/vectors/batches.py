@@ -7,8 +7,9 @@ all of its pairs, as Ji et al. 2016 (section III) share them, each counting for 
 B rows, P words of a row, W words around them too, K drawn words, N numbers of a text, V words.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,7 @@ from torch import Tensor
 from heedful.core.seeds import counter_seed
 from heedful.tasks.vectors.words import GAP, Pairs
 
+Batch = TypeVar("Batch")
 BLOCK = 64  # words of a row
 DRAWN = 64  # words that are drawn for a row
 
@@ -34,7 +36,32 @@ class PairBatch(NamedTuple):
     counts: Float[Tensor, "B"]
 
 
-class WindowBatches(Sequence[WindowBatch]):
+class Batches(Sequence[Batch], ABC):
+    """Those of an epoch: rows in an `order`, so many (`size`) at a time."""
+
+    order: Int[Tensor, "R"]
+    size: int
+
+    @abstractmethod
+    def batch(self, number: int, rows: Int[Tensor, "B"]) -> Batch:
+        """That of this number, which has these rows."""
+
+    def __len__(self) -> int:
+        return -(-len(self.order) // self.size)
+
+    @overload
+    def __getitem__(self, index: int) -> Batch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Batch]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.batch(index, self.order[self.size * index : self.size * (index + 1)])
+
+
+class WindowBatches(Batches[WindowBatch]):
     """Those of an epoch: a text of which frequent words are left out at random, cut into rows, which come in another
     order each time. Everything random belongs to (seed, epoch, batch)."""
 
@@ -60,27 +87,15 @@ class WindowBatches(Sequence[WindowBatch]):
     def _generator(key: tuple[int, int], what: object) -> torch.Generator:
         return torch.Generator().manual_seed(counter_seed(*key, what))
 
-    def __len__(self) -> int:
-        return -(-len(self.order) // self.size)
-
-    @overload
-    def __getitem__(self, index: int) -> WindowBatch: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[WindowBatch]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(len(self))[index]]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        generator = self._generator(self.key, index)
-        rows = self.rows[self.order[self.size * index : self.size * (index + 1)]].long()
+    def batch(self, number: int, rows: Int[Tensor, "B"]) -> WindowBatch:
+        generator = self._generator(self.key, number)
         reach = torch.randint(1, self.window + 1, (len(rows), BLOCK), generator=generator)
         at = torch.rand(len(rows), DRAWN, generator=generator, dtype=self.drawn.dtype)
         drawn = torch.searchsorted(self.drawn, at).clamp(max=len(self.drawn) - 1)
-        return WindowBatch(rows, reach, drawn)
+        return WindowBatch(self.rows[rows].long(), reach, drawn)
 
 
-class PairBatches(Sequence[PairBatch]):
+class PairBatches(Batches[PairBatch]):
     """All pairs, in another order each epoch."""
 
     def __init__(self, pairs: Pairs, *, rows: int, key: tuple[int, int]) -> None:
@@ -88,21 +103,5 @@ class PairBatches(Sequence[PairBatch]):
         self.pairs, self.size = pairs, rows
         self.order = torch.randperm(len(pairs.words), generator=generator)
 
-    def __len__(self) -> int:
-        return -(-len(self.order) // self.size)
-
-    @overload
-    def __getitem__(self, index: int) -> PairBatch: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[PairBatch]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(len(self))[index]]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        chosen = self.order[self.size * index : self.size * (index + 1)]
-        return PairBatch(self.pairs.words[chosen], self.pairs.contexts[chosen], self.pairs.counts[chosen])
-
-
-def every(batches: Sequence[WindowBatch] | Sequence[PairBatch]) -> Iterator[WindowBatch | PairBatch]:
-    return (batches[number] for number in range(len(batches)))
+    def batch(self, number: int, rows: Int[Tensor, "B"]) -> PairBatch:
+        return PairBatch(self.pairs.words[rows], self.pairs.contexts[rows], self.pairs.counts[rows])

@@ -4,17 +4,17 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.errors import InputError, MissingError
-from heedful.tasks.shared.cli import Command, Run, printable, say
+from heedful.errors import InputError
+from heedful.store import files
+from heedful.tasks.shared.cli import PICTURES, Command, Run, printable, say
 
 if TYPE_CHECKING:
     from heedful.tasks.vectors.use import WordVectors
 
-KINDS: dict[str, Literal["svg", "png"]] = {".svg": "svg", ".png": "png"}
 FREQUENT = 150  # words that a plane shows where none are named
 
 
@@ -76,10 +76,9 @@ def _refuse(what: Question, given: list[str], out: Path | None) -> None:
         raise InputError(f"{what.value} needs {needs[what]}", fix=f"heed vectors RUN {what.value} ...")
     if what is not Question.plane:
         return
-    if out is None or out.suffix not in KINDS:
+    if out is None or out.suffix not in PICTURES:
         raise InputError("a plane is a .svg or .png file", where=str(out or "plane"), fix="--out x.svg")
-    if not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    files.need_folder_for(out)
 
 
 def _tell(record: Mapping[str, Any], as_json: bool) -> None:
@@ -114,14 +113,13 @@ def _evaluate(known: "WordVectors", file: Path, as_json: bool) -> None:
 def _plane(known: "WordVectors", given: list[str], by: By, out: Path) -> None:
     from heedful.look.draw import to_bytes
     from heedful.look.plane import plane_figure, principal_plane, tsne_plane
-    from heedful.store import files
 
     shown = given or list(known.words[:FREQUENT])
     rows = known.unit[[known.number(word) for word in shown]].double().numpy()
     at = principal_plane(rows) if by is By.pca else tsne_plane(rows)
     name = "two principal components" if by is By.pca else "t-SNE"
     figure = plane_figure(at, shown, title=f"{len(shown)} words, {name}")
-    files.write_bytes(out, to_bytes(figure, KINDS[out.suffix]))
+    files.write_bytes(out, to_bytes(figure, PICTURES[out.suffix]))
 
 
 COMMANDS = (Command("vectors", vectors),)

@@ -15,7 +15,7 @@ from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.store import files
-from heedful.tasks.vectors.batches import PairBatch, PairBatches, WindowBatch, WindowBatches, every
+from heedful.tasks.vectors.batches import PairBatch, PairBatches, WindowBatch, WindowBatches
 from heedful.tasks.vectors.formats import as_binary, as_text
 from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.recipe import VectorsRecipe
@@ -80,9 +80,6 @@ class VectorsJob(Job[VectorsRecipe, list[str], Vectors]):
     def read(self) -> Parts[list[str]]:
         return read_documents(self.recipe.data.path)
 
-    def portion(self, valid: list[str], share: float) -> list[str]:
-        return [valid[i] for i in spread(len(valid), share)]
-
     def describe(self) -> str:
         return f"{sum(self.counts.values()):,} words, {len(self.counts):,} of them different"
 
@@ -112,7 +109,7 @@ class VectorsJob(Job[VectorsRecipe, list[str], Vectors]):
             return 0.0
         task = VectorsTask(self.recipe, self._frequencies, stream, self.config.method)
         total, count = 0.0, 0
-        for batch in every(task.batches(-1, model)):
+        for batch in task.batches(-1, model):
             loss = task.loss(model, batch)
             total, count = total + float(loss.total), count + loss.count
         if total != total or total == float("inf"):

@@ -4,10 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 from heedful.data.text.formats.languages import two_languages
-from heedful.data.xml import elements, name_of
+from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError
 
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 ROOTS = ("martif", "tbx")
 CONCEPTS, LANGUAGES, TERMS = ("termentry", "conceptentry"), ("langset", "langsec"), ("tig", "ntig", "termsec")
 NOT_USED = ("deprecated", "superseded", "rejected", "obsolete")  # how a status begins of what is not to be said
@@ -23,7 +22,7 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
             if name in CONCEPTS:
                 found = {}
             elif name in LANGUAGES:
-                language = element.get(LANGUAGE) or element.get("lang") or ""
+                language = language_of(element)
                 if not language:
                     raise InputError(f"a {name_of(element)} without xml:lang", where=str(path), fix="export it again")
             elif name in TERMS:

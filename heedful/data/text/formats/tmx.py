@@ -7,10 +7,9 @@ from pathlib import Path
 from heedful.data.text.columns import Columns, Rows, other_way
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
-from heedful.data.xml import elements, name_of
+from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError
 
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 ANY = ("*all*", "")  # what a header says that has no source language
 
 
@@ -45,7 +44,7 @@ def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
             named = element.get("srclang", "")
             yield "source", "" if named.lower() in ANY else named
         elif event == "end" and name == "tuv":
-            language = element.get(LANGUAGE) or element.get("lang") or ""
+            language = language_of(element)
             segment = next((child for child in element if name_of(child) == "seg"), None)
             if not language:
                 raise InputError("a tuv without xml:lang", where=str(path), fix="each needs the language of its text")

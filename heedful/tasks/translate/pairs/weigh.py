@@ -8,9 +8,8 @@ from typing import NotRequired, TypedDict
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.batches import grouped
+from heedful.data.batches import grouped, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
@@ -123,9 +122,7 @@ def batches_of(
     lengths = [max(map(len, pair)) for pair in pairs]
     for group in grouped(sorted(range(len(pairs)), key=lengths.__getitem__), lengths, TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
-        before = [torch.tensor([own.bos, *pairs[i][1][:-1]]) for i in group]
-        read = pad_sequence(before, batch_first=True, padding_value=own.pad)
-        real = pad_sequence([torch.ones_like(ids) for ids in before], batch_first=True)
+        read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
 
 
