@@ -13,9 +13,10 @@ from heedful.core.config import unknown_key
 from heedful.core.init import uninitialised
 from heedful.errors import InputError, StorageError
 from heedful.exchange.ctranslate2 import unserved
-from heedful.exchange.families import ALL, FAMILIES, Family, family_of
+from heedful.exchange.families import ALL, FAMILIES, family_of
 from heedful.exchange.fetch import fetched, is_name
 from heedful.exchange.hf import peft
+from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
@@ -82,7 +83,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     found = read_weights(folder)
     family = family_of(theirs, found)
     tensors = family.whole(found)
-    config = family.config_from_hf(theirs, tensors.keys(), where)
+    config = family.config_from_hf(theirs, tensors.keys(), where=where)
     with uninitialised(), torch.device("meta"):
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
@@ -128,14 +129,14 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     return Exported(engine.library, to, str(out), names, loads, difference)
 
 
-def _hub_of(config: object, family: Family) -> Hub:
+def _hub_of(config: object, family: Family[Any]) -> Hub:
     """What moves the small files of models with such a configuration and such a head."""
     kind, heads = kind_of_config(config), ("", family.head)
     rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
     return next(row.hub for row in rows if row.hub is not None)()
 
 
-def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family]) -> Exported:
+def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
     family, recast, theirs, beside = _family_of(families, run, served, hub)
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
@@ -152,7 +153,7 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
     return Exported(family.name, "hf", str(out), names, loads)
 
 
-def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family]) -> Exported:
+def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
     """The adapters alone, which belong to the Hub's form of the model that they were learnt beside."""
     learnt, config = read_adapters(run)
     base = Path(saved_recipe(run).start_from)
@@ -176,8 +177,8 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
 
 
 def _family_of(
-    families: Sequence[Family], run: Path, served: Served, hub: Hub
-) -> tuple[Family, Recast[Any], dict[str, Any], dict[str, Any]]:
+    families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
+) -> tuple[Family[Any], Recast[Any], dict[str, Any], dict[str, Any]]:
     """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
     stands beside it."""
     refused: list[InputError] = []
@@ -203,10 +204,10 @@ def _none_like(model: object) -> str:
     return f"the Hub's families that are known here ({kinds}) have no model like a {type(model).__name__}"
 
 
-def _verify(folder: Path, family: Family, theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
+def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
     """Raises StorageError where what an import would read is not the model that was written."""
     tensors = family.whole(read_weights(folder))
-    config = family.config_from_hf(read_object(folder / CONFIG), tensors.keys(), str(folder / CONFIG))
+    config = family.config_from_hf(read_object(folder / CONFIG), tensors.keys(), where=str(folder / CONFIG))
     back = to_ours(family.rules(config), tensors, own, where=str(folder))
     wrong = [name for name, tensor in own.items() if not back[name].equal(tensor)]
     if wrong or read_object(folder / CONFIG) != theirs:

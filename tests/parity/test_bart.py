@@ -25,7 +25,7 @@ from compared import (
     pair_of,
 )
 from heedful.errors import InputError
-from heedful.exchange.hf.bart import FIXED, IRRELEVANT, KEYS, RULES, config_from_hf, config_to_hf, rules, whole
+from heedful.exchange.hf.bart import RULES, TABLE, config_from_hf, config_to_hf, whole
 from heedful.exchange.hf.rules import to_ours
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
@@ -60,7 +60,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     make_loud(theirs)
     nn.init.normal_(theirs.final_logits_bias, std=0.4)
     config = config_from_hf(theirs.config.to_dict())
-    return pair_of(theirs, config, rules(config), SPECIAL)
+    return pair_of(theirs, config, RULES, SPECIAL)
 
 
 def test_logits(pair: Pair) -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_the_bare_model(pair: Pair) -> None:
 
 
 def test_what_we_export_runs_there(tmp_path: Path) -> None:
-    config = config_from_hf({"model_type": "bart"} | {key: TINY[key] for key in TINY.keys() & KEYS.keys()})
+    config = config_from_hf({"model_type": "bart"} | {key: TINY[key] for key in TINY.keys() & {*TABLE.keys}})
     ours = Seq2Seq(config).eval()
     make_loud(ours)
     told = config_to_hf(config, pad=PAD, start=EOS, end=EOS, first=BOS)
@@ -185,9 +185,9 @@ def test_what_they_leave_out_is_their_default() -> None:
     assert config_from_hf({"model_type": "bart"}) == config_from_hf(BartConfig().to_dict())
 
 
-@pytest.mark.parametrize("key", sorted(KEYS))
+@pytest.mark.parametrize("key", sorted(TABLE.keys))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
-    base = {"model_type": "bart"} | {key: TINY[key] for key in TINY.keys() & KEYS.keys()}
+    base = {"model_type": "bart"} | {key: TINY[key] for key in TINY.keys() & {*TABLE.keys}}
     other = {
         "activation_function": "relu",
         "attention_dropout": 0.5,
@@ -201,8 +201,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(KEYS) & set(FIXED)
-    assert not (set(KEYS) | set(FIXED)) & IRRELEVANT
+    assert not set(TABLE.keys) & set(TABLE.fixed)
+    assert not (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from transformers import CLIPConfig, CLIPModel
 
 from heedful.errors import InputError
 from heedful.exchange.hf import clip
-from heedful.exchange.hf.clip import config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.clip import RULES, config_from_hf, config_to_hf
 from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.models.clip import CLIP
 from heedful.models.vision_presets import PAIRS, clip_config
@@ -72,7 +72,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     loud(theirs)
     ours = CLIP(config_from_hf(theirs.config.to_dict())).eval()
     own = dict(ours.named_parameters())
-    for name, value in to_ours(rules(ours.config), saved(theirs, theirs.state_dict()), own).items():
+    for name, value in to_ours(RULES, saved(theirs, theirs.state_dict()), own).items():
         own[name].data.copy_(value)
     return Pair(theirs, ours)
 
@@ -130,7 +130,7 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
     theirs.loss.backward()
     own = dict(pair.ours.named_parameters())
     gradients = {name: weight.grad for name, weight in pair.theirs.named_parameters()}
-    expected = to_ours(rules(pair.ours.config), saved(pair.theirs, gradients), own)
+    expected = to_ours(RULES, saved(pair.theirs, gradients), own)
     close_gradients(own, expected)
 
 
@@ -143,7 +143,7 @@ def test_there_and_back(pair: Pair) -> None:
     theirs = config_to_hf(pair.ours.config, start=3, pad=1)
     assert config_from_hf(theirs) == pair.ours.config
     assert config_from_hf(pair.theirs.config.to_diff_dict()) == pair.ours.config
-    back = to_theirs(rules(pair.ours.config), {name: p.detach() for name, p in pair.ours.named_parameters()})
+    back = to_theirs(RULES, {name: p.detach() for name, p in pair.ours.named_parameters()})
     expected = saved(pair.theirs, pair.theirs.state_dict())
     assert back.keys() == expected.keys()
     for name, value in expected.items():
@@ -157,7 +157,7 @@ def test_there_and_back(pair: Pair) -> None:
 def test_old_files_hold_the_places_numbers(pair: Pair) -> None:
     numbers = {f"{side}.embeddings.position_ids": torch.arange(9)[None] for side in ("text_model", "vision_model")}
     weights, own = saved(pair.theirs, pair.theirs.state_dict()), dict(pair.ours.named_parameters())
-    assert to_ours(rules(pair.ours.config), weights | numbers, own).keys() == own.keys()
+    assert to_ours(RULES, weights | numbers, own).keys() == own.keys()
 
 
 def test_what_they_leave_out_is_their_default() -> None:
@@ -171,7 +171,7 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     with pytest.raises(InputError, match=r"config\.json: vision_config: unknown key 'n_registers'"):
         config_from_hf(config | {"vision_config": config["vision_config"] | {"n_registers": 4}})
     own, weights = dict(pair.ours.named_parameters()), saved(pair.theirs, pair.theirs.state_dict())
-    table = rules(pair.ours.config)
+    table = RULES
     with pytest.raises(InputError, match=r"no rule for their tensor 'text_model\.extra'"):
         to_ours(table, weights | {"text_model.extra": torch.zeros(1)}, own)
     with pytest.raises(InputError, match="nothing of theirs for our tensor 'log_scale'"):
@@ -210,7 +210,7 @@ def test_what_old_files_say_twice_is_read_once() -> None:
 @pytest.mark.parametrize("side", ["text", "vision"])
 def test_every_key_that_is_read_makes_a_difference(side: str) -> None:
     base = VARIANTS["plain"].to_dict()
-    for key in clip.KEYS_TEXT if side == "text" else clip.KEYS_VISION:
+    for key in (clip.TEXT_TABLE if side == "text" else clip.VISION_TABLE).keys:
         other = {"hidden_act": "relu", "attention_dropout": 0.5, "layer_norm_eps": 0.1}.get(key, 11)
         changed = base | {f"{side}_config": base[f"{side}_config"] | {key: other}}
         assert config_from_hf(changed) != config_from_hf(base), key
@@ -219,13 +219,11 @@ def test_every_key_that_is_read_makes_a_difference(side: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    for used, fixed, irrelevant in (
-        (clip.KEYS, clip.FIXED, clip.IRRELEVANT),
-        (clip.KEYS_TEXT, clip.FIXED_TEXT, clip.IRRELEVANT_TOWER),
-        (clip.KEYS_VISION, clip.FIXED_VISION, clip.IRRELEVANT_TOWER),
-    ):
-        assert not set(used) & set(fixed)
-        assert (set(used) | set(fixed)) & irrelevant <= {"eos_token_id"}  # elsewhere it says how to search
+    for table in (clip.TABLE, clip.TEXT_TABLE, clip.VISION_TABLE):
+        assert not set(table.keys) & set(table.fixed)
+        assert (set(table.keys) | set(table.fixed)) & table.irrelevant <= {
+            "eos_token_id"
+        }  # elsewhere it says how to search
 
 
 def test_presets_have_their_names_there() -> None:

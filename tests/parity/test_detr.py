@@ -352,7 +352,7 @@ def test_what_we_cannot_build_is_refused(change: dict[str, Any], resnet: dict[st
 KEPT = {"backbone", "backbone_config", "backbone_kwargs", "num_channels", "use_timm_backbone"}  # of timm's alone
 
 
-@pytest.mark.parametrize("key", sorted(set(detr.KEYS) - KEPT))
+@pytest.mark.parametrize("key", sorted(set(detr.TABLE.keys) - KEPT))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = VARIANTS["basic"].to_dict()
     other = {"activation_function": "gelu", "attention_dropout": 0.5, "dropout": 0.5, "id2label": {0: "a"}}.get(key, 8)
@@ -371,13 +371,9 @@ def test_every_key_of_the_residual_network_makes_a_difference(key: str, value: A
 
 
 def test_every_key_has_one_meaning() -> None:
-    for used, fixed, irrelevant in (
-        (detr.KEYS, detr.FIXED, detr.IRRELEVANT),
-        (detr.KEYS_RESNET, detr.FIXED_RESNET, detr.IRRELEVANT_RESNET),
-        (detr.KEYS_TIMM, detr.FIXED_TIMM, detr.IRRELEVANT_TIMM),
-    ):
-        assert not set(used) & set(fixed)
-        assert (set(used) | set(fixed)) & irrelevant <= {"id2label"}  # elsewhere it says nothing
+    for table in (detr.TABLE, detr.RESNET_TABLE, detr.TIMM_TABLE):
+        assert not set(table.keys) & set(table.fixed)
+        assert (set(table.keys) | set(table.fixed)) & table.irrelevant <= {"id2label"}  # elsewhere it says nothing
 
 
 def test_presets_have_their_names_there() -> None:

@@ -136,8 +136,8 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     for name, weight in theirs.named_parameters():
         norm = ("norm" in name or "ln_" in name) and "weight" in name
         nn.init.normal_(weight, mean=1.0 if norm and not offset else 0.0, std=0.4)
-    ours = LM(family.config_from_hf(theirs.config.to_dict())).eval()
-    rules = family.rules(ours.config)
+    ours = LM(family.FAMILY.config_from_hf(theirs.config.to_dict())).eval()
+    rules = family.FAMILY.rules(ours.config)
     own = dict(ours.named_parameters())
     for name, value in to_ours(rules, theirs.state_dict(), own).items():
         own[name].data.copy_(value)
@@ -201,8 +201,8 @@ def test_greedy_text_is_theirs(pair: Pair) -> None:
 
 
 def test_there_and_back(pair: Pair) -> None:
-    theirs = pair.family.config_to_hf(pair.ours.config, start=2, end=EOS)
-    assert pair.family.config_from_hf(theirs) == pair.ours.config
+    theirs = pair.family.FAMILY.config_to_hf(pair.ours.config, start=2, end=EOS)
+    assert pair.family.FAMILY.config_from_hf(theirs) == pair.ours.config
     back = to_theirs(pair.rules, {name: p.detach() for name, p in pair.ours.named_parameters()})
     expected = pair.theirs.state_dict()
     assert back.keys() == expected.keys()
@@ -213,7 +213,7 @@ def test_there_and_back(pair: Pair) -> None:
 def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     config = pair.theirs.config.to_dict()
     with pytest.raises(InputError, match="unknown key 'n_experts'"):
-        pair.family.config_from_hf(config | {"n_experts": 8})
+        pair.family.FAMILY.config_from_hf(config | {"n_experts": 8})
     own, weights = dict(pair.ours.named_parameters()), pair.theirs.state_dict()
     with pytest.raises(InputError, match=r"no rule for their tensor 'transformer\.extra'"):
         to_ours(pair.rules, weights | {"transformer.extra": torch.zeros(1)}, own)
@@ -254,34 +254,38 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     ],
 )
 def test_what_cannot_be_built_is_refused(family: ModuleType, changes: dict[str, Any], message: str) -> None:
-    kind = family.FIXED["model_type"]
+    kind = family.TABLE.fixed["model_type"]
     small = {"model_type": kind, "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 3}
-    family.config_from_hf(small)
+    family.FAMILY.config_from_hf(small)
     with pytest.raises(InputError, match=message):
-        family.config_from_hf(small | changes)
+        family.FAMILY.config_from_hf(small | changes)
 
 
 def test_old_files_say_the_same() -> None:
     """As files were written before `rope_parameters` and `layer_types`."""
     scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     scaled |= {"original_max_position_embeddings": 8192}
-    old = llama.config_from_hf({"model_type": "llama", "rope_theta": 500_000.0, "rope_scaling": scaled})
-    new = llama.config_from_hf({"model_type": "llama", "rope_parameters": scaled | {"rope_theta": 500_000.0}})
+    old = llama.FAMILY.config_from_hf({"model_type": "llama", "rope_theta": 500_000.0, "rope_scaling": scaled})
+    new = llama.FAMILY.config_from_hf({"model_type": "llama", "rope_parameters": scaled | {"rope_theta": 500_000.0}})
     assert old == new
     assert old.stack.block.attention.position.scaling is not None
     yarn = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-    assert qwen2.config_from_hf({"model_type": "qwen2", "rope_scaling": yarn}).stack.block.attention.position.scaling
+    assert qwen2.FAMILY.config_from_hf(
+        {"model_type": "qwen2", "rope_scaling": yarn}
+    ).stack.block.attention.position.scaling
     six = {"model_type": "gemma3_text", "num_hidden_layers": 7, "rope_local_base_freq": 10, "rope_theta": 20}
-    told = [layer.attention.position.theta for layer in gemma3.config_from_hf(six).stack.layers]
+    told = [layer.attention.position.theta for layer in gemma3.FAMILY.config_from_hf(six).stack.layers]
     assert told == [10, 10, 10, 10, 10, 20, 10]
-    pattern = gemma3.config_from_hf(six | {"_sliding_window_pattern": 2}).stack.layers
+    pattern = gemma3.FAMILY.config_from_hf(six | {"_sliding_window_pattern": 2}).stack.layers
     assert [layer.window for layer in pattern] == [4096, None, 4096, None, 4096, None, 4096]
-    assert gemma.config_from_hf({"model_type": "gemma", "hidden_act": "gelu"}).stack.block.activation == "gelu_tanh"
+    assert (
+        gemma.FAMILY.config_from_hf({"model_type": "gemma", "hidden_act": "gelu"}).stack.block.activation == "gelu_tanh"
+    )
 
 
 def test_presets_have_their_names_there() -> None:
     small = lm_config(LANGUAGE_MODELS["gpt2"])
-    assert gpt2.config_to_hf(small, start=50256, end=50256)["n_layer"] == 12
-    assert llama.config_to_hf(lm_config(LANGUAGE_MODELS["tinyllama-1.1b"]), start=1, end=2)["head_dim"] == 64
+    assert gpt2.FAMILY.config_to_hf(small, start=50256, end=50256)["n_layer"] == 12
+    assert llama.FAMILY.config_to_hf(lm_config(LANGUAGE_MODELS["tinyllama-1.1b"]), start=1, end=2)["head_dim"] == 64
     with pytest.raises(InputError, match=r"GPT-2 cannot hold model\.stack\.block\.order = 'post'"):
-        gpt2.config_to_hf(lm_config(LANGUAGE_MODELS["gpt-1"]), start=0, end=0)
+        gpt2.FAMILY.config_to_hf(lm_config(LANGUAGE_MODELS["gpt-1"]), start=0, end=0)

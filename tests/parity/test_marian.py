@@ -26,7 +26,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
 from heedful.errors import InputError
-from heedful.exchange.hf.marian import FIXED, IRRELEVANT, KEYS, RULES, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.marian import RULES, TABLE, config_from_hf, config_to_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -216,8 +216,8 @@ def test_configurations_there_and_back(name: str) -> None:
         config = config_from_hf(saved)
         back = config_to_hf(config, pad=PAD, start=BOS, end=EOS)
         assert config_from_hf(back) == config
-        assert {key: value for key, value in back.items() if key in KEYS} | {"activation_function": ""} == {
-            key: value for key, value in theirs.to_dict().items() if key in KEYS
+        assert {key: value for key, value in back.items() if key in TABLE.keys} | {"activation_function": ""} == {
+            key: value for key, value in theirs.to_dict().items() if key in TABLE.keys
         } | {"activation_function": ""}
 
 
@@ -226,7 +226,7 @@ def test_what_they_leave_out_is_their_default() -> None:
     assert config_from_hf({"model_type": "marian"}) == config_from_hf(MarianConfig().to_dict())
 
 
-@pytest.mark.parametrize("key", sorted(KEYS))
+@pytest.mark.parametrize("key", sorted(TABLE.keys))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = {"model_type": "marian"} | TINY | {"share_encoder_decoder_embeddings": False}
     other = {
@@ -241,8 +241,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(KEYS) & set(FIXED)
-    assert not (set(KEYS) | set(FIXED)) & IRRELEVANT
+    assert not set(TABLE.keys) & set(TABLE.fixed)
+    assert not (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant
 
 
 @pytest.mark.parametrize(

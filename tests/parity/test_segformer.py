@@ -18,7 +18,7 @@ from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
-from heedful.exchange.hf.segformer import FIXED, IRRELEVANT, KEYS, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.segformer import TABLE, config_from_hf, config_to_hf, rules
 from heedful.models.pyramid import Pyramid
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from nearly import close, close_gradients
@@ -156,7 +156,7 @@ def test_what_we_cannot_build_is_refused(change: dict[str, Any], message: str) -
         config_from_hf(VARIANTS["plain"].to_dict() | change)
 
 
-@pytest.mark.parametrize("key", sorted(set(KEYS) - {"num_encoder_blocks"}))
+@pytest.mark.parametrize("key", sorted(set(TABLE.keys) - {"num_encoder_blocks"}))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = VARIANTS["plain"].to_dict()
     value = base.get(key)
@@ -167,8 +167,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(KEYS) & set(FIXED)
-    assert {"id2label"} == (set(KEYS) | set(FIXED)) & IRRELEVANT  # elsewhere it says nothing
+    assert not set(TABLE.keys) & set(TABLE.fixed)
+    assert {"id2label"} == (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant  # elsewhere it says nothing
 
 
 def test_presets_have_their_names_there() -> None:

@@ -29,7 +29,7 @@ from compared import (
 )
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import to_ours
-from heedful.exchange.hf.t5 import FIXED, IRRELEVANT, KEYS, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.t5 import TABLE, config_from_hf, config_to_hf, rules
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
 from nearly import close
@@ -116,7 +116,7 @@ def test_their_file_may_hold_tied_matrices_once(pair: Pair) -> None:
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_what_we_export_runs_there(tmp_path: Path, name: str) -> None:
     config = config_from_hf(
-        {"model_type": "t5"} | {key: TINY[key] for key in TINY.keys() & KEYS.keys()} | VARIANTS[name]
+        {"model_type": "t5"} | {key: TINY[key] for key in TINY.keys() & {*TABLE.keys}} | VARIANTS[name]
     )
     ours = Seq2Seq(config).eval()
     make_loud(ours, embeddings=EMBEDDINGS)
@@ -190,9 +190,9 @@ def test_what_they_leave_out_is_their_default() -> None:
     assert config_from_hf({"model_type": "t5"}) == config_from_hf(T5Config().to_dict())
 
 
-@pytest.mark.parametrize("key", sorted(KEYS.keys() - {"dense_act_fn", "is_gated_act"}))
+@pytest.mark.parametrize("key", sorted({*TABLE.keys} - {"dense_act_fn", "is_gated_act"}))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
-    base = {"model_type": "t5"} | {key: TINY[key] for key in TINY.keys() & KEYS.keys()}
+    base = {"model_type": "t5"} | {key: TINY[key] for key in TINY.keys() & {*TABLE.keys}}
     other = {
         "dropout_rate": 0.5,
         "feed_forward_proj": "gated-silu",
@@ -207,8 +207,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(KEYS) & set(FIXED)
-    assert not (set(KEYS) | set(FIXED)) & IRRELEVANT
+    assert not set(TABLE.keys) & set(TABLE.fixed)
+    assert not (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant
 
 
 @pytest.mark.parametrize(

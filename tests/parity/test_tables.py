@@ -33,7 +33,7 @@ from heedful.exchange.hf import (
     t5,
     vit,
 )
-from heedful.exchange.hf.keys import How, Key, built, in_ours, in_theirs, paths, understood
+from heedful.exchange.hf.keys import How, Key, Table, built, paths
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
@@ -65,16 +65,20 @@ def halved(key: str, value: Any, where: str) -> int:
     return int(value) // 2
 
 
-TABLE = {
-    "both": Key(8, "{right,left}.width", How(halved, lambda width: 2 * width)),
-    "rate": Key(0.5, "{left,right}.rate rate"),
-    "own": Key("x"),
-}
+TABLE = Table(
+    keys={
+        "both": Key(8, "{right,left}.width", How(halved, lambda width: 2 * width)),
+        "rate": Key(0.5, "{left,right}.rate rate"),
+        "own": Key("x"),
+    },
+    fixed={"model_type": "made"},
+    irrelevant={"noise"},
+)
 
 
 def read(theirs: dict[str, Any]) -> Outer:
-    got = understood({"model_type": "made"} | theirs, TABLE, {"model_type": "made"}, {"noise"}, "there")
-    return built(Outer, in_ours(TABLE, got, "there"), "there")
+    got = TABLE.understood({"model_type": "made"} | theirs, "there")
+    return built(Outer, TABLE.in_ours(got, "there"), "there")
 
 
 def test_paths() -> None:
@@ -85,14 +89,14 @@ def test_paths() -> None:
 def test_a_table_reads_what_it_writes() -> None:
     config = read({"both": 6, "rate": 0.25, "own": "y", "noise": None})
     assert config == Outer(left=Inner(width=3, rate=0.25), right=Inner(width=3, rate=0.25), rate=0.25)
-    assert in_theirs(TABLE, config) == {"both": 6, "rate": 0.25}  # and "own" is the family's
-    assert read(in_theirs(TABLE, config)) == config
+    assert TABLE.in_theirs(config) == {"model_type": "made", "both": 6, "rate": 0.25}  # and "own" is the family's
+    assert read(TABLE.in_theirs(config)) == config
     assert read({}) == Outer(left=Inner(width=4, rate=0.5), right=Inner(width=4, rate=0.5), rate=0.5)
 
 
 def test_the_first_path_is_written() -> None:
     config = Outer(left=Inner(width=1, rate=0.1), right=Inner(width=2, rate=0.2), rate=0.3)
-    assert in_theirs(TABLE, config) == {"both": 4, "rate": 0.1}
+    assert TABLE.in_theirs(config) == {"model_type": "made", "both": 4, "rate": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -112,9 +116,9 @@ def test_what_is_in_no_table_is_refused(theirs: dict[str, Any], message: str) ->
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_nothing_of_ours_has_two_keys(name: str) -> None:
     module = MODULES[name]
-    tables = [value for key, value in vars(module).items() if key == "KEYS" or key in ("KEYS_TEXT", "KEYS_VISION")]
-    patterns = [key.ours for table in tables for key in table.values()]
-    always = vars(module).get("ALWAYS", {})
+    tables = [value for key, value in vars(module).items() if key in ("TABLE", "TEXT_TABLE", "VISION_TABLE")]
+    patterns = [key.ours for table in tables for key in table.keys.values()]
+    always = [path for table in tables for path in table.always]
     times = Counter(path for pattern in (*patterns, *always) for path in paths(pattern))
     assert set(times.values()) == {1}
 
@@ -124,7 +128,7 @@ def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
     """But the classes' names, which only an export knows."""
     module, config = (
         MODULES[AS.get(name, name)],
-        FAMILIES[name].config_from_hf({"model_type": name} | NEEDED.get(name, {}), (), "there"),
+        FAMILIES[name].config_from_hf({"model_type": name} | NEEDED.get(name, {})),
     )
-    written = in_theirs(module.KEYS, config)
-    assert {key for key, rule in module.KEYS.items() if rule.ours} - written.keys() <= {"id2label"}
+    written = module.TABLE.in_theirs(config)
+    assert {key for key, rule in module.TABLE.keys.items() if rule.ours} - written.keys() <= {"id2label"}

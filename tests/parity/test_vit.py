@@ -23,7 +23,7 @@ from transformers import ViTConfig as TheirConfig
 
 from heedful.errors import InputError
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
-from heedful.exchange.hf.vit import FIXED, IRRELEVANT, KEYS, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.vit import TABLE, config_from_hf, config_to_hf, rules
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from nearly import close, close_gradients
@@ -168,7 +168,7 @@ def test_what_we_cannot_build_is_refused(change: dict[str, Any], message: str) -
         config_from_hf(VARIANTS["vit"].to_dict() | change)
 
 
-@pytest.mark.parametrize("key", sorted(KEYS))
+@pytest.mark.parametrize("key", sorted(TABLE.keys))
 def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     base = VARIANTS["vit"].to_dict()
     other = {
@@ -183,8 +183,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 
 
 def test_every_key_has_one_meaning() -> None:
-    assert not set(KEYS) & set(FIXED)
-    assert {"id2label"} == (set(KEYS) | set(FIXED)) & IRRELEVANT  # elsewhere it says nothing
+    assert not set(TABLE.keys) & set(TABLE.fixed)
+    assert {"id2label"} == (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant  # elsewhere it says nothing
 
 
 def test_presets_have_their_names_there() -> None:

@@ -14,48 +14,50 @@ import torch
 from torch import Tensor
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import Key, Table
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
-# With what each is where a file leaves it out (their BartConfig).
-KEYS = seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
-    "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
-    "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
-    "max_position_embeddings": Key(1024, "{source,target}.context_length"),
-    "scale_embedding": Key(False, "{source,target}.scaled"),
-    "vocab_size": Key(50265, "{source,target}.vocab_size"),
-}
-ALWAYS = {
-    "{source,target}.position_embeddings": "learned",
-    "{source,target}.norm_eps": 1e-5,
-    "output_bias": True,
-    "init": "normal",
-}
-
-# What they are where a config.json does not say.
-TOKENS = {"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}
-
-# Another value would make another model, or another training.
-FIXED = seq2seq.FIXED | {
-    "add_final_layer_norm": False,
-    "extra_pos_embeddings": 2,
-    "model_type": "bart",
-    "normalize_before": False,
-    "normalize_embedding": True,
-    "static_position_embeddings": False,
-    "tie_word_embeddings": True,
-}
-# These have no effect on the model's mathematics.
-IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
-    "early_stopping",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "output_past",
-    "prefix",
-    "task_specific_params",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their BartConfig).
+    keys=seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
+    | {
+        "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
+        "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
+        "max_position_embeddings": Key(1024, "{source,target}.context_length"),
+        "scale_embedding": Key(False, "{source,target}.scaled"),
+        "vocab_size": Key(50265, "{source,target}.vocab_size"),
+    },
+    always={
+        "{source,target}.position_embeddings": "learned",
+        "{source,target}.norm_eps": 1e-5,
+        "output_bias": True,
+        "init": "normal",
+    },
+    # Another value would make another model, or another training.
+    fixed=seq2seq.FIXED
+    | {
+        "add_final_layer_norm": False,
+        "extra_pos_embeddings": 2,
+        "model_type": "bart",
+        "normalize_before": False,
+        "normalize_embedding": True,
+        "static_position_embeddings": False,
+        "tie_word_embeddings": True,
+    },
+    # These have no effect on the model's mathematics.
+    irrelevant=seq2seq.IRRELEVANT_TEXT
+    | {
+        "early_stopping",
+        "length_penalty",
+        "min_length",
+        "no_repeat_ngram_size",
+        "output_past",
+        "prefix",
+        "task_specific_params",
+    },
+)
 
 UNUSED = 2  # rows of their tables of positions
 _BIAS = "final_logits_bias"
@@ -67,8 +69,7 @@ AROUND_BLOCKS = (
     Rule(_BIAS, "head.bias", "row"),
 )
 RULES = (*seq2seq.block_rules(), *AROUND_BLOCKS)
-rules = always(RULES)
-config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
+config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
 def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -82,12 +83,8 @@ def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. `first`: what
-    every text begins with after `start`, in BART the token that begins a source too.
-
-    Raises InputError for a configuration that BART cannot hold, and names what it is.
-    """
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    """`first`: what every text begins with after `start`, in BART the token that begins a source too."""
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["BartForConditionalGeneration"],
         "bos_token_id": start if first is None else first,
@@ -98,3 +95,15 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
         "pad_token_id": pad,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "BART")
+
+
+FAMILY = Family(
+    name="BART",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=always(RULES),
+    whole=whole,
+    tokens={"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
+)

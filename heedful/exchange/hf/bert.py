@@ -13,7 +13,8 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, COPY, EVERYWHERE, How, Key
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, COPY, EVERYWHERE, How, Key, Table
 from heedful.exchange.hf.rules import Rule, inside
 from heedful.models.encoder import EncoderConfig
 
@@ -24,36 +25,37 @@ def _types(key: str, types: Any, where: str) -> Any:
     return types
 
 
-# With what each is where a file leaves it out (their BertConfig).
-KEYS = {
-    "attention_probs_dropout_prob": Key(0.1, "stack.block.attention.dropout"),
-    "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
-    "hidden_dropout_prob": Key(0.1, "{stack.block,embed}.dropout"),
-    "hidden_size": Key(768, "d_model"),
-    "intermediate_size": Key(3072, "stack.block.d_ff"),
-    "layer_norm_eps": Key(1e-12, "{stack.block,embed}.norm_eps"),
-    "max_position_embeddings": Key(512, "embed.context_length"),
-    "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
-    "num_hidden_layers": Key(12, "stack.n_layers"),
-    "tie_word_embeddings": Key(True, "tied"),
-    "type_vocab_size": Key(2, "embed.types", How(_types, COPY.theirs)),
-    "vocab_size": Key(30522, "embed.vocab_size"),
-}
-ALWAYS = {"embed.scaled": False, "embed.position_embeddings": "learned"}
-TOKENS = {"pad_token_id": 0}  # what it is where a config.json does not say
-
-# Another value would make another model.
-FIXED = keys.FIXED | {"add_cross_attention": False, "model_type": "bert", "position_embedding_type": "absolute"}
-IRRELEVANT = EVERYWHERE | {
-    "classifier_dropout",  # of heads that are not read
-    "directionality",
-    "initializer_range",
-    "pooler_fc_size",  # of other poolers, which no model has
-    "pooler_num_attention_heads",
-    "pooler_num_fc_layers",
-    "pooler_size_per_head",
-    "pooler_type",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their BertConfig).
+    keys={
+        "attention_probs_dropout_prob": Key(0.1, "stack.block.attention.dropout"),
+        "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
+        "hidden_dropout_prob": Key(0.1, "{stack.block,embed}.dropout"),
+        "hidden_size": Key(768, "d_model"),
+        "intermediate_size": Key(3072, "stack.block.d_ff"),
+        "layer_norm_eps": Key(1e-12, "{stack.block,embed}.norm_eps"),
+        "max_position_embeddings": Key(512, "embed.context_length"),
+        "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
+        "num_hidden_layers": Key(12, "stack.n_layers"),
+        "tie_word_embeddings": Key(True, "tied"),
+        "type_vocab_size": Key(2, "embed.types", How(_types, COPY.theirs)),
+        "vocab_size": Key(30522, "embed.vocab_size"),
+    },
+    always={"embed.scaled": False, "embed.position_embeddings": "learned"},
+    # Another value would make another model.
+    fixed=keys.FIXED | {"add_cross_attention": False, "model_type": "bert", "position_embedding_type": "absolute"},
+    irrelevant=EVERYWHERE
+    | {
+        "classifier_dropout",  # of heads that are not read
+        "directionality",
+        "initializer_range",
+        "pooler_fc_size",  # of other poolers, which no model has
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+    },
+)
 
 _BLOCK = {
     "attention.self.query": "self_attention.query",
@@ -104,28 +106,39 @@ def modules(names: Mapping[str, str], *, written: bool = True) -> Iterator[Rule]
                 yield Rule(f"{theirs}.{old}", f"{ours}.{kind}", written=False)
 
 
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
-    """What their configuration means here, with the heads that their tensors' `names` tell of.
+def loads(config: EncoderConfig) -> str:
+    return "AutoModelForMaskedLM" if config.mlm_head else "AutoModel"
 
-    Raises InputError for a key that is not known, or a value that we cannot build.
-    """
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
+    """What their configuration means here, with the heads that their tensors' `names` tell of."""
+    got = TABLE.understood(theirs, where)
     heads = {
         "mlm_head": any(name.startswith("cls.predictions.") for name in names),
         "pooler": any(name.endswith("pooler.dense.weight") for name in names),
         "nsp_head": any(name.startswith("cls.seq_relationship.") for name in names),
     }
-    return keys.built(EncoderConfig, ALWAYS | keys.in_ours(KEYS, got, where) | heads, where)
+    return keys.built(EncoderConfig, TABLE.in_ours(got, where) | heads, where)
 
 
 def config_to_hf(
     config: EncoderConfig, *, pad: int, start: int | None = None, end: int | None = None
 ) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, which names no token but the padding. Raises InputError for
-    what BERT cannot hold."""
+    """Which names no token but the padding."""
     if config.mlm_head:
         kind = "ForPreTraining" if config.nsp_head else "ForMaskedLM"
     else:
         kind = "ForNextSentencePrediction" if config.nsp_head else "Model"
-    theirs = FIXED | keys.in_theirs(KEYS, config) | {"architectures": [f"Bert{kind}"], "pad_token_id": pad}
+    theirs = TABLE.in_theirs(config) | {"architectures": [f"Bert{kind}"], "pad_token_id": pad}
     return keys.nothing_lost(theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "BERT")
+
+
+FAMILY = Family(
+    name="BERT",
+    config=EncoderConfig,
+    loads=loads,
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    tokens={"pad_token_id": 0},
+)

@@ -2,8 +2,9 @@
 positions, and which of their layers see a window. The family's own table says the rest."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 from heedful.core.block import BlockConfig
@@ -11,11 +12,11 @@ from heedful.core.config import from_json
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key, Reader, Table
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.lm import LMConfig
 
-NOTHING: Mapping[str, Any] = {}
 FULL, SLIDING = "full_attention", "sliding_attention"
 ALWAYS = {
     "embed.scaled": False,
@@ -80,7 +81,7 @@ _SANDWICH = {
 }
 
 
-def table(**defaults: Any) -> dict[str, Key]:
+def their_keys(**defaults: Any) -> dict[str, Key]:
     """The keys of a family, with what each is where a file leaves it out. Those that all families read alike have
     their way here; "rope_parameters" and "rope_scaling" are the rope_theta and more, in new files and in old ones."""
     found = {name: Key(value, _OURS.get(name, "")) for name, value in defaults.items()}
@@ -114,31 +115,25 @@ def rules(config: LMConfig) -> tuple[Rule, ...]:
     )
 
 
-def understood(
-    theirs: Mapping[str, Any],
-    table: Mapping[str, Key],
-    fixed: Mapping[str, Any],
-    irrelevant: Collection[str],
-    where: str,
-) -> dict[str, Any]:
-    """As `keys.understood`, with the numbers of the heads given, where they follow from others."""
-    got = keys.understood(theirs, table, fixed, irrelevant, where)
+def understood(theirs: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
+    """As `Table.understood`, with the numbers of the heads given, where they follow from others."""
+    got = table.understood(theirs, where)
     width, heads = got["hidden_size"], got["num_attention_heads"]
     if not got.get("head_dim") and (not isinstance(width, int) or not isinstance(heads, int) or heads < 1):
         raise InputError(f"hidden_size {width!r} and num_attention_heads {heads!r}", where=where)
     got["head_dim"] = got.get("head_dim") or width // heads
     got["num_key_value_heads"] = got["num_key_value_heads"] or heads
+    if got.get("use_bidirectional_attention"):
+        raise InputError("use_bidirectional_attention is true: only causal attention can be read", where=where)
     return got
 
 
-def built(
-    got: Mapping[str, Any], table: Mapping[str, Key], always: Mapping[str, Any], where: str, *, rope: object = None
-) -> LMConfig:
+def built(got: Mapping[str, Any], table: Table, where: str, *, rope: object = None) -> LMConfig:
     """Ours, of layers that are all alike. `rope`: their rotary positions, where not the file's only ones."""
-    values = dict(always) | keys.in_ours(table, got, where)
-    if "head_dim" not in table:
+    values = table.in_ours(got, where)
+    if "head_dim" not in table.keys:
         values[_OURS["head_dim"]] = got["head_dim"]
-    values[_OURS["rope_theta"]] = table["rope_theta"].default  # until they are read
+    values[_OURS["rope_theta"]] = table.keys["rope_theta"].default  # until they are read
     config = keys.built(LMConfig, values, where)
     given = (rope or written_rope(got), got["rope_theta"], config.embed.context_length)
     return with_block(config, turned(config.stack.block, rope_from_hf(*given, where=where)))
@@ -201,21 +196,48 @@ def window_of(config: LMConfig) -> int | None:
     return next((layer.window for layer in config.stack.layers if layer.window is not None), None)
 
 
-def config_to_hf(
-    config: LMConfig,
-    table: Mapping[str, Key],
-    fixed: Mapping[str, Any],
+def reader(
+    table: Table, layers: Callable[[LMConfig, Mapping[str, Any], str], LMConfig] = lambda config, got, where: config
+) -> Reader[LMConfig]:
+    """That of a family whose table says all but, where there are `layers`, what these make of models of like ones."""
+
+    def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
+        got = understood(theirs, table, where)
+        return layers(built(got, table, where), got, where)
+
+    return config_from_hf
+
+
+def family(
+    name: str,
     kind: str,
-    more: Mapping[str, Any] = NOTHING,
+    table: Table,
+    read: Reader[LMConfig],
     *,
-    start: int,
-    end: int | Sequence[int],
-) -> dict[str, Any]:
-    """Their config.json, of the class `kind`, with what the family itself writes. `start` and `end` are the ids of
-    what begins a text and of all that ends one."""
-    found = {**fixed, **keys.in_theirs(table, config), "architectures": [kind]}
-    found |= {"rope_parameters": rope_to_hf(config.stack.block.attention.position), **more}
-    return found | {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
+    more: Callable[[LMConfig], dict[str, Any]] = lambda config: {},
+    scale: bool = False,
+    tokens: Mapping[str, int] = MappingProxyType({}),
+) -> Family[LMConfig]:
+    """That of their class `kind`. `more` is what it writes beside the table, and `scale` says whether it writes that of
+    the scores."""
+
+    def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
+        """`start` and `end` are the ids of what begins a text and of all that ends one."""
+        config = written_out(config, scale=scale)
+        theirs = table.in_theirs(config) | {"architectures": [kind]}
+        theirs |= {"rope_parameters": rope_to_hf(config.stack.block.attention.position), **more(config)}
+        theirs |= {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
+        return keys.nothing_lost(theirs, config, read(theirs), name)
+
+    return Family(
+        name=name,
+        config=LMConfig,
+        loads=always("AutoModelForCausalLM"),
+        config_from_hf=read,
+        config_to_hf=config_to_hf,
+        rules=rules,
+        tokens=tokens,
+    )
 
 
 def written_out(config: LMConfig, *, scale: bool = False) -> LMConfig:

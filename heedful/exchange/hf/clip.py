@@ -9,7 +9,8 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, FIXED_INSIDE, INSIDE, PICTURE, Key
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, FIXED_INSIDE, INSIDE, PICTURE, Key, Table
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.clip import CLIPConfig
 
@@ -29,43 +30,49 @@ def _tower_keys(ours: str, *, d_model: int, n_heads: int) -> dict[str, Key]:
     }
 
 
-# With what each is where a file leaves it out (their CLIPConfig, CLIPTextConfig and CLIPVisionConfig).
-KEYS = {
-    "logit_scale_init_value": Key(2.6592, "log_scale"),
-    "projection_dim": Key(512, "d_common"),
-    "text_config": Key({}),
-    "text_config_dict": Key(None),
-    "vision_config": Key({}),
-    "vision_config_dict": Key(None),
-}
-KEYS_TEXT = _tower_keys("text", d_model=512, n_heads=8) | {
-    "eos_token_id": Key(49407, "text.end"),
-    "max_position_embeddings": Key(77, "text.embed.context_length"),
-    "vocab_size": Key(49408, "text.embed.vocab_size"),
-}
-KEYS_VISION = _tower_keys("image", d_model=768, n_heads=12) | {
-    "image_size": Key(224, "image.patches.size", PICTURE),
-    "num_channels": Key(3, "image.patches.channels"),
-    "patch_size": Key(32, "image.patches.patch"),
-}
-ALWAYS = {
-    "image.patches.bias": False,
-    "image.n_classes": 0,
-    "image.input_norm": True,
-    "text.embed.scaled": False,
-    "text.embed.position_embeddings": "learned",
-    "{image,text}.stack.block.order": "pre",
-    "{image,text}.stack.final_norm": True,
-}
-
-# Another value would make another model, or another training.
-FIXED: dict[str, Any] = {"chunk_size_feed_forward": 0, "is_encoder_decoder": False, "model_type": "clip"}
-FIXED_TOWER = FIXED_INSIDE | {"dropout": 0.0}
-FIXED_TEXT = FIXED_TOWER | {"model_type": "clip_text_model"}
-FIXED_VISION = FIXED_TOWER | {"model_type": "clip_vision_model"}
-
-IRRELEVANT = EVERYWHERE | {"initializer_factor"}
-IRRELEVANT_TOWER = INSIDE | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
+# Their CLIPConfig, CLIPTextConfig and CLIPVisionConfig.
+TABLE = Table(
+    keys={
+        "logit_scale_init_value": Key(2.6592, "log_scale"),
+        "projection_dim": Key(512, "d_common"),
+        "text_config": Key({}),
+        "text_config_dict": Key(None),
+        "vision_config": Key({}),
+        "vision_config_dict": Key(None),
+    },
+    always={
+        "image.patches.bias": False,
+        "image.n_classes": 0,
+        "image.input_norm": True,
+        "text.embed.scaled": False,
+        "text.embed.position_embeddings": "learned",
+        "{image,text}.stack.block.order": "pre",
+        "{image,text}.stack.final_norm": True,
+    },
+    fixed={"chunk_size_feed_forward": 0, "is_encoder_decoder": False, "model_type": "clip"},
+    irrelevant=EVERYWHERE | {"initializer_factor"},
+)
+_IRRELEVANT = INSIDE | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
+TEXT_TABLE = Table(
+    keys=_tower_keys("text", d_model=512, n_heads=8)
+    | {
+        "eos_token_id": Key(49407, "text.end"),
+        "max_position_embeddings": Key(77, "text.embed.context_length"),
+        "vocab_size": Key(49408, "text.embed.vocab_size"),
+    },
+    fixed=FIXED_INSIDE | {"dropout": 0.0, "model_type": "clip_text_model"},
+    irrelevant=_IRRELEVANT,
+)
+VISION_TABLE = Table(
+    keys=_tower_keys("image", d_model=768, n_heads=12)
+    | {
+        "image_size": Key(224, "image.patches.size", PICTURE),
+        "num_channels": Key(3, "image.patches.channels"),
+        "patch_size": Key(32, "image.patches.patch"),
+    },
+    fixed=FIXED_INSIDE | {"dropout": 0.0, "model_type": "clip_vision_model"},
+    irrelevant=_IRRELEVANT,
+)
 
 _BLOCK = {
     "self_attn.q_proj": "self_attention.query",
@@ -97,40 +104,35 @@ RULES = (
     Rule("visual_projection.weight", "image_out.weight"),
     Rule("logit_scale", "log_scale"),
 )
-rules = always(RULES)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> CLIPConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    text = _tower(got, "text_config", KEYS_TEXT, FIXED_TEXT, where)
-    image = _tower(got, "vision_config", KEYS_VISION, FIXED_VISION, where)
+    got = TABLE.understood(theirs, where)
+    text = _tower(got, "text_config", TEXT_TABLE, where)
+    image = _tower(got, "vision_config", VISION_TABLE, where)
     vocab_size, end = text["vocab_size"], text["eos_token_id"]
     if not isinstance(vocab_size, int) or not isinstance(end, int):
         raise InputError(f"text_config: eos_token_id {end!r} of vocab_size {vocab_size!r}", where=where)
     if end == MEANS_HIGHEST:
         text["eos_token_id"] = vocab_size - 1
-    values = ALWAYS | keys.in_ours(KEYS, got, where)
-    values |= keys.in_ours(KEYS_VISION, image, f"{where}: vision_config")
-    values |= keys.in_ours(KEYS_TEXT, text, f"{where}: text_config")
+    values = TABLE.in_ours(got, where)
+    values |= VISION_TABLE.in_ours(image, f"{where}: vision_config")
+    values |= TEXT_TABLE.in_ours(text, f"{where}: text_config")
     return keys.built(CLIPConfig, values, where)
 
 
 def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. Raises InputError
-    for what CLIP cannot hold."""
     text = {"bos_token_id": start, "pad_token_id": pad, "projection_dim": config.d_common}
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["CLIPModel"],
-        "text_config": FIXED_TEXT | keys.in_theirs(KEYS_TEXT, config) | text,
-        "vision_config": FIXED_VISION | keys.in_theirs(KEYS_VISION, config) | {"projection_dim": config.d_common},
+        "text_config": TEXT_TABLE.in_theirs(config) | text,
+        "vision_config": VISION_TABLE.in_theirs(config) | {"projection_dim": config.d_common},
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "CLIP")
 
 
-def _tower(got: dict[str, Any], side: str, table: dict[str, Key], fixed: dict[str, Any], where: str) -> dict[str, Any]:
+def _tower(got: dict[str, Any], side: str, table: Table, where: str) -> dict[str, Any]:
     """The keys of one tower. Old files say some of them twice, the second time under `side`_dict."""
     own, again = got[side] or {}, got[f"{side}_dict"] or {}
     if not isinstance(own, dict) or not isinstance(again, dict):
@@ -138,5 +140,15 @@ def _tower(got: dict[str, Any], side: str, table: dict[str, Key], fixed: dict[st
     for key in again:
         if key in own and own[key] != again[key]:
             raise InputError(f"{side} says {key} = {own[key]!r}, {side}_dict {again[key]!r}", where=where)
-    whole = {"model_type": fixed["model_type"], **own, **again}
-    return keys.understood(whole, table, fixed, IRRELEVANT_TOWER, f"{where}: {side}")
+    whole = {"model_type": table.fixed["model_type"], **own, **again}
+    return table.understood(whole, f"{where}: {side}")
+
+
+FAMILY = Family(
+    name="CLIP",
+    config=CLIPConfig,
+    loads=always("CLIPModel"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=always(RULES),
+)

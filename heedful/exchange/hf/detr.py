@@ -6,78 +6,86 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import COPY, FIXED_INSIDE, INSIDE, LABELS, How, Key
-from heedful.exchange.hf.rules import Rule, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import COPY, FIXED_INSIDE, INSIDE, LABELS, How, Key, Table
+from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
 
 LIST = How(COPY.ours, list)
-# With what each is where a file leaves it out (their DetrConfig).
-KEYS = seq2seq.stack_keys(activation="relu", d_model=256, n_heads=8, d_ff=2048, n_layers=6) | {
-    "backbone": Key("resnet50"),
-    "backbone_config": Key(None),
-    "backbone_kwargs": Key(None),
-    "id2label": Key(None, "n_classes", LABELS),
-    "num_channels": Key(3),
-    "num_queries": Key(100, "n_queries"),
-    "use_timm_backbone": Key(True),
-}
-KEYS_RESNET = {  # their ResNetConfig
-    "depths": Key([3, 4, 6, 3], "backbone.depths", LIST),
-    "embedding_size": Key(64, "backbone.stem"),
-    "hidden_sizes": Key([256, 512, 1024, 2048], "backbone.widths", LIST),
-    "layer_type": Key("bottleneck", "backbone.kind"),
-    "num_channels": Key(3, "backbone.channels"),
-    "out_features": Key(None),
-    "out_indices": Key(None),
-}
-KEYS_TIMM = {"backbone": Key(None), "num_channels": Key(3, "backbone.channels")}  # their TimmBackboneConfig
-ALWAYS = {
-    "{encoder.block.attention,decoder.block.attention,decoder.block.cross}.position.kind": "added",
-    "decoder.final_norm": True,
-}
-
-# Another value would make another model, or another training.
-FIXED = seq2seq.FIXED | {
-    "activation_dropout": 0.0,
-    # With it, their decoder hands each layer's norm on to the next layer, which the authors' does not.
-    "auxiliary_loss": False,
-    "dilation": False,
-    "model_type": "detr",
-    "position_embedding_type": "sine",
-    "scale_embedding": False,
-}
-FIXED_RESNET: dict[str, Any] = {
-    "downsample_in_bottleneck": False,
-    "downsample_in_first_stage": False,
-    "hidden_act": "relu",
-    "model_type": "resnet",
-}
-FIXED_TIMM: dict[str, Any] = {
-    "features_only": True,
-    "model_type": "timm_backbone",
-    "out_indices": [1, 2, 3, 4],
-    "output_stride": None,
-}
-
-IRRELEVANT = seq2seq.IRRELEVANT | {
-    # of the loss: heedful.training.detection has its own
-    "bbox_cost",
-    "bbox_loss_coefficient",
-    "class_cost",
-    "dice_loss_coefficient",
-    "eos_coefficient",
-    "giou_cost",
-    "giou_loss_coefficient",
-    "mask_loss_coefficient",
-    # of what was never read
-    "init_xavier_std",
-    "max_position_embeddings",
-    "use_pretrained_backbone",
-}
-IRRELEVANT_RESNET = INSIDE | {"stage_names"}
-IRRELEVANT_TIMM = INSIDE | {"freeze_batch_norm_2d", "out_features", "use_pretrained_backbone"}
-
+# Their DetrConfig, ResNetConfig and TimmBackboneConfig.
+TABLE = Table(
+    keys=seq2seq.stack_keys(activation="relu", d_model=256, n_heads=8, d_ff=2048, n_layers=6)
+    | {
+        "backbone": Key("resnet50"),
+        "backbone_config": Key(None),
+        "backbone_kwargs": Key(None),
+        "id2label": Key(None, "n_classes", LABELS),
+        "num_channels": Key(3),
+        "num_queries": Key(100, "n_queries"),
+        "use_timm_backbone": Key(True),
+    },
+    always={
+        "{encoder.block.attention,decoder.block.attention,decoder.block.cross}.position.kind": "added",
+        "decoder.final_norm": True,
+    },
+    fixed=seq2seq.FIXED
+    | {
+        "activation_dropout": 0.0,
+        # With it, their decoder hands each layer's norm on to the next layer, which the authors' does not.
+        "auxiliary_loss": False,
+        "dilation": False,
+        "model_type": "detr",
+        "position_embedding_type": "sine",
+        "scale_embedding": False,
+    },
+    irrelevant=seq2seq.IRRELEVANT
+    | {
+        # of the loss: heedful.training.detection has its own
+        "bbox_cost",
+        "bbox_loss_coefficient",
+        "class_cost",
+        "dice_loss_coefficient",
+        "eos_coefficient",
+        "giou_cost",
+        "giou_loss_coefficient",
+        "mask_loss_coefficient",
+        # of what was never read
+        "init_xavier_std",
+        "max_position_embeddings",
+        "use_pretrained_backbone",
+    },
+)
+RESNET_TABLE = Table(
+    keys={
+        "depths": Key([3, 4, 6, 3], "backbone.depths", LIST),
+        "embedding_size": Key(64, "backbone.stem"),
+        "hidden_sizes": Key([256, 512, 1024, 2048], "backbone.widths", LIST),
+        "layer_type": Key("bottleneck", "backbone.kind"),
+        "num_channels": Key(3, "backbone.channels"),
+        "out_features": Key(None),
+        "out_indices": Key(None),
+    },
+    fixed=FIXED_INSIDE
+    | {
+        "downsample_in_bottleneck": False,
+        "downsample_in_first_stage": False,
+        "hidden_act": "relu",
+        "model_type": "resnet",
+    },
+    irrelevant=INSIDE | {"stage_names"},
+)
+TIMM_TABLE = Table(
+    keys={"backbone": Key(None), "num_channels": Key(3, "backbone.channels")},
+    fixed=FIXED_INSIDE
+    | {
+        "features_only": True,
+        "model_type": "timm_backbone",
+        "out_indices": [1, 2, 3, 4],
+        "output_stride": None,
+    },
+    irrelevant=INSIDE | {"freeze_batch_norm_2d", "out_features", "use_pretrained_backbone"},
+)
 TIMM: dict[str, dict[str, Any]] = {
     "resnet18": {"kind": "basic", "widths": [64, 128, 256, 512], "depths": [2, 2, 2, 2]},
     "resnet34": {"kind": "basic", "widths": [64, 128, 256, 512], "depths": [3, 4, 6, 3]},
@@ -149,10 +157,8 @@ def _named_by_timm(theirs: Mapping[str, Any]) -> bool:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> DETRConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return keys.built(DETRConfig, ALWAYS | _backbone(got, where) | keys.in_ours(KEYS, got, where), where)
+    got = TABLE.understood(theirs, where)
+    return keys.built(DETRConfig, _backbone(got, where) | TABLE.in_ours(got, where), where)
 
 
 def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
@@ -169,37 +175,47 @@ def _backbone(got: dict[str, Any], where: str) -> dict[str, Any]:
                 )
             own = {"model_type": "timm_backbone", "backbone": got["backbone"]}
             own["num_channels"] = options.get("in_chans", options.get("num_channels", got["num_channels"]))
-            own["out_indices"] = options.get("out_indices", FIXED_TIMM["out_indices"])
-        timm = keys.understood(own, KEYS_TIMM, FIXED_INSIDE | FIXED_TIMM, IRRELEVANT_TIMM, inside)
+            own["out_indices"] = options.get("out_indices", TIMM_TABLE.fixed["out_indices"])
+        timm = TIMM_TABLE.understood(own, inside)
         if timm["backbone"] not in TIMM:
             raise InputError(f"backbone {timm['backbone']!r} is not one of {', '.join(TIMM)}", where=where)
         values = {f"backbone.{key}": value for key, value in TIMM[timm["backbone"]].items()}
-        return values | keys.in_ours(KEYS_TIMM, timm, inside)
+        return values | TIMM_TABLE.in_ours(timm, inside)
     own = {"model_type": "resnet"} if own is None else own
-    resnet = keys.understood(own, KEYS_RESNET, FIXED_INSIDE | FIXED_RESNET, IRRELEVANT_RESNET, inside)
+    resnet = RESNET_TABLE.understood(own, inside)
     depths = resnet["depths"]
     if not isinstance(depths, list | tuple) or not isinstance(resnet["hidden_sizes"], list | tuple):
         raise InputError(f"depths {depths!r} and hidden_sizes {resnet['hidden_sizes']!r}", where=inside)
     for key, last in (("out_features", f"stage{len(depths)}"), ("out_indices", len(depths))):
         if resnet[key] is not None and list(resnet[key])[-1:] != [last]:
             raise InputError(f"{key} is {resnet[key]!r}: only the last stage can be looked at", where=inside)
-    return keys.in_ours(KEYS_RESNET, resnet, inside)
+    return RESNET_TABLE.in_ours(resnet, inside)
 
 
 def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, with Hugging Face's own residual network; `labels` are the
-    names of the classes. Raises InputError for what DETR cannot hold."""
+    """With Hugging Face's own residual network; `labels` are the names of the classes."""
     resnet = config.backbone
     if resnet.norm != "batch":
         what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"
         raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still; detr-nano-affine has those")
+    own = {key: value for key, value in RESNET_TABLE.in_theirs(config).items() if key not in FIXED_INSIDE}
     last = {"out_features": [f"stage{len(resnet.depths)}"]}
-    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
+    theirs = TABLE.in_theirs(config) | keys.labels_to_hf(labels)
     theirs |= {
         "architectures": ["DetrForObjectDetection"],
         "backbone": None,
-        "backbone_config": FIXED_RESNET | keys.in_theirs(KEYS_RESNET, config) | last,
+        "backbone_config": own | last,
         "num_channels": resnet.channels,
         "use_timm_backbone": False,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "DETR")
+
+
+FAMILY = Family(
+    name="DETR",
+    config=DETRConfig,
+    loads=always("AutoModelForObjectDetection"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+)

@@ -6,44 +6,45 @@ In their training nothing is dropped of what attention gives; here it is as of w
 from collections.abc import Collection
 from typing import Any
 
-from heedful.exchange.hf import keys
-from heedful.exchange.hf.bert import modules
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
+from heedful.exchange.hf import bert, keys
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Table
 from heedful.exchange.hf.rules import Rule, inside
 from heedful.models.encoder import EncoderConfig
 
-# With what each is where a file leaves it out (their DistilBertConfig).
-KEYS = {
-    "activation": Key("gelu", "stack.block.activation", ACTIVATION),
-    "attention_dropout": Key(0.1, "stack.block.attention.dropout"),
-    "dim": Key(768, "d_model"),
-    "dropout": Key(0.1, "{stack.block,embed}.dropout"),
-    "hidden_dim": Key(3072, "stack.block.d_ff"),
-    "max_position_embeddings": Key(512, "embed.context_length"),
-    "n_heads": Key(12, "stack.block.attention.n_heads"),
-    "n_layers": Key(6, "stack.n_layers"),
-    "tie_word_embeddings": Key(True, "tied"),
-    "vocab_size": Key(30522, "embed.vocab_size"),
-}
-ALWAYS = {
-    "embed.scaled": False,
-    "embed.position_embeddings": "learned",
-    "{stack.block,embed}.norm_eps": 1e-12,
-    "pooler": False,
-    "nsp_head": False,
-}
-TOKENS = {"pad_token_id": 0}  # what it is where a config.json does not say
-
-# Another value would make another model.
-FIXED = keys.FIXED | {"model_type": "distilbert", "sinusoidal_pos_embds": False}
-IRRELEVANT = EVERYWHERE | {
-    "initializer_range",
-    "output_past",
-    "qa_dropout",  # of heads that are not read
-    "seq_classif_dropout",
-    "tie_weights_",
-    "tokenizer_class",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their DistilBertConfig).
+    keys={
+        "activation": Key("gelu", "stack.block.activation", ACTIVATION),
+        "attention_dropout": Key(0.1, "stack.block.attention.dropout"),
+        "dim": Key(768, "d_model"),
+        "dropout": Key(0.1, "{stack.block,embed}.dropout"),
+        "hidden_dim": Key(3072, "stack.block.d_ff"),
+        "max_position_embeddings": Key(512, "embed.context_length"),
+        "n_heads": Key(12, "stack.block.attention.n_heads"),
+        "n_layers": Key(6, "stack.n_layers"),
+        "tie_word_embeddings": Key(True, "tied"),
+        "vocab_size": Key(30522, "embed.vocab_size"),
+    },
+    always={
+        "embed.scaled": False,
+        "embed.position_embeddings": "learned",
+        "{stack.block,embed}.norm_eps": 1e-12,
+        "pooler": False,
+        "nsp_head": False,
+    },
+    # Another value would make another model.
+    fixed=keys.FIXED | {"model_type": "distilbert", "sinusoidal_pos_embds": False},
+    irrelevant=EVERYWHERE
+    | {
+        "initializer_range",
+        "output_past",
+        "qa_dropout",  # of heads that are not read
+        "seq_classif_dropout",
+        "tie_weights_",
+        "tokenizer_class",
+    },
+)
 
 _BLOCK = {
     "attention.q_lin": "self_attention.query",
@@ -63,14 +64,14 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     found: list[Rule] = []
     for prefix, written in (("distilbert.", config.mlm_head), ("", not config.mlm_head)):
         names = inside("transformer.layer.{i}", "stack.blocks.{i}", _BLOCK) | {"embeddings.LayerNorm": "embed.norm"}
-        found += modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()}, written=written)
+        found += bert.modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()}, written=written)
         for theirs, ours in (("word", "tokens"), ("position", "position_embeddings.table")):
             name = f"{prefix}embeddings.{theirs}_embeddings.weight"
             found.append(Rule(name, f"embed.{ours}.weight", written=written))
     if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [
-            *modules(_WORDS),
+            *bert.modules(_WORDS),
             Rule("vocab_projector.weight", output),
             Rule("vocab_projector.bias", "head.bias"),
         ]
@@ -78,22 +79,29 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
-    """What their configuration means here, with the head that their tensors' `names` tell of.
-
-    Raises InputError for a key that is not known, or a value that we cannot build.
-    """
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    """What their configuration means here, with the head that their tensors' `names` tell of."""
+    got = TABLE.understood(theirs, where)
     head = {"mlm_head": any(name.startswith("vocab_projector.") for name in names)}
-    return keys.built(EncoderConfig, ALWAYS | keys.in_ours(KEYS, got, where) | head, where)
+    return keys.built(EncoderConfig, TABLE.in_ours(got, where) | head, where)
 
 
 def config_to_hf(
     config: EncoderConfig, *, pad: int, start: int | None = None, end: int | None = None
 ) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, which names no token but the padding. Raises InputError for
-    what DistilBERT cannot hold."""
+    """Which names no token but the padding."""
     kind = {"architectures": ["DistilBertForMaskedLM" if config.mlm_head else "DistilBertModel"], "pad_token_id": pad}
-    theirs = FIXED | keys.in_theirs(KEYS, config) | kind
+    theirs = TABLE.in_theirs(config) | kind
     return keys.nothing_lost(
         theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "DistilBERT"
     )
+
+
+FAMILY = Family(
+    name="DistilBERT",
+    config=EncoderConfig,
+    loads=bert.loads,
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    tokens={"pad_token_id": 0},
+)

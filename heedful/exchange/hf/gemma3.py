@@ -1,48 +1,45 @@
 """Gemma 3 without its eyes (Gemma Team 2025), as the Hub holds it: Gemma 2 with norms of each head's queries and keys
 in place of caps, and with rotary positions of two bases, one for layers that see a window and one for the others."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
-from heedful.exchange.hf import causal, gemma2, keys
+from heedful.exchange.hf import causal, gemma, gemma2
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.gemma import TOKENS, refuse_both_ways
-from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.keys import Key, Table
 from heedful.models.lm import LMConfig
 
 LOCAL = 10_000.0  # the base where a window is seen
-# With what each is where a file leaves it out (their Gemma3TextConfig).
-KEYS = gemma2.KEYS | {
-    "attn_logit_softcapping": Key(None),  # which is not read there either
-    "final_logit_softcapping": Key(None, "softcap"),
-    "max_position_embeddings": Key(131_072, "embed.context_length"),
-    "rms_norm_eps": Key(1e-6, "stack.block.{norm_eps,attention.norm_eps}"),
-    "rope_local_base_freq": Key(LOCAL),
-    "rope_theta": Key(1_000_000.0, "stack.block.attention.position.theta"),
-    "sliding_window_pattern": Key(6),
-    "_sliding_window_pattern": Key(None),  # the same, as some files name it
-    "vocab_size": Key(262_208, "embed.vocab_size"),
-}
-ALWAYS = gemma2.ALWAYS | {"stack.block.attention.norm": "rms_offset"}
-FIXED = causal.FIXED | {"model_type": "gemma3_text"}
-IRRELEVANT = gemma2.IRRELEVANT
-rules = causal.rules
-__all__ = ["ALWAYS", "FIXED", "IRRELEVANT", "KEYS", "TOKENS", "config_from_hf", "config_to_hf", "rules"]
+TABLE = Table(
+    # With what each is where a file leaves it out (their Gemma3TextConfig).
+    keys=gemma2.TABLE.keys
+    | {
+        "attn_logit_softcapping": Key(None),  # which is not read there either
+        "final_logit_softcapping": Key(None, "softcap"),
+        "max_position_embeddings": Key(131_072, "embed.context_length"),
+        "rms_norm_eps": Key(1e-6, "stack.block.{norm_eps,attention.norm_eps}"),
+        "rope_local_base_freq": Key(LOCAL),
+        "rope_theta": Key(1_000_000.0, "stack.block.attention.position.theta"),
+        "sliding_window_pattern": Key(6),
+        "_sliding_window_pattern": Key(None),  # the same, as some files name it
+        "vocab_size": Key(262_208, "embed.vocab_size"),
+    },
+    always=gemma2.TABLE.always | {"stack.block.attention.norm": "rms_offset"},
+    fixed=causal.FIXED | {"model_type": "gemma3_text"},
+    irrelevant=gemma2.TABLE.irrelevant,
+)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = causal.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    refuse_both_ways(got, where)
+    got = causal.understood(theirs, TABLE, where)
     if got["attn_logit_softcapping"] is not None:
         raise InputError("attn_logit_softcapping: no model of this kind has such a cap", where=where)
     rope = got["rope_parameters"] or {FULL: got["rope_scaling"] or {}}
     if not isinstance(rope, dict) or not rope.keys() <= {FULL, SLIDING}:
         raise InputError(f"rope_parameters is {rope!r}: those of {FULL} and of {SLIDING} can be read", where=where)
-    config = causal.built(got, KEYS, ALWAYS, where, rope=rope.get(FULL) or {})
+    config = causal.built(got, TABLE, where, rope=rope.get(FULL) or {})
     every = got["_sliding_window_pattern"] or got["sliding_window_pattern"]
     if type(every) is not int or every < 1:
         raise InputError(f"sliding_window_pattern is {every!r}, which is no number above 0", where=where)
@@ -56,16 +53,17 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     return causal.with_layers(config, [block if kind == SLIDING else config.stack.block for kind in types])
 
 
-def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what Gemma 3 cannot hold."""
-    config = causal.written_out(config, scale=True)
+def _layers_to_hf(config: LMConfig) -> dict[str, Any]:
     types = causal.types_of(config)
     positions = {FULL: config.stack.block.attention.position, SLIDING: PositionConfig(kind="rotary", theta=LOCAL)}
     positions |= {kind: layer.attention.position for kind, layer in zip(types, config.stack.layers, strict=True)}
-    more = {
+    return {
         "layer_types": types,
         "rope_parameters": {kind: causal.rope_to_hf(position) for kind, position in positions.items()},
         "sliding_window": causal.window_of(config),
     }
-    theirs = causal.config_to_hf(config, KEYS, FIXED, "Gemma3ForCausalLM", more, start=start, end=end)
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Gemma 3")
+
+
+FAMILY = causal.family(
+    "Gemma 3", "Gemma3ForCausalLM", TABLE, config_from_hf, more=_layers_to_hf, scale=True, tokens=gemma.FAMILY.tokens
+)

@@ -7,51 +7,54 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Table
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.lm import LMConfig
 
-# With what each is where a file leaves it out (their GPT2Config).
-KEYS = {
-    "activation_function": Key("gelu_new", "stack.block.activation", ACTIVATION),
-    "attn_pdrop": Key(0.1, "stack.block.attention.dropout"),
-    "embd_pdrop": Key(0.1, "embed.dropout"),
-    "layer_norm_epsilon": Key(1e-5, "stack.block.norm_eps"),
-    "n_embd": Key(768, "d_model"),
-    "n_head": Key(12, "stack.block.attention.n_heads"),
-    "n_inner": Key(None, "stack.block.d_ff"),
-    "n_layer": Key(12, "stack.n_layers"),
-    "n_positions": Key(1024, "embed.context_length"),
-    "resid_pdrop": Key(0.1, "stack.block.dropout"),
-    "tie_word_embeddings": Key(True, "tied"),
-    "vocab_size": Key(50257, "embed.vocab_size"),
-}
-ALWAYS = {
-    "embed.scaled": False,
-    "embed.position_embeddings": "learned",
-    "stack.block.order": "pre",
-    "stack.final_norm": True,
-}
-TOKENS = {"bos_token_id": 50256, "eos_token_id": 50256}  # what they are where a config.json does not say
-
-# Another value would make another model.
-FIXED = keys.FIXED | {
-    "add_cross_attention": False,
-    "model_type": "gpt2",
-    "scale_attn_by_inverse_layer_idx": False,
-    "scale_attn_weights": True,
-}
-IRRELEVANT = EVERYWHERE | {
-    "initializer_range",
-    "n_ctx",  # the positions, under the name that they had at first
-    "reorder_and_upcast_attn",  # the same mathematics in another order
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-    "task_specific_params",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their GPT2Config).
+    keys={
+        "activation_function": Key("gelu_new", "stack.block.activation", ACTIVATION),
+        "attn_pdrop": Key(0.1, "stack.block.attention.dropout"),
+        "embd_pdrop": Key(0.1, "embed.dropout"),
+        "layer_norm_epsilon": Key(1e-5, "stack.block.norm_eps"),
+        "n_embd": Key(768, "d_model"),
+        "n_head": Key(12, "stack.block.attention.n_heads"),
+        "n_inner": Key(None, "stack.block.d_ff"),
+        "n_layer": Key(12, "stack.n_layers"),
+        "n_positions": Key(1024, "embed.context_length"),
+        "resid_pdrop": Key(0.1, "stack.block.dropout"),
+        "tie_word_embeddings": Key(True, "tied"),
+        "vocab_size": Key(50257, "embed.vocab_size"),
+    },
+    always={
+        "embed.scaled": False,
+        "embed.position_embeddings": "learned",
+        "stack.block.order": "pre",
+        "stack.final_norm": True,
+    },
+    # Another value would make another model.
+    fixed=keys.FIXED
+    | {
+        "add_cross_attention": False,
+        "model_type": "gpt2",
+        "scale_attn_by_inverse_layer_idx": False,
+        "scale_attn_weights": True,
+    },
+    irrelevant=EVERYWHERE
+    | {
+        "initializer_range",
+        "n_ctx",  # the positions, under the name that they had at first
+        "reorder_and_upcast_attn",  # the same mathematics in another order
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+        "task_specific_params",
+    },
+)
 
 _NORMS = {"ln_1": "self_residual.in_norm", "ln_2": "mlp_residual.in_norm"}
 _MAPS = {"attn.c_proj": "self_attention.out", "mlp.c_fc": "mlp.up", "mlp.c_proj": "mlp.down"}
@@ -84,18 +87,27 @@ def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    got = TABLE.understood(theirs, where)
     if not isinstance(got["n_embd"], int):
         raise InputError(f"n_embd is {got['n_embd']!r}", where=where)
     if got["n_inner"] is None:
         got["n_inner"] = 4 * got["n_embd"]
-    return keys.built(LMConfig, ALWAYS | keys.in_ours(KEYS, got, where), where)
+    return keys.built(LMConfig, TABLE.in_ours(got, where), where)
 
 
 def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 cannot hold."""
     tokens = {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
-    theirs = FIXED | keys.in_theirs(KEYS, config) | tokens | {"architectures": ["GPT2LMHeadModel"]}
+    theirs = TABLE.in_theirs(config) | tokens | {"architectures": ["GPT2LMHeadModel"]}
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "GPT-2")
+
+
+FAMILY = Family(
+    name="GPT-2",
+    config=LMConfig,
+    loads=always("AutoModelForCausalLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    whole=whole,
+    tokens={"bos_token_id": 50256, "eos_token_id": 50256},
+)

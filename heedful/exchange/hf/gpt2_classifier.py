@@ -10,7 +10,8 @@ from torch.linalg import pinv
 
 from heedful.errors import InputError
 from heedful.exchange.hf import gpt2, keys
-from heedful.exchange.hf.rules import Recast, Rule
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.rules import Recast, Rule, always
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.lm import LMConfig
 
@@ -26,8 +27,6 @@ def rules(config: ClassifierConfig) -> tuple[Rule, ...]:
 def config_from_hf(
     theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
 ) -> ClassifierConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
     answers = keys.n_labels("id2label", theirs.get("id2label"), where)
     return ClassifierConfig(lm=gpt2.config_from_hf(theirs, where=where), answers=answers, bias=False, dropout=0.0)
 
@@ -35,7 +34,6 @@ def config_from_hf(
 def config_to_hf(
     config: ClassifierConfig, *, pad: int, start: int, end: int, labels: Sequence[str], problem: str
 ) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what GPT-2 cannot hold."""
     theirs = gpt2.config_to_hf(_body(config), start=start, end=end) | keys.labels_to_hf(labels)
     kind = {"architectures": ["GPT2ForSequenceClassification"], "problem_type": problem}
     theirs |= kind | {"pad_token_id": pad}
@@ -66,3 +64,18 @@ def _body(config: ClassifierConfig) -> LMConfig:
     if config.lm is None or not config.lm.tied:
         raise InputError("GPT-2 cannot hold a classifier on an encoder, or on a language model that is not tied")
     return config.lm
+
+
+FAMILY = Family(
+    name="GPT-2",
+    config=ClassifierConfig,
+    suits=lambda config: config.lm is not None,
+    head="score",
+    kind="ForSequenceClassification",
+    loads=always("AutoModelForSequenceClassification"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    recast=unbiased,
+    tokens=gpt2.FAMILY.tokens,
+)

@@ -1,14 +1,12 @@
 """Their `config.json`, key by key: a family has one table of keys, and this engine applies it both ways.
 
-    KEYS = {"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}
+    TABLE = Table(keys={"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}, ...)
 
-Each key of theirs is in the table (KEYS), or has the only value that we can build (FIXED), or has no effect on the
-mathematics (IRRELEVANT); what no key of theirs says, all models of a family have in common (ALWAYS). Whatever else is
-in a file stops the import, by name; whatever of ours does not come back stops the export.
+Whatever else is in a file stops the import, by name; whatever of ours does not come back stops the export.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from heedful.core.config import from_json, to_json, unknown_key
@@ -73,40 +71,42 @@ class Key:
     how: How = COPY
 
 
-def understood(
-    theirs: Mapping[str, Any],
-    keys: Mapping[str, Key],
-    fixed: Mapping[str, Any],
-    irrelevant: Collection[str],
-    where: str,
-) -> dict[str, Any]:
-    """Every key of the table, as theirs or as it is when they leave it out. Raises InputError for a key that is not
-    known, or a value that we cannot build."""
-    for key, value in theirs.items():
-        if key not in keys and key not in fixed and key not in irrelevant:
-            raise unknown_key(key, [*keys, *fixed, *irrelevant], where=where)
-        if key in fixed and value != fixed[key]:
-            raise InputError(f"{key} is {value!r}: only {fixed[key]!r} can be read", where=where)
-    if "model_type" not in theirs:
-        raise InputError("missing model_type", where=where)
-    return {name: theirs.get(name, key.default) for name, key in keys.items()}
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a config.json may say, and what it means here."""
 
+    keys: dict[str, Key]  # with what each is where a file leaves it out
+    always: dict[str, Any] = field(default_factory=dict)  # ours, by its path, which no key of theirs says
+    fixed: dict[str, Any]  # theirs with the only value that we can build: another would make another model
+    irrelevant: Set[str]  # theirs that have no effect on the mathematics
 
-def in_ours(keys: Mapping[str, Key], got: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Our values by their paths. Raises InputError for one that has no way here."""
-    return {key.ours: key.how.ours(name, got[name], where) for name, key in keys.items() if key.ours}
+    def understood(self, theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Every one of `keys`, as theirs or as it is when they leave it out. Raises InputError for a key that is not
+        known, or a value that we cannot build."""
+        for key, value in theirs.items():
+            if key not in self.keys and key not in self.fixed and key not in self.irrelevant:
+                raise unknown_key(key, [*self.keys, *self.fixed, *self.irrelevant], where=where)
+            if key in self.fixed and value != self.fixed[key]:
+                raise InputError(f"{key} is {value!r}: only {self.fixed[key]!r} can be read", where=where)
+        if "model_type" not in theirs:
+            raise InputError("missing model_type", where=where)
+        return {name: theirs.get(name, key.default) for name, key in self.keys.items()}
 
+    def in_ours(self, got: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Our values by their paths. Raises InputError for one that has no way here."""
+        found = {key.ours: key.how.ours(name, got[name], where) for name, key in self.keys.items() if key.ours}
+        return self.always | found
 
-def in_theirs(keys: Mapping[str, Key], config: Any) -> dict[str, Any]:
-    """What the table writes of our configuration."""
-    found = {}
-    for name, key in keys.items():
-        if key.ours and key.how.theirs is not None:
-            value = config
-            for part in next(paths(key.ours)).split("."):
-                value = getattr(value, part)
-            found[name] = key.how.theirs(value)
-    return found
+    def in_theirs(self, config: Any) -> dict[str, Any]:
+        """What the table writes of our configuration."""
+        found = dict(self.fixed)
+        for name, key in self.keys.items():
+            if key.ours and key.how.theirs is not None:
+                value = config
+                for part in next(paths(key.ours)).split("."):
+                    value = getattr(value, part)
+                found[name] = key.how.theirs(value)
+        return found
 
 
 def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
@@ -130,18 +130,11 @@ class Reader(Protocol[Made]):
         build."""
 
 
-def reader(
-    kind: type[C],
-    keys: Mapping[str, Key],
-    always: Mapping[str, Any],
-    fixed: Mapping[str, Any],
-    irrelevant: Collection[str],
-) -> Reader[C]:
+def reader(kind: type[C], table: Table) -> Reader[C]:
     """That of a family whose table says all."""
 
     def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> C:
-        got = understood(theirs, keys, fixed, irrelevant, where)
-        return built(kind, {**always, **in_ours(keys, got, where)}, where)
+        return built(kind, table.in_ours(table.understood(theirs, where), where), where)
 
     return config_from_hf
 

@@ -1,44 +1,33 @@
 """LLaMA (Touvron et al. 2023), Llama 3 and SmolLM, as the Hub holds them."""
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from heedful.exchange.hf import causal
+from heedful.exchange.hf.keys import Table
 
-from heedful.exchange.hf import causal, keys
-from heedful.models.lm import LMConfig
-
-# With what each is where a file leaves it out (their LlamaConfig).
-KEYS = causal.table(
-    attention_bias=False,
-    attention_dropout=0.0,
-    head_dim=None,
-    hidden_act="silu",
-    hidden_size=4096,
-    intermediate_size=11008,
-    max_position_embeddings=2048,
-    mlp_bias=False,
-    num_attention_heads=32,
-    num_hidden_layers=32,
-    num_key_value_heads=None,
-    rms_norm_eps=1e-6,
-    rope_theta=10_000.0,
-    tie_word_embeddings=False,
-    vocab_size=32000,
+TABLE = Table(
+    # With what each is where a file leaves it out (their LlamaConfig).
+    keys=causal.their_keys(
+        attention_bias=False,
+        attention_dropout=0.0,
+        head_dim=None,
+        hidden_act="silu",
+        hidden_size=4096,
+        intermediate_size=11008,
+        max_position_embeddings=2048,
+        mlp_bias=False,
+        num_attention_heads=32,
+        num_hidden_layers=32,
+        num_key_value_heads=None,
+        rms_norm_eps=1e-6,
+        rope_theta=10_000.0,
+        tie_word_embeddings=False,
+        vocab_size=32000,
+    ),
+    always=causal.ALWAYS,
+    fixed=causal.FIXED | {"model_type": "llama"},
+    irrelevant=causal.IRRELEVANT | {"is_llama_config"},
 )
-ALWAYS = causal.ALWAYS
-TOKENS = {"bos_token_id": 1, "eos_token_id": 2}  # what they are where a config.json does not say
-FIXED = causal.FIXED | {"model_type": "llama"}
-IRRELEVANT = causal.IRRELEVANT | {"is_llama_config"}
-rules = causal.rules
 
 
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    return causal.built(causal.understood(theirs, KEYS, FIXED, IRRELEVANT, where), KEYS, ALWAYS, where)
-
-
-def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what LLaMA cannot hold."""
-    config = causal.written_out(config)
-    theirs = causal.config_to_hf(config, KEYS, FIXED, "LlamaForCausalLM", start=start, end=end)
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "LLaMA")
+FAMILY = causal.family(
+    "LLaMA", "LlamaForCausalLM", TABLE, causal.reader(TABLE), tokens={"bos_token_id": 1, "eos_token_id": 2}
+)

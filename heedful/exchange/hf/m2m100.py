@@ -8,44 +8,45 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import Key, Table
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-# With what each is where a file leaves it out (their M2M100Config).
-KEYS = seq2seq.stack_keys(activation="relu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
-    "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
-    "attention_dropout": Key(0.1, "decoder.block.{attention,cross}.dropout encoder.block.attention.dropout"),
-    "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
-    "max_position_embeddings": Key(1024, "{source,target}.context_length"),
-    "scale_embedding": Key(True, "{source,target}.scaled"),
-    "vocab_size": Key(128112, "{source,target}.vocab_size"),
-}
-ALWAYS = {
-    "{source,target}.position_embeddings": "fairseq",
-    "{encoder,decoder}.block.order": "pre",
-    "{encoder,decoder}.final_norm": True,
-    "init": "normal",
-}
-
-# What they are where a config.json does not say.
-TOKENS = {"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}
-
 # Whole layers were left out now and then when theirs were trained, and are not here.
 _LAYERDROP = {"decoder_layerdrop", "encoder_layerdrop"}
-# Another value would make another model, or another training.
-FIXED = {key: value for key, value in seq2seq.FIXED.items() if key not in _LAYERDROP} | {
-    "add_final_layer_norm": True,
-    "model_type": "m2m_100",
-    "normalize_before": True,
-    "normalize_embedding": False,
-    "static_position_embeddings": True,
-    "tie_word_embeddings": True,
-}
-IRRELEVANT = (
-    seq2seq.IRRELEVANT_TEXT
-    | _LAYERDROP
-    | {"early_stopping", "length_penalty", "min_length", "no_repeat_ngram_size", "output_past", "tokenizer_class"}
+TABLE = Table(
+    # With what each is where a file leaves it out (their M2M100Config).
+    keys=seq2seq.stack_keys(activation="relu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
+    | {
+        "activation_dropout": Key(0.0, "{decoder,encoder}.block.mlp_dropout"),
+        "attention_dropout": Key(0.1, "decoder.block.{attention,cross}.dropout encoder.block.attention.dropout"),
+        "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
+        "max_position_embeddings": Key(1024, "{source,target}.context_length"),
+        "scale_embedding": Key(True, "{source,target}.scaled"),
+        "vocab_size": Key(128112, "{source,target}.vocab_size"),
+    },
+    always={
+        "{source,target}.position_embeddings": "fairseq",
+        "{encoder,decoder}.block.order": "pre",
+        "{encoder,decoder}.final_norm": True,
+        "init": "normal",
+    },
+    # Another value would make another model, or another training.
+    fixed={key: value for key, value in seq2seq.FIXED.items() if key not in _LAYERDROP}
+    | {
+        "add_final_layer_norm": True,
+        "model_type": "m2m_100",
+        "normalize_before": True,
+        "normalize_embedding": False,
+        "static_position_embeddings": True,
+        "tie_word_embeddings": True,
+    },
+    irrelevant=(
+        seq2seq.IRRELEVANT_TEXT
+        | _LAYERDROP
+        | {"early_stopping", "length_penalty", "min_length", "no_repeat_ngram_size", "output_past", "tokenizer_class"}
+    ),
 )
 
 RULES = (
@@ -53,16 +54,11 @@ RULES = (
     *(Rule(f"model.{stack}.embed_positions.weights", None) for stack in ("encoder", "decoder")),
     *seq2seq.SHARED,
 )
-rules = always(RULES)
-config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
+config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
-
-    Raises InputError for a configuration that M2M-100 cannot hold, and names what it is.
-    """
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["M2M100ForConditionalGeneration"],
         "decoder_layerdrop": 0.0,
@@ -72,3 +68,14 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "pad_token_id": pad,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "M2M-100")
+
+
+FAMILY = Family(
+    name="M2M-100",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=always(RULES),
+    tokens={"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
+)

@@ -14,39 +14,40 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-# With what each is where a file leaves it out (their MarianConfig).
-KEYS = seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12) | {
-    "decoder_vocab_size": Key(None, "target.vocab_size"),
-    "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
-    "max_position_embeddings": Key(1024, "{target,source}.context_length"),
-    "scale_embedding": Key(False, "{source,target}.scaled"),
-    "share_encoder_decoder_embeddings": Key(True),
-    "tie_word_embeddings": Key(True),
-    "vocab_size": Key(58101, "source.vocab_size"),
-}
-ALWAYS = {
-    "{source,target}.position_embeddings": "sinusoidal",
-    "{source,target}.sines_first": True,
-    "output_bias": True,
-}
-
-# What they are where a config.json does not say.
-TOKENS = {"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100}
-
-# Another value would make another model, or another training.
-FIXED = seq2seq.FIXED | {
-    "activation_dropout": 0.0,
-    "add_final_layer_norm": False,
-    "model_type": "marian",
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "static_position_embeddings": True,
-}
-IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {"extra_pos_embeddings"}
+TABLE = Table(
+    # With what each is where a file leaves it out (their MarianConfig).
+    keys=seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
+    | {
+        "decoder_vocab_size": Key(None, "target.vocab_size"),
+        "dropout": Key(0.1, "{decoder.block,encoder.block,source,target}.dropout"),
+        "max_position_embeddings": Key(1024, "{target,source}.context_length"),
+        "scale_embedding": Key(False, "{source,target}.scaled"),
+        "share_encoder_decoder_embeddings": Key(True),
+        "tie_word_embeddings": Key(True),
+        "vocab_size": Key(58101, "source.vocab_size"),
+    },
+    always={
+        "{source,target}.position_embeddings": "sinusoidal",
+        "{source,target}.sines_first": True,
+        "output_bias": True,
+    },
+    # Another value would make another model, or another training.
+    fixed=seq2seq.FIXED
+    | {
+        "activation_dropout": 0.0,
+        "add_final_layer_norm": False,
+        "model_type": "marian",
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "static_position_embeddings": True,
+    },
+    irrelevant=seq2seq.IRRELEVANT_TEXT | {"extra_pos_embeddings"},
+)
 
 RULES = (
     *seq2seq.block_rules(),
@@ -71,9 +72,7 @@ def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    got = TABLE.understood(theirs, where)
     got["decoder_vocab_size"] = got["decoder_vocab_size"] or got["vocab_size"]
     shared, tied = got["share_encoder_decoder_embeddings"], got["tie_word_embeddings"]
     if shared and not tied:
@@ -81,16 +80,12 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     if shared and got["vocab_size"] != got["decoder_vocab_size"]:
         sizes = f"{got['vocab_size']} and {got['decoder_vocab_size']}"
         raise InputError(f"vocabularies of {sizes} share one matrix", where=where)
-    values = ALWAYS | keys.in_ours(KEYS, got, where) | {"tied": "all" if shared else "output" if tied else "none"}
+    values = TABLE.in_ours(got, where) | {"tied": "all" if shared else "output" if tied else "none"}
     return keys.built(Seq2SeqConfig, values, where)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
-
-    Raises InputError for a configuration that Marian cannot hold, and names what it is.
-    """
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["MarianMTModel"],
         "share_encoder_decoder_embeddings": config.tied == "all",
@@ -102,3 +97,15 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "pad_token_id": pad,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Marian")
+
+
+FAMILY = Family(
+    name="Marian",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    recast=seq2seq.biased_sines_first,
+    tokens={"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100},
+)

@@ -8,34 +8,29 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import bart, keys, seq2seq
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import Table
 from heedful.exchange.hf.rules import always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-KEYS = bart.KEYS
-ALWAYS = bart.ALWAYS | {"{encoder,decoder}.block.order": "pre", "{encoder,decoder}.final_norm": True}
-
-# What they are where a config.json does not say. Decoding may begin with the name of a language, which none means.
-TOKENS = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
-
-# Another value would make another model, or another training.
-FIXED = bart.FIXED | {"add_final_layer_norm": True, "model_type": "mbart", "normalize_before": True}
-IRRELEVANT = bart.IRRELEVANT | {"tokenizer_class"}
+TABLE = Table(
+    keys=bart.TABLE.keys,
+    always=bart.TABLE.always | {"{encoder,decoder}.block.order": "pre", "{encoder,decoder}.final_norm": True},
+    # Another value would make another model, or another training.
+    fixed=bart.TABLE.fixed | {"add_final_layer_norm": True, "model_type": "mbart", "normalize_before": True},
+    irrelevant=bart.TABLE.irrelevant | {"tokenizer_class"},
+)
 
 RULES = (
     *seq2seq.block_rules("in_norm"),
     *bart.AROUND_BLOCKS,
 )
-rules = always(RULES)
-config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
+config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers. `first`: what
-    every text begins with after `start`.
-
-    Raises InputError for a configuration that mBART cannot hold, and names what it is.
-    """
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    """`first`: what every text begins with after `start`."""
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["MBartForConditionalGeneration"],
         "decoder_start_token_id": start,
@@ -45,3 +40,15 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
         "pad_token_id": pad,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "mBART")
+
+
+FAMILY = Family(
+    name="mBART",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=always(RULES),
+    # Decoding may begin with the name of a language, which none of these means.
+    tokens={"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1},
+)

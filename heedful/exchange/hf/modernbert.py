@@ -14,62 +14,64 @@ import torch
 from torch import Tensor
 
 from heedful.errors import InputError
-from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key
+from heedful.exchange.hf import bert, keys
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key, Table
 from heedful.exchange.hf.rules import Recast, Rule
 from heedful.models.encoder import EncoderConfig
 
-# With what each is where a file leaves it out (their ModernBertConfig). They have one layer more than we.
-KEYS = {
-    "attention_bias": Key(False, "stack.block.attention.bias"),
-    "attention_dropout": Key(0.0, "stack.block.{attention.dropout,dropout}"),
-    "classifier_activation": Key("gelu"),
-    "classifier_bias": Key(False),
-    "embedding_dropout": Key(0.0, "embed.dropout"),
-    "global_rope_theta": Key(160_000.0, "stack.block.attention.position.theta"),
-    "hidden_activation": Key("gelu", "stack.block.activation", ACTIVATION),
-    "hidden_size": Key(768, "d_model"),
-    "intermediate_size": Key(1152, "stack.block.d_ff"),
-    "global_attn_every_n_layers": Key(3),
-    "layer_types": Key(None),  # the one before, layer by layer, as their fifth major version says it
-    "max_position_embeddings": Key(8192, "embed.context_length"),
-    "mlp_bias": Key(False, "stack.block.bias"),
-    "mlp_dropout": Key(0.0, "stack.block.mlp_dropout"),
-    "norm_bias": Key(False),
-    "norm_eps": Key(1e-5, "{stack.block,embed}.norm_eps"),
-    "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
-    "num_hidden_layers": Key(22, "stack.n_layers", How(lambda key, n, where: n - 1, lambda n: n + 1)),
-    "rope_parameters": Key(None),  # the theta, as their fifth major version says it
-    "tie_word_embeddings": Key(True, "tied"),
-    "vocab_size": Key(50368, "embed.vocab_size"),
-}
-ALWAYS = {
-    "embed.scaled": False,
-    "embed.position_embeddings": "none",
-    "stack.block.attention.position.kind": "rotary",
-    "stack.block.order": "pre",
-    "stack.block.gated": True,
-    "stack.final_norm": True,
-}
-TOKENS = {"bos_token_id": 50281, "eos_token_id": 50282, "pad_token_id": 50283}
-
-# Another value would make another model.
-FIXED = keys.FIXED | {"decoder_bias": True, "model_type": "modernbert", "position_embedding_type": "absolute"}
-IRRELEVANT = EVERYWHERE | {
-    "classifier_dropout",
-    "classifier_pooling",
-    "cls_token_id",
-    "deterministic_flash_attn",
-    "initializer_cutoff_factor",
-    "initializer_range",
-    "local_attention",  # of layers that do not see the whole text, which are not read
-    "local_rope_theta",
-    "reference_compile",
-    "repad_logits_with_grad",
-    "sep_token_id",
-    "sparse_pred_ignore_index",
-    "sparse_prediction",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their ModernBertConfig). They have one layer more than we.
+    keys={
+        "attention_bias": Key(False, "stack.block.attention.bias"),
+        "attention_dropout": Key(0.0, "stack.block.{attention.dropout,dropout}"),
+        "classifier_activation": Key("gelu"),
+        "classifier_bias": Key(False),
+        "embedding_dropout": Key(0.0, "embed.dropout"),
+        "global_rope_theta": Key(160_000.0, "stack.block.attention.position.theta"),
+        "hidden_activation": Key("gelu", "stack.block.activation", ACTIVATION),
+        "hidden_size": Key(768, "d_model"),
+        "intermediate_size": Key(1152, "stack.block.d_ff"),
+        "global_attn_every_n_layers": Key(3),
+        "layer_types": Key(None),  # the one before, layer by layer, as their fifth major version says it
+        "max_position_embeddings": Key(8192, "embed.context_length"),
+        "mlp_bias": Key(False, "stack.block.bias"),
+        "mlp_dropout": Key(0.0, "stack.block.mlp_dropout"),
+        "norm_bias": Key(False),
+        "norm_eps": Key(1e-5, "{stack.block,embed}.norm_eps"),
+        "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
+        "num_hidden_layers": Key(22, "stack.n_layers", How(lambda key, n, where: n - 1, lambda n: n + 1)),
+        "rope_parameters": Key(None),  # the theta, as their fifth major version says it
+        "tie_word_embeddings": Key(True, "tied"),
+        "vocab_size": Key(50368, "embed.vocab_size"),
+    },
+    always={
+        "embed.scaled": False,
+        "embed.position_embeddings": "none",
+        "stack.block.attention.position.kind": "rotary",
+        "stack.block.order": "pre",
+        "stack.block.gated": True,
+        "stack.final_norm": True,
+    },
+    # Another value would make another model.
+    fixed=keys.FIXED | {"decoder_bias": True, "model_type": "modernbert", "position_embedding_type": "absolute"},
+    irrelevant=EVERYWHERE
+    | {
+        "classifier_dropout",
+        "classifier_pooling",
+        "cls_token_id",
+        "deterministic_flash_attn",
+        "initializer_cutoff_factor",
+        "initializer_range",
+        "local_attention",  # of layers that do not see the whole text, which are not read
+        "local_rope_theta",
+        "reference_compile",
+        "repad_logits_with_grad",
+        "sep_token_id",
+        "sparse_pred_ignore_index",
+        "sparse_prediction",
+    },
+)
 
 _EVERY, _FIRST = "full_attention", "model.layers.0."
 
@@ -144,11 +146,8 @@ def untyped(config: EncoderConfig) -> Recast[EncoderConfig]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
-    """What their configuration means here, with the head that their tensors' `names` tell of.
-
-    Raises InputError for a key that is not known, or a value that we cannot build.
-    """
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    """What their configuration means here, with the head that their tensors' `names` tell of."""
+    got = TABLE.understood(theirs, where)
     if any(name.startswith(_FIRST) for name in names):
         what = "its first layer has no norm before its attention, which cannot be built yet"
         raise InputError(what, where=where, fix="take BERT or RoBERTa")
@@ -164,13 +163,12 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     if rope.get("rope_type", "default") != "default":
         raise InputError(f"rope_type is {rope['rope_type']!r}: only 'default' can be read", where=where)
     got["global_rope_theta"] = rope.get("rope_theta", got["global_rope_theta"])
-    values = ALWAYS | keys.in_ours(KEYS, got, where) | {"mlm_head": head}
+    values = TABLE.in_ours(got, where) | {"mlm_head": head}
     return keys.built(EncoderConfig, values, where)
 
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what ModernBERT cannot hold."""
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     rope = {"rope_theta": theirs["global_rope_theta"], "rope_type": "default"}
     theirs |= {
         "architectures": ["ModernBertForMaskedLM" if config.mlm_head else "ModernBertModel"],
@@ -190,3 +188,17 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
     return keys.nothing_lost(
         theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "ModernBERT"
     )
+
+
+FAMILY = Family(
+    name="ModernBERT",
+    config=EncoderConfig,
+    loads=bert.loads,
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    whole=whole,
+    recast=untyped,
+    made=made,
+    tokens={"bos_token_id": 50281, "eos_token_id": 50282, "pad_token_id": 50283},
+)

@@ -10,24 +10,16 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import t5
-from heedful.exchange.hf.rules import Rule
 from heedful.models.seq2seq import Seq2SeqConfig
 
 # What each is where a file leaves it out, and where their MT5Config has another default than T5.
 DEFAULTS = {"d_ff": 1024, "feed_forward_proj": "gated-gelu", "num_heads": 6, "num_layers": 8, "vocab_size": 250112}
-TOKENS = t5.TOKENS
 HEAD = "lm_head.weight"
 _UNTIED = {"tie_word_embeddings": False, "scale_decoder_outputs": False}
 
 
-def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
-    """The table for a model of this configuration, which is T5's."""
-    return t5.rules(config)
-
-
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here, with an output matrix of its own where their tensors' `names` have one.
-    Raises InputError for a key that is not known, or a value that we cannot build."""
+    """With an output matrix of its own where their tensors' `names` have one."""
     if theirs.get("model_type") != "mt5":
         raise InputError(f"model_type is {theirs.get('model_type')!r}: only 'mt5' can be read", where=where)
     said = {key: value for key, value in theirs.items() if key != "tokenizer_class"}
@@ -36,12 +28,11 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
-
-    Raises InputError for a configuration that mT5 cannot hold, and names what it is.
-    """
     if config.tied not in ("all", "inputs"):
         raise InputError(f"mT5 cannot hold model.tied = {config.tied!r}")
     theirs = t5.config_to_hf(replace(config, tied="inputs"), pad=pad, start=start, end=end)
     kind = {"architectures": ["MT5ForConditionalGeneration"], "model_type": "mt5"}
     return theirs | kind | {"tie_word_embeddings": config.tied == "all"}
+
+
+FAMILY = replace(t5.FAMILY, name="mT5", config_from_hf=config_from_hf, config_to_hf=config_to_hf, alias="mt5")

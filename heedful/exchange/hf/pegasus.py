@@ -12,38 +12,40 @@ from torch import Tensor
 
 from heedful.core.embed import sinusoidal
 from heedful.exchange.hf import bart, keys, seq2seq
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import Table
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-KEYS = bart.KEYS
-ALWAYS = {
-    "{source,target}.position_embeddings": "sinusoidal",
-    "{source,target}.sines_first": True,
-    "{encoder,decoder}.block.order": "pre",
-    "{encoder,decoder}.final_norm": True,
-    "output_bias": True,
-}
-
-# What they are where a config.json does not say.
-TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
-
-# Another value would make another model, or another training.
-FIXED = seq2seq.FIXED | {
-    "add_final_layer_norm": True,
-    "model_type": "pegasus",
-    "normalize_before": True,
-    "normalize_embedding": False,
-    "static_position_embeddings": True,
-    "tie_word_embeddings": True,
-}
-IRRELEVANT = seq2seq.IRRELEVANT_TEXT | {
-    "early_stopping",
-    "extra_pos_embeddings",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "task_specific_params",
-}
+TABLE = Table(
+    keys=bart.TABLE.keys,
+    always={
+        "{source,target}.position_embeddings": "sinusoidal",
+        "{source,target}.sines_first": True,
+        "{encoder,decoder}.block.order": "pre",
+        "{encoder,decoder}.final_norm": True,
+        "output_bias": True,
+    },
+    # Another value would make another model, or another training.
+    fixed=seq2seq.FIXED
+    | {
+        "add_final_layer_norm": True,
+        "model_type": "pegasus",
+        "normalize_before": True,
+        "normalize_embedding": False,
+        "static_position_embeddings": True,
+        "tie_word_embeddings": True,
+    },
+    irrelevant=seq2seq.IRRELEVANT_TEXT
+    | {
+        "early_stopping",
+        "extra_pos_embeddings",
+        "length_penalty",
+        "min_length",
+        "no_repeat_ngram_size",
+        "task_specific_params",
+    },
+)
 
 RULES = (
     *seq2seq.block_rules("in_norm"),
@@ -52,8 +54,7 @@ RULES = (
     *seq2seq.SHARED,
     Rule("final_logits_bias", "head.bias", "row"),
 )
-rules = always(RULES)
-config_from_hf = keys.reader(Seq2SeqConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
+config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
 def made(config: Seq2SeqConfig) -> dict[str, Tensor]:
@@ -63,11 +64,7 @@ def made(config: Seq2SeqConfig) -> dict[str, Tensor]:
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
-
-    Raises InputError for a configuration that Pegasus cannot hold, and names what it is.
-    """
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["PegasusForConditionalGeneration"],
         "decoder_start_token_id": start,
@@ -76,3 +73,16 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "pad_token_id": pad,
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Pegasus")
+
+
+FAMILY = Family(
+    name="Pegasus",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=always(RULES),
+    recast=seq2seq.biased_sines_first,
+    made=made,
+    tokens={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
+)

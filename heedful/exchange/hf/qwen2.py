@@ -1,13 +1,13 @@
 """Qwen2 and Qwen2.5 (Yang et al. 2024), as the Hub holds them: LLaMA with biases where queries, keys and values are
 projected."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from heedful.errors import InputError
-from heedful.exchange.hf import causal, keys
+from heedful.exchange.hf import causal
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.keys import Key, Table
 from heedful.models.lm import LMConfig
 
 WINDOWS = {
@@ -16,37 +16,32 @@ WINDOWS = {
     "sliding_window": Key(4096),
     "use_sliding_window": Key(False),
 }
-# With what each is where a file leaves it out (their Qwen2Config).
-KEYS = WINDOWS | causal.table(
-    attention_dropout=0.0,
-    hidden_act="silu",
-    hidden_size=4096,
-    intermediate_size=22016,
-    max_position_embeddings=32768,
-    num_attention_heads=32,
-    num_hidden_layers=32,
-    num_key_value_heads=32,
-    rms_norm_eps=1e-6,
-    rope_theta=10_000.0,
-    tie_word_embeddings=False,
-    vocab_size=151_936,
+TABLE = Table(
+    # With what each is where a file leaves it out (their Qwen2Config).
+    keys=WINDOWS
+    | causal.their_keys(
+        attention_dropout=0.0,
+        hidden_act="silu",
+        hidden_size=4096,
+        intermediate_size=22016,
+        max_position_embeddings=32768,
+        num_attention_heads=32,
+        num_hidden_layers=32,
+        num_key_value_heads=32,
+        rms_norm_eps=1e-6,
+        rope_theta=10_000.0,
+        tie_word_embeddings=False,
+        vocab_size=151_936,
+    ),
+    always=causal.ALWAYS
+    | {
+        "stack.block.attention.bias": True,
+        "stack.block.attention.out_bias": False,
+        "stack.block.bias": False,
+    },
+    fixed=causal.FIXED | {"model_type": "qwen2", "use_mrope": False},
+    irrelevant=causal.IRRELEVANT,
 )
-ALWAYS = causal.ALWAYS | {
-    "stack.block.attention.bias": True,
-    "stack.block.attention.out_bias": False,
-    "stack.block.bias": False,
-}
-TOKENS: dict[str, int] = {}  # what they are is always said
-FIXED = causal.FIXED | {"model_type": "qwen2", "use_mrope": False}
-IRRELEVANT = causal.IRRELEVANT
-rules = causal.rules
-
-
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = causal.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    return windowed(causal.built(got, KEYS, ALWAYS, where), got, where)
 
 
 def windowed(config: LMConfig, got: Mapping[str, Any], where: str) -> LMConfig:
@@ -70,9 +65,4 @@ def windows_to_hf(config: LMConfig) -> dict[str, Any]:
     }
 
 
-def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what Qwen2 cannot hold."""
-    config = causal.written_out(config)
-    more = windows_to_hf(config)
-    theirs = causal.config_to_hf(config, KEYS, FIXED, "Qwen2ForCausalLM", more, start=start, end=end)
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Qwen2")
+FAMILY = causal.family("Qwen2", "Qwen2ForCausalLM", TABLE, causal.reader(TABLE, windowed), more=windows_to_hf)

@@ -10,7 +10,8 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys
-from heedful.exchange.hf.keys import EVERYWHERE, How, Key
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import EVERYWHERE, How, Key, Table
 from heedful.exchange.hf.rules import Rule
 from heedful.models.encoder import EncoderConfig
 
@@ -23,18 +24,22 @@ def _used(key: str, positions: Any, where: str) -> int:
     return positions - UNUSED
 
 
-# With what each is where a file leaves it out (their RobertaConfig).
-KEYS = bert.KEYS | {
-    "max_position_embeddings": Key(512, "embed.context_length", How(_used, lambda length: length + UNUSED)),
-    "vocab_size": Key(50265, "embed.vocab_size"),
-}
-FIXED = bert.FIXED | {
-    "hidden_act": "gelu",  # their head over the vocabulary uses no other
-    "model_type": "roberta",
-    "pad_token_id": UNUSED - 1,
-}
-TOKENS = {"pad_token_id": UNUSED - 1}
-IRRELEVANT = EVERYWHERE | {"classifier_dropout", "initializer_range", "output_past", "tokenizer_class"}
+TABLE = Table(
+    # With what each is where a file leaves it out (their RobertaConfig).
+    keys=bert.TABLE.keys
+    | {
+        "max_position_embeddings": Key(512, "embed.context_length", How(_used, lambda length: length + UNUSED)),
+        "vocab_size": Key(50265, "embed.vocab_size"),
+    },
+    always=bert.TABLE.always,
+    fixed=bert.TABLE.fixed
+    | {
+        "hidden_act": "gelu",  # their head over the vocabulary uses no other
+        "model_type": "roberta",
+        "pad_token_id": UNUSED - 1,
+    },
+    irrelevant=EVERYWHERE | {"classifier_dropout", "initializer_range", "output_past", "tokenizer_class"},
+)
 
 _WORDS = {"lm_head.dense": "transform.dense", "lm_head.layer_norm": "transform.norm"}
 
@@ -51,24 +56,31 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:
-    """What their configuration means here, with the heads that their tensors' `names` tell of.
-
-    Raises InputError for a key that is not known, or a value that we cannot build.
-    """
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    """What their configuration means here, with the heads that their tensors' `names` tell of."""
+    got = TABLE.understood(theirs, where)
     heads = {
         "mlm_head": any(name.startswith("lm_head.") for name in names),
         "pooler": any(name.endswith("pooler.dense.weight") for name in names),
     }
-    return keys.built(EncoderConfig, bert.ALWAYS | keys.in_ours(KEYS, got, where) | heads, where)
+    return keys.built(EncoderConfig, TABLE.in_ours(got, where) | heads, where)
 
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what RoBERTa cannot hold, another
-    number of the padding than 1 among it."""
+    """Raises InputError for another number of the padding than 1 too."""
     kind = {"architectures": ["RobertaForMaskedLM" if config.mlm_head else "RobertaModel"]}
-    theirs = FIXED | keys.in_theirs(KEYS, config) | kind | {"bos_token_id": start, "eos_token_id": end}
+    theirs = TABLE.in_theirs(config) | kind | {"bos_token_id": start, "eos_token_id": end}
     keys.nothing_lost(theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "RoBERTa")
     if pad != UNUSED - 1:
         raise InputError(f"RoBERTa's padding has the id {UNUSED - 1}, and this model's {pad}")
     return theirs
+
+
+FAMILY = Family(
+    name="RoBERTa",
+    config=EncoderConfig,
+    loads=bert.loads,
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    tokens={"pad_token_id": UNUSED - 1},
+)

@@ -15,6 +15,7 @@ from torch import Tensor
 from heedful.errors import InputError
 
 Config = TypeVar("Config")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ def modules(
     return (Rule(f"{theirs}.{kind}", f"{ours}.{kind}", how) for theirs, ours in names.items() for kind in kinds)
 
 
-def always(table: tuple[Rule, ...]) -> Callable[[object], tuple[Rule, ...]]:
-    """The rules of a family whose models all have this table."""
-    return lambda config: table
+def always(value: T) -> Callable[[object], T]:
+    """The same for all models of a family: its rules, or the class that loads them."""
+    return lambda config: value
 
 
 def to_ours(

@@ -5,38 +5,42 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, Key, Table
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.pyramid import PyramidConfig
 
-# With what each is where a file leaves it out (their SegformerConfig).
-KEYS = {
-    "attention_probs_dropout_prob": Key(0.0, "attention_dropout"),
-    "classifier_dropout_prob": Key(0.1, "head_dropout"),
-    "decoder_hidden_size": Key(256, "d_head"),
-    "depths": Key([2, 2, 2, 2]),  # lists have an item for each stage
-    "drop_path_rate": Key(0.1, "drop_path"),
-    "hidden_act": Key("gelu", "activation", ACTIVATION),
-    "hidden_dropout_prob": Key(0.0, "dropout"),
-    "hidden_sizes": Key([32, 64, 160, 256]),
-    "id2label": Key(None, "n_classes", LABELS),
-    "mlp_ratios": Key([4, 4, 4, 4]),
-    "num_attention_heads": Key([1, 2, 5, 8]),
-    "num_channels": Key(3, "channels"),
-    "num_encoder_blocks": Key(4),
-    "patch_sizes": Key([7, 3, 3, 3]),
-    "sr_ratios": Key([8, 4, 2, 1]),
-    "strides": Key([4, 2, 2, 2]),
-}
-# Another value would make another model.
-FIXED = keys.FIXED | {"model_type": "segformer", "reshape_last_stage": True}
-IRRELEVANT = EVERYWHERE | {
-    "downsampling_rates",  # the products of the strides
-    "image_size",  # pictures may have any
-    "initializer_range",
-    "layer_norm_eps",  # never read there: all norms have 1e-5
-    "semantic_loss_ignore_index",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their SegformerConfig).
+    keys={
+        "attention_probs_dropout_prob": Key(0.0, "attention_dropout"),
+        "classifier_dropout_prob": Key(0.1, "head_dropout"),
+        "decoder_hidden_size": Key(256, "d_head"),
+        "depths": Key([2, 2, 2, 2]),  # lists have an item for each stage
+        "drop_path_rate": Key(0.1, "drop_path"),
+        "hidden_act": Key("gelu", "activation", ACTIVATION),
+        "hidden_dropout_prob": Key(0.0, "dropout"),
+        "hidden_sizes": Key([32, 64, 160, 256]),
+        "id2label": Key(None, "n_classes", LABELS),
+        "mlp_ratios": Key([4, 4, 4, 4]),
+        "num_attention_heads": Key([1, 2, 5, 8]),
+        "num_channels": Key(3, "channels"),
+        "num_encoder_blocks": Key(4),
+        "patch_sizes": Key([7, 3, 3, 3]),
+        "sr_ratios": Key([8, 4, 2, 1]),
+        "strides": Key([4, 2, 2, 2]),
+    },
+    # Another value would make another model.
+    fixed=keys.FIXED | {"model_type": "segformer", "reshape_last_stage": True},
+    irrelevant=EVERYWHERE
+    | {
+        "downsampling_rates",  # the products of the strides
+        "image_size",  # pictures may have any
+        "initializer_range",
+        "layer_norm_eps",  # never read there: all norms have 1e-5
+        "semantic_loss_ignore_index",
+    },
+)
 
 _STAGES = {  # of a stage in both names
     "depths": "n_layers",
@@ -82,11 +86,9 @@ def rules(config: PyramidConfig) -> tuple[Rule, ...]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> PyramidConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    got = TABLE.understood(theirs, where)
     values = {"stages": _stages(got, where), "head_norm": "batch"}
-    return keys.built(PyramidConfig, values | keys.in_ours(KEYS, got, where), where)
+    return keys.built(PyramidConfig, values | TABLE.in_ours(got, where), where)
 
 
 def _stages(got: dict[str, Any], where: str) -> list[dict[str, Any]]:
@@ -102,10 +104,9 @@ def _stages(got: dict[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
-    for what SegFormer cannot hold."""
+    """`labels` are the names of the classes."""
     stages = config.stages
-    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels)
+    theirs = TABLE.in_theirs(config) | keys.labels_to_hf(labels)
     theirs |= {their: [getattr(stage, our) for stage in stages] for their, our in _STAGES.items()}
     theirs |= {
         "architectures": ["SegformerForSemanticSegmentation"],
@@ -113,3 +114,13 @@ def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, A
         "num_encoder_blocks": len(stages),
     }
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "SegFormer")
+
+
+FAMILY = Family(
+    name="SegFormer",
+    config=PyramidConfig,
+    loads=always("AutoModelForSemanticSegmentation"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+)

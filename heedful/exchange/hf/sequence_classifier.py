@@ -5,18 +5,23 @@ BERT's head is one `classifier` on what its pooler sums up. The others have no p
 `classifier`: `dense`, which is our pooler, and `out_proj`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys, roberta, xlm_roberta
-from heedful.exchange.hf.rules import Rule
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.rules import Rule, always
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 
 Body = Literal["bert", "roberta", "xlm-roberta"]
-FAMILIES = {"bert": bert, "roberta": roberta, "xlm-roberta": xlm_roberta}
+FAMILIES: dict[Body, Family[EncoderConfig]] = {
+    "roberta": roberta.FAMILY,
+    "xlm-roberta": xlm_roberta.FAMILY,
+    "bert": bert.FAMILY,
+}
 NAMES = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}
 TRUNKS: dict[Body, tuple[str, int]] = {  # what begins their names, and how many rows of positions nothing looks up
     "bert": ("bert.", 0),
@@ -27,9 +32,43 @@ _TWO_MAPS = {"classifier.dense": "encoder.pooler", "classifier.out_proj": "out"}
 HEADS = {"bert": {"classifier": "out"}, "roberta": _TWO_MAPS, "xlm-roberta": _TWO_MAPS}
 
 
-def rules(config: ClassifierConfig, body: Body) -> tuple[Rule, ...]:
-    """The table for a model on an encoder of this family."""
-    return (*trunk(replace(_encoder(config), pooler=body == "bert"), body), *bert.modules(HEADS[body]))
+def family(body: Body) -> Family[ClassifierConfig]:
+    """Classifiers on encoders of this family."""
+    own = FAMILIES[body]
+    head, kind = "classifier", "ForSequenceClassification"
+
+    def config_from_hf(
+        theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
+    ) -> ClassifierConfig:
+        encoder, answers, dropout = below_head(theirs, body, head, kind, where)
+        return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=dropout)
+
+    def config_to_hf(
+        config: ClassifierConfig, *, pad: int, start: int, end: int, labels: Sequence[str], problem: str
+    ) -> dict[str, Any]:
+        encoder = _encoder(config)
+        if not encoder.pooler:
+            raise InputError(f"{NAMES[body]} cannot hold model.encoder.pooler = False")
+        theirs = own.config_to_hf(encoder, pad=pad, start=start, end=end)
+        told = {"architectures": [f"{NAMES[body]}{kind}"], "problem_type": problem}
+        return theirs | told | {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
+
+    def rules(config: ClassifierConfig) -> tuple[Rule, ...]:
+        return (*trunk(replace(_encoder(config), pooler=body == "bert"), body), *bert.modules(HEADS[body]))
+
+    return Family(
+        name=own.name,
+        config=ClassifierConfig,
+        suits=lambda config: config.encoder is not None,
+        head=head,
+        kind=kind,
+        loads=always(f"AutoModel{kind}"),
+        config_from_hf=config_from_hf,
+        config_to_hf=config_to_hf,
+        rules=rules,
+        tokens=own.tokens,
+        alias=own.alias,
+    )
 
 
 def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
@@ -39,20 +78,12 @@ def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
         yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
 
 
-def config_from_hf(theirs: dict[str, Any], body: Body, *, where: str = "config.json") -> ClassifierConfig:
-    """What their configuration means here.
-
-    Raises InputError for a key that is not known, a value that we cannot build, or a head that is for something else.
-    """
-    encoder, answers, dropout = below_head(theirs, body, "classifier", "ForSequenceClassification", where)
-    return ClassifierConfig(encoder=replace(encoder, pooler=True), answers=answers, dropout=dropout)
-
-
 def below_head(
     theirs: dict[str, Any], body: Body, head: str, kind: str, where: str
 ) -> tuple[EncoderConfig, int, float]:
     """The encoder, how many answers there are, and the dropout before they are told. `kind` is how the class of a model
-    with this head ends. Raises InputError as `config_from_hf` does."""
+    with this head ends. Raises InputError for a key that is not known, a value that we cannot
+    build, or a head that is for something else."""
     for name in theirs.get("architectures") or ():
         if not str(name).endswith(kind):
             raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
@@ -62,18 +93,6 @@ def below_head(
     if not isinstance(dropout, float | int):
         raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
     return encoder, keys.n_labels("id2label", theirs.get("id2label"), where), float(dropout)
-
-
-def config_to_hf(
-    config: ClassifierConfig, body: Body, *, pad: int, start: int, end: int, labels: Sequence[str], problem: str
-) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what they cannot hold."""
-    encoder = _encoder(config)
-    if not encoder.pooler:
-        raise InputError(f"{NAMES[body]} cannot hold model.encoder.pooler = False")
-    theirs = FAMILIES[body].config_to_hf(encoder, pad=pad, start=start, end=end)
-    kind = {"architectures": [f"{NAMES[body]}ForSequenceClassification"], "problem_type": problem}
-    return theirs | kind | {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
 
 
 def _encoder(config: ClassifierConfig) -> EncoderConfig:

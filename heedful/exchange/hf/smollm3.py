@@ -1,50 +1,47 @@
 """SmolLM3 (Hugging Face 2025), as the Hub holds it: LLaMA in which every few layers are told no positions."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
-from heedful.exchange.hf import causal, keys
+from heedful.exchange.hf import causal
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.keys import Key
+from heedful.exchange.hf.keys import Key, Table
 from heedful.models.lm import LMConfig
 
-# With what each is where a file leaves it out (their SmolLM3Config).
-KEYS = causal.table(
-    attention_bias=False,
-    attention_dropout=0.0,
-    hidden_act="silu",
-    hidden_size=2048,
-    intermediate_size=11008,
-    max_position_embeddings=32768,
-    mlp_bias=False,
-    num_attention_heads=16,
-    num_hidden_layers=36,
-    num_key_value_heads=4,
-    rms_norm_eps=1e-6,
-    rope_theta=2_000_000.0,
-    tie_word_embeddings=True,
-    vocab_size=128_256,
-) | {
-    "layer_types": Key(None),
-    "no_rope_layer_interval": Key(4),
-    "no_rope_layers": Key(None),
-    "sliding_window": Key(None),
-    "use_sliding_window": Key(False),
-}
-ALWAYS = causal.ALWAYS
-TOKENS = {"bos_token_id": 128_000, "eos_token_id": 128_001, "pad_token_id": 128_004}  # where a config.json says none
-FIXED = causal.FIXED | {"model_type": "smollm3"}
-IRRELEVANT = causal.IRRELEVANT | {"max_window_layers"}
-rules = causal.rules
+TABLE = Table(
+    # With what each is where a file leaves it out (their SmolLM3Config).
+    keys=causal.their_keys(
+        attention_bias=False,
+        attention_dropout=0.0,
+        hidden_act="silu",
+        hidden_size=2048,
+        intermediate_size=11008,
+        max_position_embeddings=32768,
+        mlp_bias=False,
+        num_attention_heads=16,
+        num_hidden_layers=36,
+        num_key_value_heads=4,
+        rms_norm_eps=1e-6,
+        rope_theta=2_000_000.0,
+        tie_word_embeddings=True,
+        vocab_size=128_256,
+    )
+    | {
+        "layer_types": Key(None),
+        "no_rope_layer_interval": Key(4),
+        "no_rope_layers": Key(None),
+        "sliding_window": Key(None),
+        "use_sliding_window": Key(False),
+    },
+    always=causal.ALWAYS,
+    fixed=causal.FIXED | {"model_type": "smollm3"},
+    irrelevant=causal.IRRELEVANT | {"max_window_layers"},
+)
 
 
-def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = causal.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
-    config = causal.built(got, KEYS, ALWAYS, where)
+def _layers(config: LMConfig, got: Mapping[str, Any], where: str) -> LMConfig:
     n, told, every = config.stack.n_layers, got["no_rope_layers"], got["no_rope_layer_interval"]
     if told is None:
         if type(every) is not int or every < 1:
@@ -65,15 +62,21 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     )
 
 
-def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from. Raises InputError for what SmolLM3 cannot hold."""
-    config = causal.written_out(config)
+def _layers_to_hf(config: LMConfig) -> dict[str, Any]:
     window = causal.window_of(config)
-    more = {
+    return {
         "layer_types": causal.types_of(config),
         "no_rope_layers": [int(layer.attention.position.kind != "none") for layer in config.stack.layers],
         "sliding_window": window,
         "use_sliding_window": window is not None,
     }
-    theirs = causal.config_to_hf(config, KEYS, FIXED, "SmolLM3ForCausalLM", more, start=start, end=end)
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "SmolLM3")
+
+
+FAMILY = causal.family(
+    "SmolLM3",
+    "SmolLM3ForCausalLM",
+    TABLE,
+    causal.reader(TABLE, _layers),
+    more=_layers_to_hf,
+    tokens={"bos_token_id": 128_000, "eos_token_id": 128_001, "pad_token_id": 128_004},
+)

@@ -14,8 +14,9 @@ from typing import Any
 from heedful.core.block import StackConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATIONS, EVERYWHERE, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATIONS, EVERYWHERE, Key, Table
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
 _ATTENTIONS = "{encoder.block.attention,decoder.block.attention,decoder.block.cross}"
@@ -23,52 +24,53 @@ _ALL_DROPOUTS = (
     "{encoder,decoder}.block.{dropout,mlp_dropout,attention.dropout} decoder.block.cross.dropout"
     " {encoder,decoder,source,target}.dropout"
 )
-# With what each is where a file leaves it out (their T5Config).
-KEYS = {
-    "d_ff": Key(2048, "{encoder,decoder}.block.d_ff"),
-    "d_kv": Key(64, f"{_ATTENTIONS}.head_dim"),
-    "d_model": Key(512, "d_model"),
-    "dense_act_fn": Key(None),  # what feed_forward_proj says, once more; so does is_gated_act
-    "dropout_rate": Key(0.1, _ALL_DROPOUTS),
-    "feed_forward_proj": Key("relu"),
-    "is_gated_act": Key(None),
-    "layer_norm_epsilon": Key(1e-6, "{encoder,decoder}.block.norm_eps"),
-    "num_decoder_layers": Key(None, "decoder.n_layers"),
-    "num_heads": Key(8, f"{_ATTENTIONS}.n_heads"),
-    "num_layers": Key(6, "encoder.n_layers"),
-    "relative_attention_max_distance": Key(128, "{encoder,decoder}.shared_position.furthest"),
-    "relative_attention_num_buckets": Key(32, "{encoder,decoder}.shared_position.buckets"),
-    "scale_decoder_outputs": Key(None, "scaled_output"),
-    "tie_word_embeddings": Key(True),
-    "vocab_size": Key(32128, "{source,target}.vocab_size"),
-}
-ALWAYS = {
-    "{source,target}.scaled": False,
-    "{source,target}.position_embeddings": "none",
-    "{encoder,decoder}.shared_position.kind": "buckets",
-    "encoder.shared_position.two_sided": True,
-    "decoder.shared_position.two_sided": False,
-    f"{_ATTENTIONS}.scale": 1.0,
-    f"{_ATTENTIONS}.bias": False,
-    "{encoder,decoder}.block.order": "pre",
-    "{encoder,decoder}.block.norm": "rms",
-    "{encoder,decoder}.block.bias": False,
-    "{encoder,decoder}.final_norm": True,
-    "init": "t5",
-}
 
-# What they are where a config.json does not say.
-TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 
-FIXED = keys.FIXED_SEQ2SEQ | {"model_type": "t5"}
-# These have no effect on the model's mathematics.
-IRRELEVANT = EVERYWHERE | {
-    "classifier_dropout",
-    "initializer_factor",
-    "n_positions",  # how long the texts of the first training were
-    "output_past",
-    "task_specific_params",
-}
+TABLE = Table(
+    # With what each is where a file leaves it out (their T5Config).
+    keys={
+        "d_ff": Key(2048, "{encoder,decoder}.block.d_ff"),
+        "d_kv": Key(64, f"{_ATTENTIONS}.head_dim"),
+        "d_model": Key(512, "d_model"),
+        "dense_act_fn": Key(None),  # what feed_forward_proj says, once more; so does is_gated_act
+        "dropout_rate": Key(0.1, _ALL_DROPOUTS),
+        "feed_forward_proj": Key("relu"),
+        "is_gated_act": Key(None),
+        "layer_norm_epsilon": Key(1e-6, "{encoder,decoder}.block.norm_eps"),
+        "num_decoder_layers": Key(None, "decoder.n_layers"),
+        "num_heads": Key(8, f"{_ATTENTIONS}.n_heads"),
+        "num_layers": Key(6, "encoder.n_layers"),
+        "relative_attention_max_distance": Key(128, "{encoder,decoder}.shared_position.furthest"),
+        "relative_attention_num_buckets": Key(32, "{encoder,decoder}.shared_position.buckets"),
+        "scale_decoder_outputs": Key(None, "scaled_output"),
+        "tie_word_embeddings": Key(True),
+        "vocab_size": Key(32128, "{source,target}.vocab_size"),
+    },
+    always={
+        "{source,target}.scaled": False,
+        "{source,target}.position_embeddings": "none",
+        "{encoder,decoder}.shared_position.kind": "buckets",
+        "encoder.shared_position.two_sided": True,
+        "decoder.shared_position.two_sided": False,
+        f"{_ATTENTIONS}.scale": 1.0,
+        f"{_ATTENTIONS}.bias": False,
+        "{encoder,decoder}.block.order": "pre",
+        "{encoder,decoder}.block.norm": "rms",
+        "{encoder,decoder}.block.bias": False,
+        "{encoder,decoder}.final_norm": True,
+        "init": "t5",
+    },
+    fixed=keys.FIXED_SEQ2SEQ | {"model_type": "t5"},
+    # These have no effect on the model's mathematics.
+    irrelevant=EVERYWHERE
+    | {
+        "classifier_dropout",
+        "initializer_factor",
+        "n_positions",  # how long the texts of the first training were
+        "output_past",
+        "task_specific_params",
+    },
+)
 
 _ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "out"}
 _MLP = {"wi": "up", "wo": "down"}
@@ -110,9 +112,7 @@ def _stack(name: str, attentions: dict[str, str], mlp: dict[str, str]) -> tuple[
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Seq2SeqConfig:
-    """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
-    build."""
-    got = keys.understood(theirs, KEYS, FIXED, IRRELEVANT, where)
+    got = TABLE.understood(theirs, where)
     function, gated = _feed_forward(got, where)
     if got["scale_decoder_outputs"] is None:
         got["scale_decoder_outputs"] = got["tie_word_embeddings"]
@@ -125,18 +125,14 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
         "{encoder,decoder}.block.gated": gated,
         "tied": "all" if got["scale_decoder_outputs"] else "inputs",
     }
-    return keys.built(Seq2SeqConfig, ALWAYS | keys.in_ours(KEYS, got, where) | more, where)
+    return keys.built(Seq2SeqConfig, TABLE.in_ours(got, where) | more, where)
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from, complete with the special tokens' numbers.
-
-    Raises InputError for a configuration that T5 cannot hold, and names what it is.
-    """
     config, block = _written_out(config), config.encoder.block
     gated = "gated-" if block.gated else ""
     function = "gelu" if gated and block.activation == "gelu_tanh" else keys.activation_to_hf(block.activation)
-    theirs = FIXED | keys.in_theirs(KEYS, config)
+    theirs = TABLE.in_theirs(config)
     theirs |= {
         "architectures": ["T5ForConditionalGeneration"],
         "feed_forward_proj": gated + function,
@@ -172,3 +168,14 @@ def _written_out(config: Seq2SeqConfig) -> Seq2SeqConfig:
         return replace(own, block=replace(own.block, attention=attention, cross=cross))
 
     return replace(config, encoder=stack(config.encoder), decoder=stack(config.decoder))
+
+
+FAMILY = Family(
+    name="T5",
+    config=Seq2SeqConfig,
+    loads=always("AutoModelForSeq2SeqLM"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+    tokens={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
+)

@@ -9,8 +9,9 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, PICTURE, How, Key
-from heedful.exchange.hf.rules import Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, PICTURE, How, Key, Table
+from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.vit import ViTConfig
 
 
@@ -20,27 +21,29 @@ def _teacher(key: str, kind: Any, where: str) -> bool:
     return kind == "deit"
 
 
-# With what each is where a file leaves it out (their ViTConfig and DeiTConfig).
-KEYS = {
-    "attention_probs_dropout_prob": Key(0.0, "stack.block.attention.dropout"),
-    "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
-    "hidden_dropout_prob": Key(0.0, "dropout stack.block.dropout"),
-    "hidden_size": Key(768, "d_model"),
-    "id2label": Key(None, "n_classes", LABELS),
-    "image_size": Key(224, "patches.size", PICTURE),
-    "intermediate_size": Key(3072, "stack.block.d_ff"),
-    "layer_norm_eps": Key(1e-12, "stack.block.norm_eps"),
-    "model_type": Key("vit", "teacher", How(_teacher, lambda teacher: "deit" if teacher else "vit")),
-    "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
-    "num_channels": Key(3, "patches.channels"),
-    "num_hidden_layers": Key(12, "stack.n_layers"),
-    "patch_size": Key(16, "patches.patch"),
-}
-ALWAYS = {"stack.block.order": "pre", "stack.final_norm": True}
-FIXED = keys.FIXED | {"qkv_bias": True}  # another value would make another model
-# Of models that fill in pixels, or that end in a pooler.
-IRRELEVANT = EVERYWHERE | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size"}
-config_from_hf = keys.reader(ViTConfig, KEYS, ALWAYS, FIXED, IRRELEVANT)
+TABLE = Table(
+    # With what each is where a file leaves it out (their ViTConfig and DeiTConfig).
+    keys={
+        "attention_probs_dropout_prob": Key(0.0, "stack.block.attention.dropout"),
+        "hidden_act": Key("gelu", "stack.block.activation", ACTIVATION),
+        "hidden_dropout_prob": Key(0.0, "dropout stack.block.dropout"),
+        "hidden_size": Key(768, "d_model"),
+        "id2label": Key(None, "n_classes", LABELS),
+        "image_size": Key(224, "patches.size", PICTURE),
+        "intermediate_size": Key(3072, "stack.block.d_ff"),
+        "layer_norm_eps": Key(1e-12, "stack.block.norm_eps"),
+        "model_type": Key("vit", "teacher", How(_teacher, lambda teacher: "deit" if teacher else "vit")),
+        "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
+        "num_channels": Key(3, "patches.channels"),
+        "num_hidden_layers": Key(12, "stack.n_layers"),
+        "patch_size": Key(16, "patches.patch"),
+    },
+    always={"stack.block.order": "pre", "stack.final_norm": True},
+    fixed=keys.FIXED | {"qkv_bias": True},  # another value would make another model
+    # Of models that fill in pixels, or that end in a pooler.
+    irrelevant=EVERYWHERE | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size"},
+)
+config_from_hf = keys.reader(ViTConfig, TABLE)
 
 _BLOCK = {
     "attention.attention.query": "self_attention.query",
@@ -77,8 +80,17 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
 
 
 def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
-    """What `config_from_hf` makes this configuration from; `labels` are the names of the classes. Raises InputError
-    for what ViT and DeiT cannot hold."""
+    """`labels` are the names of the classes."""
     kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
-    theirs = FIXED | keys.in_theirs(KEYS, config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
+    theirs = TABLE.in_theirs(config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")
+
+
+FAMILY = Family(
+    name="ViT",
+    config=ViTConfig,
+    loads=always("AutoModelForImageClassification"),
+    config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
+    rules=rules,
+)
