@@ -10,13 +10,13 @@ import typer
 
 from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError
-from heedful.run.task import Embedder, NoOptions
+from heedful.run.task import Embedder
 from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import answer_lines
 
-LOOK_OPTIONS = united(row.look_options for row in TASKS.values())
+LOOK_OPTIONS = united(row.inside.options() for row in TASKS.values())
 
 
 def look(
@@ -46,9 +46,7 @@ def look(
         )
     files.need_folder_for(out)
     refuse_blind(run)
-    row = row_of_run(run)
-    read = NoOptions if row.look_options is None else row.look_options()
-    chosen = chosen_of(read, options, LOOK_OPTIONS, str(run))
+    chosen = chosen_of(row_of_run(run).inside.options(), options, LOOK_OPTIONS, str(run))
     looked = look_inside(run, text, kind, chosen, device=chosen_device(device))
     files.write_bytes(out, looked.picture)
     say(f"{looked.told}\n{out}")

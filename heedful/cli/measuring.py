@@ -10,9 +10,9 @@ import typer
 from heedful.cli.options import chosen_of, united
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, Weights, say
+from heedful.tasks.shared.cli import Device, Json, Run, Weights, say, scoring_options
 
-EVAL_OPTIONS = united(row.eval_options for row in TASKS.values())
+EVAL_OPTIONS = united(scoring_options(row) for row in TASKS.values())
 
 
 def evaluate(
@@ -36,8 +36,7 @@ def evaluate(
     few = "" if weights == "float32" else f"--weights {weights}"
     device = chosen_device(device, cpu_only=f"--engine {engine}" if engine == "ctranslate2" else few)
     row = row_of_run(run)
-    kind = NoOptions if row.eval_options is None else row.eval_options()
-    chosen = chosen_of(kind, options, EVAL_OPTIONS, str(run)) if row.eval_options else NoOptions()
+    chosen = NoOptions() if row.evaluate is None else chosen_of(scoring_options(row), options, EVAL_OPTIONS, str(run))
     tests: dict[str, dict[str, Any]] = {}
     for name, scores, told, notes in scored(run, chosen, device=device, engine=engine, weights=weights):
         say("\n".join([*notes, f"{name}: {told}"]))

@@ -10,17 +10,15 @@ import typer
 from typer.models import OptionInfo
 
 from heedful.errors import InputError
-from heedful.run.task import Lazy, Task, TrainOption
+from heedful.run.task import Task, TrainOption
 from heedful.tasks.shared.options import parameters_of
 
 
-def united(kinds: Iterable[Lazy[type[Any]] | None]) -> dict[str, inspect.Parameter]:
+def united(kinds: Iterable[type[Any]]) -> dict[str, inspect.Parameter]:
     """The fields of all of these dataclasses as parameters, each name once."""
     found: dict[str, inspect.Parameter] = {}
-    for lazy in dict.fromkeys(kinds):
-        if lazy is None:
-            continue
-        for name, parameter in parameters_of(lazy()).items():
+    for kind in dict.fromkeys(kinds):
+        for name, parameter in parameters_of(kind).items():
             found.setdefault(name, parameter)
     return found
 

@@ -130,6 +130,16 @@ class Feed(NamedTuple):
     name_of: Callable[[int], str] = str
 
 
+@dataclass(frozen=True)
+class Inside:
+    """How models are looked into: at one input, with options that are a dataclass."""
+
+    look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
+    options: Lazy[type[Any]] = Lazy("heedful.run.task:NoOptions")
+    attention: Lazy[Callable[[Any, str, Any], Mapping[str, NamedWeights]]] | None = None  # what `look` draws
+    feed: Lazy[Callable[[Any, str, str | None], Feed]] | None = None  # of a Served, an input, and its pair
+
+
 class HubFiles(NamedTuple):
     """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, and what
     it says beside what makes the model."""
@@ -215,13 +225,8 @@ class Task:
     converses: str = ""  # the verb whose answers are its turns in a conversation, piece by piece too
     commands: Lazy[Sequence[Any]] | None = None
     evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
-    eval_options: Lazy[type[Any]] | None = None  # a dataclass, whose fields are the options that `evaluate` reads
-    look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
-    look_options: Lazy[type[Any]] | None = None
-    attention: Lazy[Callable[[Any, str, Any], Mapping[str, NamedWeights]]] | None = None  # what `look` draws
-    feed: Lazy[Callable[[Any, str, str | None], Feed]] | None = (
-        None  # of a Served, an input, and what it is paired with
-    )
+    eval_options: Lazy[type[Any]] | None = None  # a dataclass of the options that `evaluate` reads; None: `data` alone
+    inside: Inside = Inside()
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
         None  # by task.json: what it translates from and to
     )

@@ -48,10 +48,8 @@ def described(model: Hosted) -> dict[str, Any]:
         "streams": row.streams or None,
         "converses": row.converses or None,
         "languages": None if languages is None else [*languages],
-        "looks": row.look is not None,
-        "looks_with": []
-        if row.look_options is None
-        else [each.name for each in dataclasses.fields(row.look_options())],
+        "looks": row.inside.look is not None,
+        "looks_with": [each.name for each in dataclasses.fields(row.inside.options())],
         "embeds": row.embedder is not None,
         "example": about.get("example", row.example),
         "scores": headlines(model.run),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
 from heedful.errors import HeedError
-from heedful.run.task import Looked, NamedWeights, NoOptions
+from heedful.run.task import Looked, NamedWeights
 from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import (
     Name,
@@ -35,7 +35,7 @@ MOST_WEIGHTS = 1 << 22  # in one answer of JSON
 
 def routes(models: Models) -> APIRouter:
     router = APIRouter()
-    kinds = [_options(model) for model in models.values() if model.row.look is not None]
+    kinds = [model.row.inside.options() for model in models.values() if model.row.inside.look is not None]
     asked = request_model(LOOK, kinds)
     fields: dict[str, Any] = {"kind": (Literal["json", "html", "svg", "png"], "json")}
     viewed = create_model("view_request", __base__=asked, **fields)
@@ -45,19 +45,19 @@ def routes(models: Models) -> APIRouter:
 
     async def look(request: Request) -> Response:
         """The attention weights, and the tokens of both sides."""
-        able = [name for name, model in models.items() if model.row.attention is not None]
+        able = [name for name, model in models.items() if model.row.inside.attention is not None]
         model, found = await _asked(request, asked, models, able, _weights)
         return JSONResponse({"model": model.name, **found})
 
     async def view(request: Request) -> Response:
         """What a page draws of them, as JSON; that page as one file; or a picture."""
-        able = [name for name, model in models.items() if model.row.look is not None]
+        able = [name for name, model in models.items() if model.row.inside.look is not None]
         _, (kind, looked) = await _asked(request, viewed, models, able, _picture)
         return Response(looked.picture, media_type=MEDIA[kind])
 
     async def walk(request: Request) -> Response:
         """One head and one query, with every number between what comes in and what goes out."""
-        able = [name for name, model in models.items() if model.row.attention is not None]
+        able = [name for name, model in models.items() if model.row.inside.attention is not None]
         model, found = await _asked(request, walked, models, able, _walk)
         return JSONResponse({"model": model.name, **plain(found)})
 
@@ -65,10 +65,6 @@ def routes(models: Models) -> APIRouter:
         body = body_of(shape, pictures=True)
         router.add_api_route(f"/api/{path}", answer, methods=["POST"], name=path, openapi_extra=body)
     return router
-
-
-def _options(model: Hosted) -> type[Any]:
-    return NoOptions if model.row.look_options is None else model.row.look_options()
 
 
 async def _asked(
@@ -89,7 +85,7 @@ async def _asked(
     if pictures != bool(sent):
         raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
     try:
-        options = from_json(_options(model), _chosen(given), where=LOOK, largest=None)
+        options = from_json(model.row.inside.options(), _chosen(given), where=LOOK, largest=None)
         if not sent:
             return model, await model.alone(lambda: work(model, _text(given), given, options))
         if len(sent) > 1:

@@ -43,7 +43,7 @@ VIEWS = (
     View("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
     View("chat", "Chat", lambda model: bool(model.row.converses)),
     View("pictures", "Pictures", _reads_pictures),
-    View("look", "Look inside", lambda model: model.row.look is not None),
+    View("look", "Look inside", lambda model: model.row.inside.look is not None),
     View("runs", "Runs"),
 )
 

@@ -14,7 +14,7 @@ KINDS = ("png", "svg", "html", "json")
 def refuse_blind(run: Path) -> None:
     """Raises InputError for a run whose model cannot be looked into, MissingError where there is none."""
     row = row_of_run(run)
-    if row.look is None:
+    if row.inside.look is None:
         raise blind(row, str(run))
 
 
@@ -28,19 +28,19 @@ def look(run: Path, text: str, kind: str, options: object, *, device: str = "cpu
 def look_into(served: Served, given: str, kind: str, options: object) -> Looked:
     """The same of a model that is loaded already. Raises InputError for one that cannot be looked into."""
     row = row_of_model(served)
-    if row.look is None:
+    if row.inside.look is None:
         raise blind(row, "task.json")
-    return row.look()(served, given, kind, options)
+    return row.inside.look()(served, given, kind, options)
 
 
 def weights_of(served: Served, given: str, options: object) -> Mapping[str, NamedWeights]:
     """What such a picture is drawn from, by the names of the layers."""
     row = row_of_model(served)
-    if row.attention is None:
+    if row.inside.attention is None:
         raise blind(row, "task.json")
-    return row.attention()(served, given, options)
+    return row.inside.attention()(served, given, options)
 
 
 def blind(row: Task, where: str) -> InputError:
-    known = ", ".join(each.name for each in TASKS.values() if each.look is not None and not each.saved_as)
+    known = ", ".join(each.name for each in TASKS.values() if each.inside.look is not None and not each.saved_as)
     return InputError(f"a model for {row.name!r}", where=where, fix=f"look at one for {known}")

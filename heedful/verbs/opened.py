@@ -7,8 +7,9 @@ from typing import Any
 
 from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.run.task import Law, Looked, NamedWeights, NoOptions, Served
+from heedful.run.task import Law, Looked, NamedWeights, Served
 from heedful.tasks.load import load_model, row_of_model
+from heedful.tasks.shared.cli import scoring_options
 from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
@@ -62,12 +63,11 @@ def open_model(
 
 
 def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-    kind = row_of_model(served).eval_options
     given = {**({} if data is None else {"data": str(data)}), **settings}
-    options = from_json(NoOptions if kind is None else kind(), given, where="evaluate", largest=None)
+    options = from_json(scoring_options(row_of_model(served)), given, where="evaluate", largest=None)
     return {found.name: found.scores for found in scored(served, options)}
 
 
 def _look_options(served: Served, settings: Mapping[str, object]) -> object:
-    kind = row_of_model(served).look_options
-    return from_json(NoOptions if kind is None else kind(), dict(settings), where="look", largest=None)
+    kind = row_of_model(served).inside.options()
+    return from_json(kind, dict(settings), where="look", largest=None)

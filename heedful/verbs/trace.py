@@ -39,12 +39,12 @@ def trace(run: Path, given: str, pair: str | None = None) -> Trace:
     """A text, or the file of a picture, through the run's model on the CPU. `pair`: a second text, or what a translator
     has said already. Raises InputError or MissingError."""
     row = row_of_run(run)
-    if row.feed is None:
+    if row.inside.feed is None:
         raise InputError(f"a model for {row.name!r} has no forward pass to trace", where=str(run))
     served = load_model(run)
     model, _ = read_textless_run(run)
     served.model = model.eval()  # as it was trained: what is made for use has other linear maps
-    fed = row.feed()(served, given, pair)
+    fed = row.inside.feed()(served, given, pair)
     with watched(model) as steps:
         logits = fed.run()
     says: list[tuple[str, float]] = []

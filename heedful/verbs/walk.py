@@ -146,7 +146,7 @@ def walk_through(served: Served, given: str, options: object, *, layer: str, hea
     """The numbers of one head and query of a layer that `weights_of` names, with the tokens of
     its queries and keys. Raises InputError for a layer that is no attention of queries, keys and values."""
     row = row_of_model(served)
-    if row.attention is None:
+    if row.inside.attention is None:
         raise blind(row, "task.json")
     every = served.model.named_modules()
     found = [own for name, own in every if name == layer or name.endswith(f".{layer}")]
@@ -155,7 +155,7 @@ def walk_through(served: Served, given: str, options: object, *, layer: str, hea
         raise InputError(f"{layer!r} is no attention of queries, keys and values", fix=f"this model's are: {layers}")
     attention = found[0]
     with tapped(attention) as tap:
-        named = row.attention()(served, given, options)
+        named = row.inside.attention()(served, given, options)
     labels = next((own.labels for name, own in named.items() if name == layer), {})
     queries, keys = [*labels.get("query", ())], [*labels.get("key", ())]
     if queries and not 0 <= query < len(queries):

@@ -101,13 +101,13 @@ def fits(verb: str, name: str) -> bool:
     row = TASKS[CASES[name].task]
     match verb:
         case "look":
-            return row.look is not None
+            return row.inside.look is not None
         case "embed":
             return row.embedder is not None and name not in ("decoder", "rnn")
         case "info" | "check" | "draw":
             return True
         case "trace":
-            return row.feed is not None
+            return row.inside.feed is not None
         case "summarise":
             return "translate" in row.asks
         case "paint":

@@ -229,7 +229,7 @@ def test_no_room_is_crowded(root: Path) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_all_that_a_row_names_is_there(name: str) -> None:
     row = TASKS[name]
-    parts = [value for value in vars(row).values() if isinstance(value, Lazy)]
+    parts = [value for one in (row, row.inside) for value in vars(one).values() if isinstance(value, Lazy)]
     parts += [value for table in (row.asks, row.engines) for value in table.values() if isinstance(value, Lazy)]
     assert len(parts) >= 3
     for part in parts:

@@ -65,10 +65,10 @@ def test_laws_and_pictures_are_made_on_the_device(name, files, run_of):
         laws = [*check(run, device=device)]
         assert len(laws) > 3
         assert all(law.holds and (law.otherwise or law.figure is None) for law in laws)
-        if row.look is not None and row.look_options is not None:
+        if row.inside.look is not None:
             told = {"match": {"shown": ["a"]}, "answer": {"pair": "ba is de."}}.get(case.task, {})
             text = files[0] if case.task in ("classify-images", "detect", "match") else "ba de"
-            looked = look(run, text, "html", row.look_options()(**told), device=device)
+            looked = look(run, text, "html", row.inside.options()(**told), device=device)
             assert len(looked.picture) > 1000
 
 

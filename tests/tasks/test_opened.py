@@ -52,9 +52,8 @@ def test_a_notebook_shows_facts_and_the_curve_and_nothing_that_runs(run: Path, m
 
 
 def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Translator) -> None:
-    options = TASKS["translate"].look_options
-    assert options is not None
-    wanted = look(run, "ba de gi", "svg", options()(layer="decoder.*.cross_attention"))
+    options = TASKS["translate"].inside.options()
+    wanted = look(run, "ba de gi", "svg", options(layer="decoder.*.cross_attention"))
     looked = model.look("ba de gi", {"layer": "decoder.*.cross_attention"})
     assert looked == wanted
     assert looked.picture.startswith(b"<?xml")
@@ -113,5 +112,5 @@ def test_every_kind_of_model_has_them() -> None:
     for name, row in TASKS.items():
         assert served[name].purpose, name
         assert {"look", "attention", "check", "evaluate_files"} <= set(dir(served[name])), name
-        assert (row.attention is None) or (row.look is not None), name
+        assert (row.inside.attention is None) or (row.inside.look is not None), name
     assert json.dumps(sorted(served))

@@ -1,6 +1,7 @@
 """Answers to questions, each a stretch of a text (Rajpurkar et al. 2016)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXTS_IN_TWOS
 
 ANSWER = Task(
     name="answer",
@@ -16,11 +17,7 @@ ANSWER = Task(
     facts=Lazy("heedful.tasks.shared.served:token_facts"),
     laws=Lazy("heedful.tasks.shared.probes:TokenProbe"),
     evaluate=Lazy("heedful.tasks.answer.use:score_answers"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXTS_IN_TWOS,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.answer.hub:HUB"),
     hub_kind="token_classifier",

@@ -1,6 +1,7 @@
 """Labels, sets of labels, scores or choices for texts and pairs of texts (Radford et al. 2018; Devlin et al. 2019)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXTS_IN_TWOS
 
 CLASSIFY = Task(
     name="classify",
@@ -16,11 +17,7 @@ CLASSIFY = Task(
     facts=Lazy("heedful.tasks.classify.use:classifier_facts"),
     laws=Lazy("heedful.tasks.classify.laws:AnswerProbe"),
     evaluate=Lazy("heedful.tasks.classify.use:score_classifier"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:PairOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXTS_IN_TWOS,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.classify.hub:HUB"),
     hub_kind="classifier",

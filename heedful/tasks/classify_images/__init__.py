@@ -1,6 +1,6 @@
 """Labels for pictures (Dosovitskiy et al. 2021; Touvron et al. 2021)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 CLASSIFY_IMAGES = Task(
     name="classify-images",
@@ -15,11 +15,12 @@ CLASSIFY_IMAGES = Task(
     facts=Lazy("heedful.tasks.classify_images.use:image_classifier_facts"),
     laws=Lazy("heedful.tasks.shared.probes:PictureProbe"),
     evaluate=Lazy("heedful.tasks.classify_images.use:score_image_classifier"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.classify_images.look:look_picture"),
-    look_options=Lazy("heedful.tasks.shared.cli:PatchOptions"),
-    attention=Lazy("heedful.tasks.classify_images.look:attention_on_picture"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
+    inside=Inside(
+        look=Lazy("heedful.tasks.classify_images.look:look_picture"),
+        options=Lazy("heedful.tasks.shared.cli:PatchOptions"),
+        attention=Lazy("heedful.tasks.classify_images.look:attention_on_picture"),
+        feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
+    ),
     hub=Lazy("heedful.tasks.classify_images.hub:HUB"),
     hub_kind="vit",
 )

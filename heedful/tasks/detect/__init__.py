@@ -1,6 +1,6 @@
 """Things in pictures, with boxes around them (Carion et al. 2020)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 DETECT = Task(
     name="detect",
@@ -15,11 +15,11 @@ DETECT = Task(
     facts=Lazy("heedful.tasks.detect.use:detector_facts"),
     laws=Lazy("heedful.tasks.shared.probes:PictureProbe"),
     evaluate=Lazy("heedful.tasks.detect.use:score_detector"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.detect.look:look_things"),
-    look_options=Lazy("heedful.run.task:NoOptions"),
-    attention=Lazy("heedful.tasks.detect.look:attention_on_things"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
+    inside=Inside(
+        look=Lazy("heedful.tasks.detect.look:look_things"),
+        attention=Lazy("heedful.tasks.detect.look:attention_on_things"),
+        feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
+    ),
     hub=Lazy("heedful.tasks.detect.hub:HUB"),
     hub_kind="detr",
     commands=Lazy("heedful.tasks.detect.cli:COMMANDS"),

@@ -1,6 +1,7 @@
 """Bare encoders, which are imported: what they make of a text is a vector."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXT
 
 ENCODE = Task(
     name="encode",
@@ -10,10 +11,7 @@ ENCODE = Task(
     served=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     facts=Lazy("heedful.tasks.shared.served:body_facts"),
     laws=Lazy("heedful.tasks.encode.laws:VectorProbe"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXT,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.fill.hub:HUB"),
     hub_kind="encoder",

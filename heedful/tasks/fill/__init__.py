@@ -1,6 +1,7 @@
 """Hidden words of running text, named by an encoder (Devlin et al. 2019; Liu et al. 2019)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXT
 
 FILL = Task(
     name="fill",
@@ -15,11 +16,7 @@ FILL = Task(
     facts=Lazy("heedful.tasks.shared.served:body_facts"),
     laws=Lazy("heedful.tasks.fill.laws:FillProbe"),
     evaluate=Lazy("heedful.tasks.fill.use:score_filler"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXT,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.fill.hub:HUB"),
     hub_kind="encoder",

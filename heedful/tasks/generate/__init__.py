@@ -1,6 +1,7 @@
 """Running text, continued by a language model (Radford et al. 2018, 2019; Touvron et al. 2023)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXT
 
 GENERATE = Task(
     name="generate",
@@ -22,10 +23,7 @@ GENERATE = Task(
     laws=Lazy("heedful.tasks.generate.laws:TextProbe"),
     evaluate=Lazy("heedful.tasks.generate.records:score_language_model"),
     eval_options=Lazy("heedful.tasks.generate.cli:TextScoring"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXT,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.generate.hub:HUB"),
     hub_kind="lm",

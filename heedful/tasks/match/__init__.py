@@ -1,6 +1,6 @@
 """Pictures and the texts that belong to them (Radford et al. 2021)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 MATCH = Task(
     name="match",
@@ -15,10 +15,11 @@ MATCH = Task(
     facts=Lazy("heedful.tasks.match.use:matcher_facts"),
     laws=Lazy("heedful.tasks.match.laws:MatchProbe"),
     evaluate=Lazy("heedful.tasks.match.use:score_matcher"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    feed=Lazy("heedful.tasks.match.feed:feed_matcher"),
-    look=Lazy("heedful.tasks.match.look:look_for_texts"),
-    look_options=Lazy("heedful.tasks.match.cli:MatchLook"),
+    inside=Inside(
+        look=Lazy("heedful.tasks.match.look:look_for_texts"),
+        options=Lazy("heedful.tasks.match.cli:MatchLook"),
+        feed=Lazy("heedful.tasks.match.feed:feed_matcher"),
+    ),
     embedder=Lazy("heedful.tasks.match.use:Matcher"),
     hub=Lazy("heedful.tasks.match.hub:HUB"),
     hub_kind="clip",

@@ -1,6 +1,6 @@
 """Pictures, drawn and completed pixel by pixel (Chen et al. 2020)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 PAINT = Task(
     name="paint",
@@ -15,8 +15,7 @@ PAINT = Task(
     facts=Lazy("heedful.tasks.paint.use:painter_facts"),
     laws=Lazy("heedful.tasks.paint.laws:PaintProbe"),
     evaluate=Lazy("heedful.tasks.paint.use:score_painter"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    feed=Lazy("heedful.tasks.paint.feed:feed_painter"),
+    inside=Inside(feed=Lazy("heedful.tasks.paint.feed:feed_painter")),
     hub=Lazy("heedful.tasks.paint.hub:HUB"),
     commands=Lazy("heedful.tasks.paint.cli:COMMANDS"),
     uses=("generate",),

@@ -1,6 +1,6 @@
 """Constituents of sentences, from treebanks (Vinyals et al. 2015)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 PARSE = Task(
     name="parse",
@@ -16,7 +16,7 @@ PARSE = Task(
     laws=Lazy("heedful.tasks.parse.laws:parser_laws"),
     evaluate=Lazy("heedful.tasks.parse.use:score_parser"),
     eval_options=Lazy("heedful.tasks.parse.cli:TreeScoring"),
-    feed=Lazy("heedful.tasks.parse.feed:feed_parser"),
+    inside=Inside(feed=Lazy("heedful.tasks.parse.feed:feed_parser")),
     hub=Lazy("heedful.tasks.parse.hub:HUB"),
     commands=Lazy("heedful.tasks.parse.cli:COMMANDS"),
     uses=("translate",),

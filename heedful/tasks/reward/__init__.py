@@ -1,6 +1,7 @@
 """A reward for answers, learnt from what people preferred (Ziegler et al. 2019; Ouyang et al. 2022, section 3.5)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXT
 
 REWARD = Task(
     name="reward",
@@ -16,11 +17,7 @@ REWARD = Task(
     facts=Lazy("heedful.tasks.reward.use:reward_facts"),
     laws=Lazy("heedful.tasks.reward.laws:RewardProbe"),
     evaluate=Lazy("heedful.tasks.reward.use:score_reward"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXT,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.reward.hub:HUB"),
     commands=Lazy("heedful.tasks.reward.cli:COMMANDS"),

@@ -1,6 +1,6 @@
 """Classes of pixels (Xie et al. 2021)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 SEGMENT = Task(
     name="segment",
@@ -15,8 +15,7 @@ SEGMENT = Task(
     facts=Lazy("heedful.tasks.segment.use:segmenter_facts"),
     laws=Lazy("heedful.tasks.shared.probes:PictureProbe"),
     evaluate=Lazy("heedful.tasks.segment.use:score_segmenter"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
+    inside=Inside(feed=Lazy("heedful.tasks.shared.feed:feed_picture")),
     hub=Lazy("heedful.tasks.segment.hub:HUB"),
     hub_kind="pyramid",
     commands=Lazy("heedful.tasks.segment.cli:COMMANDS"),

@@ -1,6 +1,7 @@
 """Labels for the words of sentences (Devlin et al. 2019, section 5.3)."""
 
 from heedful.run.task import Lazy, Task
+from heedful.tasks.shared.inside import TEXT
 
 TAG = Task(
     name="tag",
@@ -16,11 +17,7 @@ TAG = Task(
     facts=Lazy("heedful.tasks.shared.served:token_facts"),
     laws=Lazy("heedful.tasks.shared.probes:TokenProbe"),
     evaluate=Lazy("heedful.tasks.tag.use:score_tags"),
-    eval_options=Lazy("heedful.tasks.shared.cli:DataOptions"),
-    look=Lazy("heedful.tasks.shared.look:look_reading"),
-    look_options=Lazy("heedful.tasks.shared.cli:LayerOptions"),
-    attention=Lazy("heedful.tasks.shared.look:attention_reading"),
-    feed=Lazy("heedful.tasks.shared.feed:feed_text"),
+    inside=TEXT,
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.tag.hub:HUB"),
     hub_kind="token_classifier",

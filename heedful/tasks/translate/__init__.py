@@ -8,7 +8,7 @@
 - `languages`: which directions and kinds of translations there are; `exchange`: other libraries, and the Hub.
 """
 
-from heedful.run.task import Lazy, Task, TrainOption
+from heedful.run.task import Inside, Lazy, Task, TrainOption
 
 TRANSLATE = Task(
     name="translate",
@@ -47,10 +47,12 @@ TRANSLATE = Task(
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
     evaluate=Lazy("heedful.tasks.translate.scoring:score_translator"),
     eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
-    look=Lazy("heedful.tasks.translate.inside.look:look_translating"),
-    look_options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
-    attention=Lazy("heedful.tasks.translate.inside.look:attention_translating"),
-    feed=Lazy("heedful.tasks.translate.inside.feed:feed_translator"),
+    inside=Inside(
+        look=Lazy("heedful.tasks.translate.inside.look:look_translating"),
+        options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
+        attention=Lazy("heedful.tasks.translate.inside.look:attention_translating"),
+        feed=Lazy("heedful.tasks.translate.inside.feed:feed_translator"),
+    ),
     languages=Lazy("heedful.tasks.translate.languages:languages_of"),
     directions=Lazy("heedful.tasks.translate.languages:directions_of"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
