@@ -28,6 +28,13 @@ class Parts(Generic[E]):
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def scored(self) -> Mapping[str, E]:
+        """The tests, or what is validated on where there are none."""
+        return self.tests or {"valid": self.valid}
+
+    def named(self) -> dict[str, E]:
+        return {"train": self.train, "valid": self.valid, **self.tests}
+
 
 @dataclass(frozen=True)
 class PictureParts(Parts[E]):

@@ -21,7 +21,7 @@ from heedful.run.start import copy_weights
 from heedful.training.loop import Trainable
 
 R = TypeVar("R", bound=Recipe)
-E = TypeVar("E")  # the examples of a part
+C = TypeVar("C", bound=Parts[Any])  # the data
 M = TypeVar("M", bound=nn.Module)  # the model
 
 
@@ -36,7 +36,7 @@ class Measurement:
     sample: str | bytes
 
 
-class Job(ABC, Generic[R, E, M]):
+class Job(ABC, Generic[R, C, M]):
     """A recipe and its data, read and found right before anything is written.
 
     `corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers and knows what it was started
@@ -57,7 +57,7 @@ class Job(ABC, Generic[R, E, M]):
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
     panels: Mapping[str, Sequence[str]] = MappingProxyType({})
 
-    def __init__(self, recipe: R, corpus: Parts[E] | None = None, begun: Path | None = None) -> None:
+    def __init__(self, recipe: R, corpus: C | None = None, begun: Path | None = None) -> None:
         self.recipe, self.begun = recipe, begun
         if corpus is None and not recipe.data.path:
             raise InputError("no data was given", fix=f"--data PATH: {self.kinds}")
@@ -65,15 +65,13 @@ class Job(ABC, Generic[R, E, M]):
             what = "train.lora is for a model that training begins with, and for Adam"
             raise InputError(what, fix="--from RUN and --set train.optimizer=adam, or leave out --lora")
         self.start: Any = self.read_start()
-        self.corpus: Any = self.read() if corpus is None else corpus  # a subclass says of what kind
-        self.valid: Any = (
-            self.corpus.valid
-        )  # what `measure` looks at: examples, as a subclass keeps them, or some of them
+        self.corpus: C = self.read() if corpus is None else corpus
+        self.valid: Any = self.corpus.valid  # what `measure` looks at: as a subclass keeps it, or some of it
         self.notes = list(self.corpus.notes)  # that a person should see
         self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
 
     @abstractmethod
-    def read(self) -> Parts[E]:
+    def read(self) -> C:
         """The data that the recipe names."""
 
     def read_start(self) -> Any:
@@ -100,7 +98,7 @@ class Job(ABC, Generic[R, E, M]):
     def measure(self, model: M) -> Measurement:
         """The averaged model, on `valid`."""
 
-    def score(self, best: Any, part: E) -> Mapping[str, Any]:
+    def score(self, best: Any, part: Any) -> Mapping[str, Any]:
         """What the finished model is worth on a test set."""
         return best.evaluate(part)
 
@@ -171,12 +169,8 @@ class Job(ABC, Generic[R, E, M]):
         best = self.served.load(folder, device=device)
         return {name: self.score(best, part) for name, part in self.tests()}
 
-    def tests(self) -> Iterator[tuple[str, E]]:
-        yield from (self.corpus.tests or {"valid": self.corpus.valid}).items()
-
-    def parts(self) -> Mapping[str, E]:
-        """Every part by its name."""
-        return {"train": self.corpus.train, "valid": self.corpus.valid, **self.corpus.tests}
+    def tests(self) -> Iterator[tuple[str, Any]]:
+        yield from self.corpus.scored().items()
 
     def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
         """README.md of `folder`."""

@@ -37,7 +37,7 @@ class AnswerTask:
         return Loss(span_loss(model(*read), valid, target), len(batch.tokens))
 
 
-class AnswerJob(BodyJob[AnswerRecipe, list[Question], TokenClassifier]):
+class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
     unit: ClassVar = "questions"
     kinds: ClassVar = "a .json or .jsonl file, or a folder of such"
     served: ClassVar = Answerer

@@ -52,7 +52,7 @@ class ChatTask:
         return next_token_loss(model, batch, across=False, smoothing=self.plan.smoothing or 0.0)
 
 
-class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
+class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
     unit: ClassVar = "conversations"
     kinds: ClassVar = "a .jsonl, .json or .tsv file of conversations, or a folder of such"
     served: ClassVar = ChatModel
@@ -184,7 +184,7 @@ class ChatJob(Job[ChatRecipe, list[Conversation], LM]):
             use=[f"heed chat {folder}", f"heed eval {folder} --data more.jsonl"],
             limits="It has learnt the form of answers from the conversations above, and what it says may be false: "
             f"names, numbers and sources are made up as easily as they are remembered. {taught(self.corpus.train)}\n\n"
-            + "\n".join(examples(ChatModel.load(folder), next(iter(dict(self.tests()).values())))),
+            + "\n".join(examples(ChatModel.load(folder), next(iter(self.corpus.scored().values())))),
         )
 
 

@@ -68,7 +68,7 @@ class ClassifyTask:
         return Loss(total, len(batch.tokens))
 
 
-class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
+class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
     unit: ClassVar = "examples"
     kinds: ClassVar = "a .jsonl, .tsv or .csv file, or a folder of such"
     served: ClassVar = TextClassifier
@@ -78,7 +78,6 @@ class ClassifyJob(BodyJob[ClassifyRecipe, list[Example], Classifier]):
     def __init__(self, recipe: ClassifyRecipe, corpus: Labelled | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        assert corpus is not None
         body = self.read_body(_texts(corpus.train), pooler=True)
         self.answers = _spec(corpus, symmetric=recipe.classify.symmetric)
         answers = {"choice": None, "score": 1}.get(corpus.answer, len(self.answers.labels))

@@ -87,7 +87,7 @@ class ClassifyImagesTask:
         return total
 
 
-class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
+class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
     kinds: ClassVar = "a folder with a folder of pictures for each label"
     served: ClassVar = ImageClassifier
     config_kind: ClassVar = ViTConfig
@@ -100,7 +100,6 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, Part, ViT]):
     ) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        assert corpus is not None
         labels = label_names([corpus.train])
         if len(labels) < 2:
             raise InputError(f"one label alone: {labels[0]!r}", where=corpus.name, fix="give two or more")

@@ -48,7 +48,7 @@ class DenoiseTask:
         return training_loss(model, batch, smoothing=self.plan.smoothing or 0.0, rdrop=self.plan.rdrop)
 
 
-class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
+class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = Translator
@@ -59,7 +59,6 @@ class DenoiseJob(Job[DenoiseRecipe, list[str], TranslationModel]):
     def __init__(self, recipe: DenoiseRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
-        assert corpus is not None
         if self.start:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")

@@ -49,7 +49,7 @@ class DetectTask:
         return set_loss(found.logits, found.boxes, targets)
 
 
-class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
+class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
     kinds: ClassVar = "a COCO .json file, a folder of such, or shapes"
     served: ClassVar = Detector
     config_kind: ClassVar = DETRConfig
@@ -60,7 +60,6 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
     def __init__(self, recipe: DetectRecipe, corpus: BoxedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        assert corpus is not None
         labels = thing_labels(corpus.train)
         found = survey(corpus.train.images)
         for part in (corpus.valid, *corpus.tests.values()):
@@ -96,7 +95,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedPart, DETR]):
 
     def own_facts(self) -> dict[str, object]:
         return {
-            "things": {name: sum(map(len, part.things)) for name, part in self.parts().items()},
+            "things": {name: sum(map(len, part.things)) for name, part in self.corpus.named().items()},
             "labels": list(self.answers.labels),
             "preparation": to_json(self.answers.preparation),
         }

@@ -97,7 +97,7 @@ class MatchTask:
         return same
 
 
-class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
+class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
     kinds: ClassVar = "a .csv with the columns image,text, or a folder"
     served: ClassVar = Matcher
     config_kind: ClassVar = CLIPConfig
@@ -109,7 +109,6 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
     def __init__(self, recipe: MatchRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        assert corpus is not None
         if len(corpus.train) < 2:
             raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
         found = survey(corpus.train.images)
@@ -147,7 +146,7 @@ class MatchJob(PictureJob[MatchRecipe, Captioned, CLIP]):
 
     def own_facts(self) -> dict[str, object]:
         return {
-            "texts": {name: sum(map(len, part.captions)) for name, part in self.parts().items()},
+            "texts": {name: sum(map(len, part.captions)) for name, part in self.corpus.named().items()},
             "preparation": to_json(self.answers.preparation),
             "vocabulary": self.tokenizer.size,
         }

@@ -46,7 +46,7 @@ class PaintTask:
         return next_token_loss(model, spec.batch(pictures), across=True, smoothing=self.smoothing)
 
 
-class PaintJob(PictureJob[PaintRecipe, Part, LM]):
+class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
     """The data's labels, if any, are not looked at."""
 
     kinds: ClassVar = "a folder of pictures, or an idx file"
@@ -59,7 +59,6 @@ class PaintJob(PictureJob[PaintRecipe, Part, LM]):
     def __init__(self, recipe: PaintRecipe, corpus: LabelledImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus, plan = self.corpus, recipe.images
-        assert corpus is not None
         found = survey(corpus.train.images)
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)

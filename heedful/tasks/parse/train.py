@@ -24,7 +24,7 @@ from heedful.tasks.translate.training.epochs import TranslationTask
 SHOWN = 4  # trees of a sample
 
 
-class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
+class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
     unit: ClassVar = "trees"
     kinds: ClassVar = "a file of bracketed trees, or a folder of such"
     served: ClassVar = Parser
@@ -37,7 +37,6 @@ class ParseJob(Job[ParseRecipe, list[Tree], TranslationModel]):
             raise InputError("a parser begins with no other model", where="start_from", fix="leave out --from")
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
-        assert corpus is not None
         sentences = [" ".join(tree.words()) for tree in corpus.train]
         known = None if begun is None else read_tokenizers(begun)
         self.tokenizer = known[0] if known else train_tokenizer(sentences, kind=data.tokenizer, size=data.vocab_size)

@@ -56,7 +56,7 @@ class Drawn(NamedTuple):
     reward: str
 
 
-class PreferJob(Job[PreferRecipe, list[Any], Policy]):
+class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
     """Prompts to be answered, or, of a training without a reward, judgements of answers."""
 
     unit: ClassVar = "prompts"
@@ -159,7 +159,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
     def _check_lengths(self) -> None:
         """Raises InputError for a prompt that leaves no room for an answer."""
         context, plan = self.lm.embed.context_length, self.recipe.prefer
-        parts = self.parts()
+        parts = self.corpus.named()
         if self.judged:
             rows = [row for part in parts.values() for one in part for row in self._answered(one)]
             longest, what = max(len(row.ids) - 1 for row in rows), "a prompt with its answer"
@@ -313,7 +313,7 @@ class PreferJob(Job[PreferRecipe, list[Any], Policy]):
 
     def _changed(self, folder: Path) -> tuple[dict[str, float], str]:
         """The scores of the model that training began with on the first test set, and answers before and after."""
-        part = next(iter(dict(self.tests()).values()))
+        part = next(iter(self.corpus.scored().values()))
         asked = self._asked(part)
         begun, before = self._answer(self.reference, asked)
         _, after = self._answer(self.served.load(folder).model, asked)

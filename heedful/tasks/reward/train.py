@@ -76,7 +76,7 @@ class RewardTask:
         return ranking_loss(model(tokens, segments), ranks)
 
 
-class RewardJob(BodyJob[RewardRecipe, list[Judgement], Classifier]):
+class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
     unit: ClassVar = "judgements"
     kinds: ClassVar = "a .jsonl file of judgements or preferences, or a folder of such"
     served: ClassVar = RewardModel

@@ -45,7 +45,7 @@ class SegmentTask:
         return pixel_loss(model(pixels.to(weight)), torch.cat(masks).to(weight.device))
 
 
-class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
+class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
     kinds: ClassVar = "a folder with images/ and masks/, or shapes"
     served: ClassVar = Segmenter
     config_kind: ClassVar = PyramidConfig
@@ -56,7 +56,6 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedPart, Pyramid]):
     def __init__(self, recipe: SegmentRecipe, corpus: MaskedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        assert corpus is not None
         classes, size = corpus.classes, view_size(corpus.size, recipe.images.size)
         found = survey(corpus.train.images)
         masks = _read(corpus.train)

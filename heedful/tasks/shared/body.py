@@ -4,7 +4,7 @@ preset's size or that of another run."""
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import config_from
@@ -13,19 +13,18 @@ from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import READERS, EncoderSize, encoder_config, lm_config
 from heedful.run.card import fingerprint
 from heedful.run.folder import read_tokenizers
-from heedful.run.job import Job, M
+from heedful.run.job import C, Job, M
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
-E = TypeVar("E", bound=list[Any])
 GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model, have a row a token
 HEADS = ("transform.", "head.", "nsp_head.")  # of an encoder, that its texts' understanding does not need
 POOLER = "pooler."
 
 
-class BodyJob(Job[R, E, M]):
+class BodyJob(Job[R, C, M]):
     """A head on a body. The encoder's weights, or the language model's, are those of `start_from`; the head is new."""
 
     starts: ClassVar[tuple[str, ...]]  # tasks whose models it may begin with

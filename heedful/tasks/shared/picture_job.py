@@ -16,7 +16,7 @@ from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.folder import load_weights, parameters
-from heedful.run.job import Job, M
+from heedful.run.job import C, Job, M
 from heedful.run.recipe import Recipe
 from heedful.run.start import started_from
 from heedful.store import files
@@ -26,7 +26,6 @@ from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of
 
 R = TypeVar("R", bound=ImagesRecipe)
-E = TypeVar("E")
 Row = TypeVar("Row", ViTSize, ClipSize)
 SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
 LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
@@ -43,7 +42,7 @@ class PictureStart(NamedTuple):
         return {"start": [to_json(self.config), to_json(self.spec)]}
 
 
-class PictureJob(Job[R, E, M]):
+class PictureJob(Job[R, C, M]):
     """All pictures are read once, so that what is wrong with one is said before anything is trained."""
 
     unit: ClassVar = "pictures"

@@ -17,7 +17,7 @@ R = TypeVar("R", bound=TextRecipe)
 SHORTEST = 2000  # characters that say anything about a model
 
 
-class TextJob(Job[R, list[str], M]):
+class TextJob(Job[R, Documents, M]):
     """The documents as token ids, and the model to begin with, if any."""
 
     unit: ClassVar = "documents"

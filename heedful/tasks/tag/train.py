@@ -43,7 +43,7 @@ class TagTask:
         return Loss(total, int((batch.labels != NONE).sum()))
 
 
-class TagJob(BodyJob[TagRecipe, list[Sentence], TokenClassifier]):
+class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
     unit: ClassVar = "sentences"
     kinds: ClassVar = "a .conllu or .tsv file, or a folder of such"
     served: ClassVar = Tagger

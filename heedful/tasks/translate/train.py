@@ -56,7 +56,7 @@ WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
 
 
-class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
+class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     unit: ClassVar = "pairs"
     kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
@@ -83,7 +83,6 @@ class TranslateJob(Job[TranslateRecipe, Pairs, TranslationModel]):
     def _gathered(self) -> list[Pairs]:
         """The pairs of the data, synthetic ones too, and those of each mix; what is doubtful in them is noted."""
         corpus, data = self.corpus, self.recipe.data
-        assert corpus is not None
         originals = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(originals.source, originals.target, tests)

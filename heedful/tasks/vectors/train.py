@@ -53,7 +53,7 @@ class VectorsTask:
         return method(model, WindowBatch(*(part.to(device) for part in batch)), self.plan.negatives)
 
 
-class VectorsJob(Job[VectorsRecipe, list[str], Vectors]):
+class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = WordVectors
