@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.dropout import Dropout
+from heedful.core.embed import EmbedConfig
 from heedful.errors import InputError
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
@@ -37,6 +38,10 @@ class ClassifierConfig:
         body = self.lm or self.encoder
         assert body is not None
         return body
+
+    @property
+    def embed(self) -> EmbedConfig:
+        return self.body.embed
 
 
 class Classifier(nn.Module):

@@ -34,6 +34,10 @@ class CLIPConfig:
     text: TextConfig
     log_scale: float = 2.6592  # the logarithm of 1 / 0.07, the temperature at the begin of a training (section 2.5)
 
+    @property
+    def embed(self) -> EmbedConfig:
+        return self.text.embed
+
 
 class TextTower(nn.Module):
     """A causal stack that is read where the text ends (section 2.4)."""

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.dropout import Dropout
+from heedful.core.embed import EmbedConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 
 
@@ -18,6 +19,10 @@ class TokenClassifierConfig:
     encoder: EncoderConfig
     answers: int
     dropout: float = 0.1  # of what the linear map is given
+
+    @property
+    def embed(self) -> EmbedConfig:
+        return self.encoder.embed
 
 
 class TokenClassifier(nn.Module):

@@ -22,12 +22,7 @@ from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, write_chat
 from heedful.models import config_of, kind_of_config, make_model
-from heedful.models.classifier import ClassifierConfig
-from heedful.models.clip import CLIPConfig
-from heedful.models.encoder import EncoderConfig
-from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.run.folder import filled_then_renamed, parameters, read_adapters
 from heedful.run.task import Hub, Served
 from heedful.store import files
@@ -217,16 +212,5 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 def _vocab_size(config: object) -> int | None:
     """Of a model that reads texts."""
-    match config:
-        case Seq2SeqConfig():
-            return config.target.vocab_size
-        case LMConfig() | EncoderConfig():
-            return config.embed.vocab_size
-        case ClassifierConfig():
-            return config.body.embed.vocab_size
-        case TokenClassifierConfig():
-            return config.encoder.embed.vocab_size
-        case CLIPConfig():
-            return config.text.embed.vocab_size
-        case _:
-            return None
+    embed = config.target if isinstance(config, Seq2SeqConfig) else getattr(config, "embed", None)
+    return None if embed is None else embed.vocab_size

@@ -20,14 +20,14 @@ NAMES = {"max_answer_len": "longest", "handle_impossible_answer": "unanswerable"
 
 def read_answerer(folder: Path, said: Mapping[str, Any], config: TokenClassifierConfig) -> Files:
     """`said`: their config.json, with the ids that it leaves out. Raises InputError as `read_framed`."""
-    tokenizer = read_framed(folder, said, size=config.encoder.embed.vocab_size)
+    tokenizer = read_framed(folder, said, size=config.embed.vocab_size)
     given = {NAMES[key]: value for key, value in asked(said).items() if key in NAMES}
     spec = from_json(AnswerSpec, given, where=str(folder / CONFIG))
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": {"task": "answer", **to_json(spec)}}
 
 
 def write_answerer(run: Path, answerer: Answerer) -> HubFiles:
-    made = write_framed(answerer.tokenizer, answerer.model.config.encoder.embed, "spaced")
+    made = write_framed(answerer.tokenizer, answerer.model.config.embed, "spaced")
     given = {key: getattr(answerer.spec, ours) for key, ours in NAMES.items()}
     return HubFiles(made.files, made.ids | {"asked": {"question-answering": given}})
 

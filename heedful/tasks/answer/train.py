@@ -87,7 +87,7 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
             learnt_on=f"{len(self.corpus.train):,} questions, from `{self.corpus.name}`",
             table=score_table("questions", scores),
             how="Exact matches and F1 are SQuAD's, from 0 to 1: case, punctuation and articles aside. Loss is in nats "
-            f"a window of {self.config.encoder.embed.context_length} tokens.",
+            f"a window of {self.config.embed.context_length} tokens.",
             kept=f"step {best['step']:,}, the best on the validation questions (F1 {best['f1']:.4f})",
             use=[f'heed answer {folder} "A question?" --context text.txt', f"heed eval {folder} --data more.json"],
             limits="It always finds something, right or wrong"

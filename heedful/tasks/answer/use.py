@@ -63,7 +63,7 @@ class Answerer(TextModel[TokenClassifier]):
     @property
     def context(self) -> int:
         """How many tokens the model can read at once."""
-        return self.model.config.encoder.embed.context_length
+        return self.model.config.embed.context_length
 
     @one_or_many("contexts")
     def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:

@@ -46,9 +46,9 @@ def read_classifier(folder: Path, said: Mapping[str, Any], config: ClassifierCon
     theirs, and as `read_framed`."""
     frame: tuple[tuple[int, ...], ...] = ()
     if config.lm is None:
-        tokenizer = read_framed(folder, said, size=config.body.embed.vocab_size)
+        tokenizer = read_framed(folder, said, size=config.embed.vocab_size)
     else:
-        tokenizer, frame = _read_causal(folder, said, size=config.body.embed.vocab_size)
+        tokenizer, frame = _read_causal(folder, said, size=config.embed.vocab_size)
     names = said.get("id2label") or {str(i): f"LABEL_{i}" for i in range(config.answers or 1)}
     problem = said.get("problem_type") or ("regression" if config.answers == 1 else PROBLEMS["label"])
     answer = next((answer for answer, name in PROBLEMS.items() if name == problem), None)
@@ -66,7 +66,7 @@ def write_classifier(run: Path, served: TextClassifier) -> HubFiles:
     if spec.symmetric:
         what = f"BERT, RoBERTa and GPT-2 cannot hold answers ({spec.answer}) of pairs in both orders"
         raise InputError(what, where=str(run))
-    embed = served.model.config.body.embed
+    embed = served.model.config.embed
     if served.model.config.lm is None:
         made = write_framed(served.tokenizer, embed, "spaced")
     else:

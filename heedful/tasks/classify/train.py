@@ -146,7 +146,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
             learnt_on=f"{len(self.corpus.train):,} examples, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(labels)}." if labels else "",
             table=score_table("texts", scores),
-            how=f"Texts are cut to {self.config.body.embed.context_length} tokens.",
+            how=f"Texts are cut to {self.config.embed.context_length} tokens.",
             kept=f"step {best['step']:,}, the best on the validation examples ({self.rank} {best[self.rank]:.4f})",
             use=[f'heed classify {folder} "A text."{ask}', f"heed eval {folder} --data more.jsonl"],
             limits="It has seen only the texts above: on others expect worse than the table says. Its probabilities "

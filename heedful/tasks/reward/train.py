@@ -99,7 +99,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
     def _compared(self, judgements: Sequence[Judgement]) -> list[Compared]:
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
         rows = self.prompting.answered([prompt for prompt, _ in asked], [answer for _, answer in asked])
-        most = self.config.body.embed.context_length
+        most = self.config.embed.context_length
         cut = sum(len(row.ids) > most for row in rows)
         if cut:
             what = f"{cut:,} of {len(rows):,} prompts with their answers are longer than {most} tokens"

@@ -16,7 +16,7 @@ from heedful.errors import TextError
 from heedful.metrics.rewards import RewardedPair, pair_scores
 from heedful.models.classifier import Classifier
 from heedful.run.folder import read_run
-from heedful.run.task import Ask, NoOptions, Saved, Scored
+from heedful.run.task import Ask, NoOptions, Scored
 from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
@@ -38,7 +38,7 @@ class RewardModel(TextModel[Classifier]):
         """`prompting`: how prompts and answers are written, where that is not as of a model that continues texts."""
         super().__init__(model, tokenizer, about)
         self.prompting = prompting or Prompting(tokenizer, about["prompting"])
-        self.context = model.config.body.embed.context_length
+        self.context = model.config.embed.context_length
 
     @classmethod
     def load(cls, run: str | Path, *, device: str = "cpu") -> "RewardModel":
@@ -149,9 +149,3 @@ ASK = Ask(reward_lines, NoOptions)
 def score_reward(model: RewardModel, options: DataOptions) -> Iterator[Scored]:
     for name, judgements in read_judged(options.path).items():
         yield Scored(name, model.evaluate(judgements))
-
-
-def reward_facts(saved: Saved) -> dict[str, Any]:
-    assert saved.tokenizers is not None
-    context = saved.config.body.embed.context_length
-    return {"task": "reward", "vocabulary": saved.tokenizers[0].size, "context": context}

@@ -147,13 +147,8 @@ def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
 
 
 def body_facts(saved: Saved) -> dict[str, Any]:
-    """The same of a run whose model is a body alone."""
+    """The same of a run whose model is a body, or a head on one."""
     return text_facts(saved, saved.config.embed.context_length)
-
-
-def token_facts(saved: Saved) -> dict[str, Any]:
-    """The same of a token classifier."""
-    return text_facts(saved, saved.config.encoder.embed.context_length)
 
 
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:

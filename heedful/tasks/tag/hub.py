@@ -16,13 +16,13 @@ from heedful.tasks.tag.use import Tagger
 
 def read_tagger(folder: Path, said: Mapping[str, Any], config: TokenClassifierConfig) -> Files:
     """`said`: their config.json, with the ids that it leaves out. Raises InputError as `read_framed`."""
-    tokenizer = read_framed(folder, said, size=config.encoder.embed.vocab_size)
+    tokenizer = read_framed(folder, said, size=config.embed.vocab_size)
     labels = tuple(hub_labels(said, config.answers))
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": {"task": "tag", **to_json(TagSpec(labels=labels))}}
 
 
 def write_tagger(run: Path, tagger: Tagger) -> HubFiles:
-    made = write_framed(tagger.tokenizer, tagger.model.config.encoder.embed, "one space")
+    made = write_framed(tagger.tokenizer, tagger.model.config.embed, "one space")
     return HubFiles(made.files, made.ids | {"labels": tagger.labels})
 
 

@@ -102,7 +102,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
             learnt_on=f"{len(self.corpus.train):,} sentences, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(self.answers.labels)}.",
             table=score_table("sentences", scores),
-            how=f"Loss is in nats a word. The model reads {self.config.encoder.embed.context_length} tokens at a time.",
+            how=f"Loss is in nats a word. The model reads {self.config.embed.context_length} tokens at a time.",
             kept=f"step {best['step']:,}, the best on the validation sentences ({self.rank} {best[self.rank]:.4f})",
             use=[f'heed tag {folder} "words of a sentence"', f"heed eval {folder} --data more.tsv"],
             limits="It has seen only the sentences above: on others expect worse than the table says. A text given to "

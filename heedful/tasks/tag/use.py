@@ -47,7 +47,7 @@ class Tagger(TextModel[TokenClassifier]):
     @property
     def context(self) -> int:
         """How many tokens the model can read at once."""
-        return self.model.config.encoder.embed.context_length
+        return self.model.config.embed.context_length
 
     @one_or_many()
     def tag(self, texts: Sequence[str]) -> list[list[Word]]:
