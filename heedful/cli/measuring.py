@@ -33,8 +33,7 @@ def evaluate(
     from heedful.verbs.evaluate import evaluate as scored
 
     engine = options["engine"]
-    few = "" if weights == "float32" else f"--weights {weights}"
-    device = chosen_device(device, cpu_only=f"--engine {engine}" if engine == "ctranslate2" else few)
+    device = chosen_device(device, weights=weights, engine=engine)
     row = row_of_run(run)
     chosen = NoOptions() if row.evaluate is None else chosen_of(scoring_options(row), options, EVAL_OPTIONS, str(run))
     tests: dict[str, dict[str, Any]] = {}

@@ -55,7 +55,7 @@ def serve(
     from heedful.serve.server import make_server
 
     rules = rules_for(host, checked_key(api_key))
-    chosen = chosen_device(device, cpu_only="--engine ctranslate2" if engine == "ctranslate2" else "")
+    chosen = chosen_device(device, engine=engine)
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
         meters = Meters()

@@ -12,12 +12,14 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def chosen_device(word: str, *, cpu_only: str = "") -> str:
+def chosen_device(word: str, *, weights: str = "float32", engine: str | None = None, cpu_only: str = "") -> str:
     """What "auto", "cpu", "cuda" or "cuda:1" means here, as `load_model` takes it. "auto" is the best device, and the
-    CPU where `cpu_only` names an option that asks for what a CPU alone can do.
+    CPU where what a CPU alone can do is asked for: weights in fewer bits, CTranslate2, or what `cpu_only` names.
 
-    Raises InputError for another word, a device that is not here, and `cpu_only` away from the CPU.
+    Raises InputError for another word, a device that is not here, and what a CPU alone can do away from it.
     """
+    cpu_only = f"--weights {weights}" if weights != "float32" else cpu_only
+    cpu_only = "--engine ctranslate2" if engine == "ctranslate2" else cpu_only
     if word == "auto":
         return "cpu" if cpu_only else str(best_device())
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,2})?", word):

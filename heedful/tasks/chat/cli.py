@@ -70,8 +70,7 @@ def chat(
     from heedful.tasks.chat.talk import QUIT, Talk
     from heedful.tasks.chat.use import ChatModel, ChatOptions
 
-    device = chosen_device(device, cpu_only="" if weights == "float32" else f"--weights {weights}")
-    model = ChatModel.load(run, device=device, weights=weights)
+    model = ChatModel.load(run, device=chosen_device(device, weights=weights), weights=weights)
     sampling = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     talk = Talk(model, ChatOptions(tokens=tokens, system=system, stop=tuple(stop or ()), sampling=sampling))
     if turns is None and not as_json and sys.stdin.isatty():

@@ -133,10 +133,9 @@ class ModelOptions:
         from heedful.run.device import chosen_device
         from heedful.tasks.generate.use import LanguageModel
 
-        told = {"weights": self.weights, "draft": self.draft}
-        few = next((f"--{name} {value}" for name, value in told.items() if value in QUANTISED), "")
+        few = f"--draft {self.draft}" if self.draft in QUANTISED else ""
         draft = self.draft if drafts or self.draft != "auto" else "none"
-        device = chosen_device(self.device, cpu_only=few)
+        device = chosen_device(self.device, weights=self.weights, cpu_only=few)
         return LanguageModel.load(run, device=device, weights=self.weights, draft=draft)
 
 

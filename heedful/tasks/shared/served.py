@@ -97,8 +97,7 @@ def in_bits(served: S, weights: str) -> S:
 
 def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -> S:
     """The same of a run that a command names: `device` is a word that `chosen_device` knows."""
-    few = "" if weights == "float32" else f"--weights {weights}"
-    return in_bits(load(run, device=chosen_device(device, cpu_only=few)), weights)
+    return in_bits(load(run, device=chosen_device(device, weights=weights)), weights)
 
 
 def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | None:

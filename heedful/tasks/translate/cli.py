@@ -193,9 +193,7 @@ class ModelOptions:
             "own" if self.engine == "auto" and (own or self.together or self.rerank or self.processes) else self.engine
         )
         several = f"--processes {self.processes}" if (self.processes or 1) > 1 else ""
-        few = "" if self.weights == "float32" else f"--weights {self.weights}"
-        cpu_only = "--engine ctranslate2" if engine == "ctranslate2" else few or several
-        device = chosen_device(self.device, cpu_only=cpu_only)
+        device = chosen_device(self.device, weights=self.weights, engine=engine, cpu_only=several)
         runs = [run, *map(Path, self.together or ())]
         translator = load_together(runs, device=device, engine=engine, weights=self.weights)
         return translator.directed(self.from_language, self.to, self.tag)
