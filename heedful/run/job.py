@@ -1,7 +1,7 @@
 """What a training run needs of the thing that is trained: a job, which each task fills in."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.card import CardText, Scores, data_facts, model_card
-from heedful.run.folder import parameters, tokenizer_files, write_adapters, write_model
+from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
 from heedful.training.loop import Trainable
@@ -77,6 +77,11 @@ class Job(ABC, Generic[R, C, M]):
     def read_start(self) -> Any:
         """What the training begins with, which has `facts()` for data.json; None where it begins from nothing."""
         return None
+
+    def kept_tokenizer(self, train: Callable[[], Tokenizer]) -> Tokenizer:
+        """That of the run that is continued, or a new one."""
+        known = None if self.begun is None else read_tokenizers(self.begun)
+        return known[0] if known else train()
 
     @abstractmethod
     def describe(self) -> str:

@@ -18,7 +18,6 @@ from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores, fingerprint
-from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
@@ -93,13 +92,12 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
     def _tokenizer(self, source: str) -> Tokenizer:
         """That of the run, or of the model to begin with, with the control tokens of the template."""
         controls, data = controls_in(source), self.recipe.data
-        known = None if self.begun is None else read_tokenizers(self.begun)
         if self.start is not None:
             return self.start.source.with_extra(controls)
-        if known is not None:
-            return known[0]
-        texts = [one["content"] for own in self.corpus.train for one in own]
-        return train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, extra=controls)
+        texts = (one["content"] for own in self.corpus.train for one in own)
+        return self.kept_tokenizer(
+            lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, extra=controls)
+        )
 
     def _new_tokens(self) -> list[str]:
         """The control tokens that the model to begin with does not have."""

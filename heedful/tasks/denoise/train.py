@@ -14,7 +14,6 @@ from heedful.errors import InputError
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
-from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
@@ -64,8 +63,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
             row = row_of(TRANSLATORS, recipe)
-            known = None if begun is None else read_tokenizers(begun)
-            self.tokenizer = known[0] if known else _train_tokenizer(recipe, corpus)
+            self.tokenizer = self.kept_tokenizer(lambda: _train_tokenizer(recipe, corpus))
             size = self.tokenizer.size
             self.config = translator_config(row, source_vocab=size, target_vocab=size, joint=True)
         self.around = self.start.around if self.start else {}

@@ -13,7 +13,6 @@ from heedful.errors import InputError
 from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
@@ -38,8 +37,9 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
         super().__init__(recipe, corpus, begun)
         corpus, data = self.corpus, recipe.data
         sentences = [" ".join(tree.words()) for tree in corpus.train]
-        known = None if begun is None else read_tokenizers(begun)
-        self.tokenizer = known[0] if known else train_tokenizer(sentences, kind=data.tokenizer, size=data.vocab_size)
+        self.tokenizer = self.kept_tokenizer(
+            lambda: train_tokenizer(sentences, kind=data.tokenizer, size=data.vocab_size)
+        )
         tokens = [list(linearise(tree)) for tree in corpus.train]
         self.answers = ParseSpec(
             labels=tuple(sorted({token[1:] for own in tokens for token in own if token != LEAF})),

@@ -12,7 +12,6 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import READERS, EncoderSize, encoder_config, lm_config
 from heedful.run.card import fingerprint
-from heedful.run.folder import read_tokenizers
 from heedful.run.job import C, Job, M
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, copy_weights, read_start
@@ -43,8 +42,8 @@ class BodyJob(Job[R, C, M]):
             self.tokenizer = self.start.source
             config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
-            known, data = None if self.begun is None else read_tokenizers(self.begun), recipe.data
-            self.tokenizer = known[0] if known else train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
+            kind, most = recipe.data.tokenizer, recipe.data.vocab_size
+            self.tokenizer = self.kept_tokenizer(lambda: train_tokenizer(texts, kind=kind, size=most))
             row, size = row_of(READERS, recipe), self.tokenizer.size
             if isinstance(row, EncoderSize):
                 config = encoder_config(row, vocab_size=size)

@@ -8,7 +8,6 @@ from heedful.data.parts import FEWEST, Parts, spread
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.run.card import fingerprint
-from heedful.run.folder import read_tokenizers
 from heedful.run.job import Job, M
 from heedful.run.start import Start, read_start
 from heedful.tasks.shared.sections import TextRecipe
@@ -29,13 +28,12 @@ class TextJob(Job[R, Documents, M]):
     def __init__(self, recipe: R, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         texts, data = self.corpus.train, recipe.data
-        known = None if begun is None else read_tokenizers(begun)
         if self.start:
             self.tokenizer = self.start.source
-        elif known:
-            self.tokenizer = known[0]
         else:
-            self.tokenizer = train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.hides)
+            self.tokenizer = self.kept_tokenizer(
+                lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.hides)
+            )
         self.documents = self.tokenizer.encode_whole(texts)
         self.fingerprint = fingerprint(texts)
         self.tokenizer_hash = self.tokenizer.fingerprint
