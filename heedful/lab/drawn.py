@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
@@ -178,12 +178,22 @@ def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figu
 
 def one_panel(fill: "Callable[[Axes], None]", size: tuple[float, float] = (5.6, 3.8)) -> Drawing:
     """A figure of one panel that `fill` draws into."""
+    return figure_of(size, lambda figure: fill(figure.add_subplot()))
+
+
+def figure_of(
+    size: tuple[float, float],
+    fill: "Callable[[Figure], None]",
+    *,
+    layout: Literal["constrained"] | None = "constrained",
+) -> Drawing:
+    """A figure of this width and height in inches that `fill` draws into."""
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=size, layout="constrained")
-        fill(figure.add_subplot())
+        figure = Figure(figsize=size, layout=layout)
+        fill(figure)
         return figure
 
     return make

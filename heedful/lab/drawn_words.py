@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from heedful.lab.drawn import Drawing, one_panel, panels_of
+from heedful.lab.drawn import Drawing, figure_of, one_panel, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,12 +50,10 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
     """A panel a map (T, S): words that look on the left, words that are looked at on the right, and a line between them
     as strong as its weight. Rows of zeros have no lines."""
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
+    across = len(weights) if len(weights) < 4 else 2
+    down, height = -(-len(weights) // across), 0.7 + 0.27 * max(len(rows), len(columns))
 
-        across = len(weights) if len(weights) < 4 else 2
-        down, height = -(-len(weights) // across), 0.7 + 0.27 * max(len(rows), len(columns))
-        figure = Figure(figsize=(3.1 * across, height * down), layout="constrained")
+    def fill(figure: "Figure") -> None:
         panels = figure.subplots(down, across, squeeze=False).flatten()
         for number, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
             for side, words, place, align in (("left", rows, 0.0, "right"), ("right", columns, 1.0, "left")):
@@ -83,9 +81,8 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
             axes.set(xlim=(-0.9, 1.9), ylim=(-max(len(rows), len(columns)) + 0.4, 0.6))
             axes.set_title(name, fontsize=10)
             axes.set_axis_off()
-        return figure
 
-    return make
+    return figure_of((3.1 * across, height * down), fill)
 
 
 class Strip(NamedTuple):
@@ -103,11 +100,9 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
     before = max((len(row.name) for row in rows), default=0) * unit + 0.15
     total = before + max((sum(each) + 0.04 * len(each) for each in widths), default=1.0)
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
+    def fill(figure: "Figure") -> None:
         from matplotlib.patches import Patch, Rectangle
 
-        figure = Figure(figsize=(total, 0.36 * len(rows)))
         axes = figure.add_axes((0, 0, 1, 1))  # an inch of it is one of the paper, whatever the legend needs
         for number, (row, own) in enumerate(zip(rows, widths, strict=True)):
             axes.text(before - 0.12, -number, row.name, ha="right", va="center", fontsize=9)
@@ -126,9 +121,7 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
                 handles=shown, loc="upper left", bbox_to_anchor=(0, -0.02), ncols=min(4, len(kinds)), frameon=False
             )
 
-        return figure
-
-    return make
+    return figure_of((total, 0.36 * len(rows)), fill, layout=None)
 
 
 class Branch(NamedTuple):

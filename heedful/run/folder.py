@@ -25,6 +25,7 @@ from heedful.store.tensors import read_tensors, save_tensors
 
 SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
 ADAPTERS = "adapters.safetensors"  # of a training that learnt them
+METRICS = "metrics.jsonl"  # a line for each time that the training told something
 NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
 ONE_RUN = "config.json and the weights must come from one run"
 

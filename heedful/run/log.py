@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.errors import MissingError, pip_install
+from heedful.run.folder import METRICS
 from heedful.run.job import Measurement
 from heedful.store import files
 
@@ -25,7 +26,7 @@ class Log:
 
     def add(self, row: Mapping[str, int | float]) -> None:
         """One more line, about the step that it names."""
-        files.append_line(self.out / "metrics.jsonl", json.dumps(row, allow_nan=False))
+        files.append_line(self.out / METRICS, json.dumps(row, allow_nan=False))
         if self.board is not None:
             for name in row.keys() - set(WHEN):
                 self.board.add_scalar(name, row[name], int(row["step"]))

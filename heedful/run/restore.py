@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.core.config import from_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import model_from
-from heedful.run.folder import load_weights, parameters, read_tokenizers, tokenizer_files, write_model
+from heedful.run.folder import METRICS, load_weights, parameters, read_tokenizers, tokenizer_files, write_model
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock
@@ -90,5 +90,5 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
 
 def _measured_after(run: Path, step: int) -> bool:
     """Whether a later model was measured, which may have been better."""
-    rows = files.read_json_lines(run / "metrics.jsonl")
+    rows = files.read_json_lines(run / METRICS)
     return any(row["step"] > step and "valid_loss" in row for row in rows)

@@ -14,7 +14,7 @@ import torch
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
-from heedful.run.folder import load_weights, parameters
+from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
 from heedful.store import files
@@ -203,7 +203,7 @@ def forget_after(out: Path, step: int, *, measured: bool, averaged: bool) -> Non
     `measured`: whether the measurement after this very step is already made; `averaged`: that of the mean of the last
     checkpoints too.
     """
-    path = out / "metrics.jsonl"
+    path = out / METRICS
     if not path.is_file():
         return
     lines = files.read_whole_lines(path)

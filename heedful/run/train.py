@@ -20,6 +20,7 @@ from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.begin import Begun, begin, checked, make_job
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
+from heedful.run.folder import METRICS
 from heedful.run.job import Job
 from heedful.run.log import Log
 from heedful.run.measuring import SHARE, Validation, beside, too_little
@@ -312,7 +313,7 @@ def _finish(
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
     best model's loss on the validation data."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
-    rows = files.read_json_lines(out / "metrics.jsonl")
+    rows = files.read_json_lines(out / METRICS)
     files.make_folder(out / "plots")
     figure = panels(rows, job.panels) if job.panels else curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import HeedError, MissingError, StorageError
-from heedful.run.folder import read_saved
+from heedful.run.folder import METRICS, read_saved
 from heedful.store import files
 from heedful.store.lock import is_held
 from heedful.tasks.load import row_saved_as
@@ -17,7 +17,7 @@ from heedful.verbs.info import headlines
 
 MOST_POINTS = 1000  # of a curve
 MOST_TEXT = 1 << 20  # bytes of a file that is shown
-METRICS, RECIPE, CARD, SCORES = "metrics.jsonl", "recipe.yaml", "README.md", "scores.json"
+RECIPE, CARD, SCORES = "recipe.yaml", "README.md", "scores.json"
 MARKS = ("task.json", RECIPE, METRICS)  # any of which makes a folder a run
 WEIGHED = ("config.json", "task.json", "model.safetensors")  # what a run's task and size are read from
 NO_RUN = "its files are not those of a run"

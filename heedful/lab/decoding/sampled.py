@@ -9,6 +9,7 @@ from heedful.decode.rules import TopK, TopP
 from heedful.decode.search import greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.lab.complexity.measured import operations
+from heedful.lab.drawn import figure_of
 from heedful.lab.exhibit import Says, Shown, holds, unsaid
 from heedful.lab.language.book import STEPS, Book, book
 from heedful.lab.whole_words import END
@@ -67,16 +68,12 @@ def sampling(
     order = left["all"].topk(12).indices
     names = [found.words.words[number] for number in order.tolist()]
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.0), layout="constrained")
+    def fill(figure: "Figure") -> None:
         for axes, (name, chances) in zip(figure.subplots(1, 3, sharey=True), left.items(), strict=True):
             axes.barh(range(len(names)), chances[order].tolist(), color="C0")
             axes.set(title=name, xlabel="probability", yticks=range(len(names)))
             axes.set_yticklabels(names)
             axes.spines[["top", "right"]].set_visible(False)
         figure.axes[0].invert_yaxis()
-        return figure
 
-    return Shown(lines, make, text)
+    return Shown(lines, figure_of((6.4, 3.0), fill), text)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from heedful.lab.drawn import Drawing, curves
+from heedful.lab.drawn import Drawing, curves, figure_of
 from heedful.lab.exhibit import Line, Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import smoothed
 from heedful.lab.toys.shapes_1d import BITS, Learnt, Net, Pairs, learnt
@@ -90,10 +90,7 @@ def looked_into(says: Says, *, steps: int | None = None, short: bool = False, pi
         for name, two in mates.items()
     }
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(5.6, 7.0), layout="constrained")
+    def fill(figure: "Figure") -> None:
         upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.6))
         for name, each, style in (("input", source, ":"), ("target", target, "--"), ("output", output, "-")):
             upper.plot(each[0, 0].numpy(), style, label=name)
@@ -104,9 +101,8 @@ def looked_into(says: Says, *, steps: int | None = None, short: bool = False, pi
         upper.spines[["top", "right"]].set_visible(False)
         lower.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=float(weights.max()))
         lower.set(xlabel="looked at", ylabel="position that looks")
-        return figure
 
-    return Shown(beside(says, seen), make)
+    return Shown(beside(says, seen), figure_of((5.6, 7.0), fill))
 
 
 def loss_curves(says: Says, *, steps: int | None = None, short: bool = False) -> Shown:

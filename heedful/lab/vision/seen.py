@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Mask, attention_weights
 from heedful.data.made.shapes import KINDS, scene
 from heedful.lab.complexity.measured import operations
-from heedful.lab.drawn import Drawing, curves, grids
+from heedful.lab.drawn import Drawing, curves, figure_of, grids
 from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
 from heedful.lab.vision.shapes import CLASSES, PATCH, SIDE, pictures, vit
 from heedful.lab.whole_words import parameters
@@ -59,10 +59,7 @@ def class_token(says: Says, *, steps: int = STEPS, shown: int = 4) -> Shown:
 def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
     """Pictures above, and below what is looked at on them."""
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(1.9 * len(maps), 4.2), layout="constrained")
+    def fill(figure: "Figure") -> None:
         panels = figure.subplots(2, len(maps), squeeze=False)
         for upper, lower, each, picture, name in zip(*panels, maps, pixels, names, strict=True):
             shown = ((picture.permute(1, 2, 0) + 1) / 2).numpy()
@@ -75,9 +72,8 @@ def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
                 axes.set(xticks=[], yticks=[])
         panels[0][0].set_ylabel("picture")
         panels[1][0].set_ylabel("class token looks at")
-        return figure
 
-    return make
+    return figure_of((1.9 * len(maps), 4.2), fill)
 
 
 def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
@@ -94,10 +90,7 @@ def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
     side = 32
     picture = torch.from_numpy(scene("test", 3, size=side).pixels)
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(5.2, 4.8), layout="constrained")
+    def fill(figure: "Figure") -> None:
         upper, lower = figure.subfigures(2, 1, height_ratios=(1.7, 1), squeeze=False)[:, 0]
         axes = upper.subplots()
         axes.imshow(picture.numpy())
@@ -112,9 +105,8 @@ def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
             axes.set(xticks=[], yticks=[])
             axes.set_title(str(number + 1), fontsize=8)
         lower.suptitle("its patches, in a row", fontsize=10)
-        return figure
 
-    return Shown(beside(own, computed) + unsaid(facts), make)
+    return Shown(beside(own, computed) + unsaid(facts), figure_of((5.2, 4.8), fill))
 
 
 def detr(says: Says, *, seed: int = 0) -> Shown:
@@ -144,11 +136,9 @@ def detr(says: Says, *, seed: int = 0) -> Shown:
     computed["the order of queries changes the loss"] = not torch.allclose(one.total, other.total, rtol=1e-5)
     computed["parameters of detr-r50, millions"] = PARAMETERS["detr-r50"] / 1e6
 
-    def make() -> "Figure":
-        from matplotlib.figure import Figure
+    def fill(figure: "Figure") -> None:
         from matplotlib.patches import Rectangle
 
-        figure = Figure(figsize=(4.6, 4.6), layout="constrained")
         axes, side = figure.add_subplot(), drawn.pixels.shape[0]
         axes.imshow(drawn.pixels)
         last = corners(found.boxes[-1, 0]) * side
@@ -164,9 +154,8 @@ def detr(says: Says, *, seed: int = 0) -> Shown:
         axes.plot([], [], "--", color="C1", label="the query that is paired with it, untrained")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), frameon=False)
         axes.set(xticks=[], yticks=[], xlim=(-0.5, side - 0.5), ylim=(side - 0.5, -0.5))
-        return figure
 
-    return Shown(beside(says, computed), make)
+    return Shown(beside(says, computed), figure_of((4.6, 4.6), fill))
 
 
 def segformer(says: Says, *, preset: str = "segformer-b0", size: int = 128) -> Shown:
