@@ -9,8 +9,8 @@ import typer
 
 from heedful.cli.options import chosen_of, united
 from heedful.run.task import NoOptions
-from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, Weights, say, scoring_options
+from heedful.tasks import TASKS, scoring_options
+from heedful.tasks.shared.cli import Device, Json, Run, Weights, say
 
 EVAL_OPTIONS = united(scoring_options(row) for row in TASKS.values())
 

@@ -1,8 +1,9 @@
 """All tasks: a row each, and nothing else names one."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Lazy, NoOptions, Task
 
 ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.translate:TRANSLATE"),
@@ -28,6 +29,12 @@ ROWS: tuple[Lazy[Task], ...] = (
 TASKS: Mapping[str, Task] = {row.name: row for row in (part() for part in ROWS)}
 
 DEFAULT = next(iter(TASKS))  # where a recipe names no task
+
+
+def scoring_options(row: Task) -> type[Any]:
+    """What `heed eval` is told for models of this task."""
+    options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.cli:DataOptions")
+    return NoOptions if row.evaluate is None else options()
 
 
 def trained() -> dict[str, Task]:

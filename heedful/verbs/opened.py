@@ -8,8 +8,8 @@ from typing import Any
 from heedful.core.config import from_json
 from heedful.errors import InputError
 from heedful.run.task import Law, Looked, NamedWeights, Served
+from heedful.tasks import scoring_options
 from heedful.tasks.load import load_model, row_of_model
-from heedful.tasks.shared.cli import scoring_options
 from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines

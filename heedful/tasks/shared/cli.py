@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from heedful.errors import InputError
-from heedful.run.task import NoOptions, Task
 from heedful.store import files
 
 if TYPE_CHECKING:
@@ -69,13 +68,6 @@ class DataOptions:
         if self.data is None:
             raise InputError("nothing to score", fix="give --data PATH")
         return self.data
-
-
-def scoring_options(row: Task) -> type[Any]:
-    """What `heed eval` is told for models of this task."""
-    if row.evaluate is None:
-        return NoOptions
-    return DataOptions if row.eval_options is None else row.eval_options()
 
 
 @dataclass(frozen=True, kw_only=True)
