@@ -284,15 +284,15 @@ def test_what_marian_has_no_words_for_is_refused() -> None:
 
 THEIRS = {"a.0.w": torch.randn(2, 3), "a.1.w": torch.randn(2, 3), "b": torch.randn(1, 4), "made": torch.randn(2)}
 OURS = {"x.0": torch.zeros(3, 2), "x.1": torch.zeros(3, 2), "y": torch.zeros(4)}
-TABLE = (Rule("a.{i}.w", "x.{i}", "transpose"), Rule("b", "y", "row"), Rule("made", None))
+NAMES = (Rule("a.{i}.w", "x.{i}", "transpose"), Rule("b", "y", "row"), Rule("made", None))
 
 
 def test_rules_turn_both_ways() -> None:
-    ours = to_ours(TABLE, THEIRS, OURS)
+    ours = to_ours(NAMES, THEIRS, OURS)
     assert {name: value.shape for name, value in ours.items()} == {name: value.shape for name, value in OURS.items()}
     assert torch.equal(ours["x.1"], THEIRS["a.1.w"].T)
     assert torch.equal(ours["y"], THEIRS["b"][0])
-    theirs = to_theirs(TABLE, ours)
+    theirs = to_theirs(NAMES, ours)
     assert theirs.keys() == THEIRS.keys() - {"made"}
     assert all(torch.equal(value, THEIRS[name]) for name, value in theirs.items())
 
@@ -300,7 +300,7 @@ def test_rules_turn_both_ways() -> None:
 def test_a_dot_is_a_dot_and_a_layer_is_a_number() -> None:
     for name in ("aX0.w", "a.x.w", "a.0.w.more", "a..w"):
         with pytest.raises(InputError, match=f"f: no rule for their tensor '{name}'"):
-            to_ours(TABLE, THEIRS | {name: torch.zeros(1)}, OURS, where="f")
+            to_ours(NAMES, THEIRS | {name: torch.zeros(1)}, OURS, where="f")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_dot_is_a_dot_and_a_layer_is_a_number() -> None:
 )
 def test_what_is_not_accounted_for_is_named(theirs: dict, ours: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        to_ours(TABLE, theirs, ours)
+        to_ours(NAMES, theirs, ours)
     assert str(caught.value) == message
 
 
@@ -333,11 +333,11 @@ def test_tied_matrices_must_agree() -> None:
 
 
 def test_what_is_not_exported_is_named() -> None:
-    ours = to_ours(TABLE, THEIRS, OURS)
+    ours = to_ours(NAMES, THEIRS, OURS)
     with pytest.raises(InputError, match="no rule for our tensor 'z'"):
-        to_theirs(TABLE, ours | {"z": torch.zeros(1)})
+        to_theirs(NAMES, ours | {"z": torch.zeros(1)})
     with pytest.raises(InputError, match="nothing of ours for their tensor 'b'"):
-        to_theirs(TABLE, {name: ours[name] for name in ("x.0", "x.1")})
+        to_theirs(NAMES, {name: ours[name] for name in ("x.0", "x.1")})
 
 
 def test_no_name_has_two_rules() -> None:
