@@ -98,12 +98,12 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first
 
 
 FAMILY = Family(
-    name="BART",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=always(RULES),
+    "BART",
+    Seq2SeqConfig,
+    always("AutoModelForSeq2SeqLM"),
+    config_from_hf,
+    config_to_hf,
+    always(RULES),
     whole=whole,
     tokens={"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
 )

@@ -133,12 +133,4 @@ def config_to_hf(
     return keys.nothing_lost(theirs, config, config_from_hf(theirs, [rule.theirs for rule in rules(config)]), "BERT")
 
 
-FAMILY = Family(
-    name="BERT",
-    config=EncoderConfig,
-    loads=loads,
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
-    tokens={"pad_token_id": 0},
-)
+FAMILY = Family("BERT", EncoderConfig, loads, config_from_hf, config_to_hf, rules, tokens={"pad_token_id": 0})

@@ -229,15 +229,7 @@ def family(
         theirs |= {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
         return keys.nothing_lost(theirs, config, read(theirs), name)
 
-    return Family(
-        name=name,
-        config=LMConfig,
-        loads=always("AutoModelForCausalLM"),
-        config_from_hf=read,
-        config_to_hf=config_to_hf,
-        rules=rules,
-        tokens=tokens,
-    )
+    return Family(name, LMConfig, always("AutoModelForCausalLM"), read, config_to_hf, rules, tokens=tokens)
 
 
 def written_out(config: LMConfig, *, scale: bool = False) -> LMConfig:

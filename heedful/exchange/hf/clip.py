@@ -144,11 +144,4 @@ def _tower(got: dict[str, Any], side: str, table: Table, where: str) -> dict[str
     return table.understood(whole, f"{where}: {side}")
 
 
-FAMILY = Family(
-    name="CLIP",
-    config=CLIPConfig,
-    loads=always("CLIPModel"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=always(RULES),
-)
+FAMILY = Family("CLIP", CLIPConfig, always("CLIPModel"), config_from_hf, config_to_hf, always(RULES))

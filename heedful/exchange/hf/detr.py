@@ -211,11 +211,4 @@ def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "DETR")
 
 
-FAMILY = Family(
-    name="DETR",
-    config=DETRConfig,
-    loads=always("AutoModelForObjectDetection"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
-)
+FAMILY = Family("DETR", DETRConfig, always("AutoModelForObjectDetection"), config_from_hf, config_to_hf, rules)

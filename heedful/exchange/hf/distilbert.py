@@ -97,11 +97,5 @@ def config_to_hf(
 
 
 FAMILY = Family(
-    name="DistilBERT",
-    config=EncoderConfig,
-    loads=bert.loads,
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
-    tokens={"pad_token_id": 0},
+    "DistilBERT", EncoderConfig, bert.loads, config_from_hf, config_to_hf, rules, tokens={"pad_token_id": 0}
 )

@@ -10,7 +10,7 @@ from heedful.exchange.hf.keys import Reader
 from heedful.exchange.hf.rules import Config, Recast, Rule
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Family(Generic[Config]):
     """How models of one kind move.
 

@@ -102,12 +102,12 @@ def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> d
 
 
 FAMILY = Family(
-    name="GPT-2",
-    config=LMConfig,
-    loads=always("AutoModelForCausalLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
+    "GPT-2",
+    LMConfig,
+    always("AutoModelForCausalLM"),
+    config_from_hf,
+    config_to_hf,
+    rules,
     whole=whole,
     tokens={"bos_token_id": 50256, "eos_token_id": 50256},
 )

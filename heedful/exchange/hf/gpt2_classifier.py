@@ -67,15 +67,15 @@ def _body(config: ClassifierConfig) -> LMConfig:
 
 
 FAMILY = Family(
-    name="GPT-2",
-    config=ClassifierConfig,
+    "GPT-2",
+    ClassifierConfig,
+    always("AutoModelForSequenceClassification"),
+    config_from_hf,
+    config_to_hf,
+    rules,
     suits=lambda config: config.lm is not None,
     head="score",
     kind="ForSequenceClassification",
-    loads=always("AutoModelForSequenceClassification"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
     recast=unbiased,
     tokens=gpt2.FAMILY.tokens,
 )

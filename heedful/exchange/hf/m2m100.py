@@ -71,11 +71,11 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
 
 
 FAMILY = Family(
-    name="M2M-100",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=always(RULES),
+    "M2M-100",
+    Seq2SeqConfig,
+    always("AutoModelForSeq2SeqLM"),
+    config_from_hf,
+    config_to_hf,
+    always(RULES),
     tokens={"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
 )

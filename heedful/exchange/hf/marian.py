@@ -100,12 +100,12 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
 
 
 FAMILY = Family(
-    name="Marian",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
+    "Marian",
+    Seq2SeqConfig,
+    always("AutoModelForSeq2SeqLM"),
+    config_from_hf,
+    config_to_hf,
+    rules,
     recast=seq2seq.biased_sines_first,
     tokens={"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100},
 )

@@ -191,12 +191,12 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
 
 
 FAMILY = Family(
-    name="ModernBERT",
-    config=EncoderConfig,
-    loads=bert.loads,
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
+    "ModernBERT",
+    EncoderConfig,
+    bert.loads,
+    config_from_hf,
+    config_to_hf,
+    rules,
     whole=whole,
     recast=untyped,
     made=made,

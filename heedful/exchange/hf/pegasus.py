@@ -76,12 +76,12 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
 
 
 FAMILY = Family(
-    name="Pegasus",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=always(RULES),
+    "Pegasus",
+    Seq2SeqConfig,
+    always("AutoModelForSeq2SeqLM"),
+    config_from_hf,
+    config_to_hf,
+    always(RULES),
     recast=seq2seq.biased_sines_first,
     made=made,
     tokens={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},

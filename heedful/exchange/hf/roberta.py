@@ -76,11 +76,5 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
 
 
 FAMILY = Family(
-    name="RoBERTa",
-    config=EncoderConfig,
-    loads=bert.loads,
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
-    tokens={"pad_token_id": UNUSED - 1},
+    "RoBERTa", EncoderConfig, bert.loads, config_from_hf, config_to_hf, rules, tokens={"pad_token_id": UNUSED - 1}
 )

@@ -117,10 +117,5 @@ def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, A
 
 
 FAMILY = Family(
-    name="SegFormer",
-    config=PyramidConfig,
-    loads=always("AutoModelForSemanticSegmentation"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
+    "SegFormer", PyramidConfig, always("AutoModelForSemanticSegmentation"), config_from_hf, config_to_hf, rules
 )

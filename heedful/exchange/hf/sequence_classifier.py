@@ -57,15 +57,15 @@ def family(body: Body) -> Family[ClassifierConfig]:
         return (*trunk(replace(_encoder(config), pooler=body == "bert"), body), *bert.modules(HEADS[body]))
 
     return Family(
-        name=own.name,
-        config=ClassifierConfig,
+        own.name,
+        ClassifierConfig,
+        always(f"AutoModel{kind}"),
+        config_from_hf,
+        config_to_hf,
+        rules,
         suits=lambda config: config.encoder is not None,
         head=head,
         kind=kind,
-        loads=always(f"AutoModel{kind}"),
-        config_from_hf=config_from_hf,
-        config_to_hf=config_to_hf,
-        rules=rules,
         tokens=own.tokens,
         alias=own.alias,
     )

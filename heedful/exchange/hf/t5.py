@@ -171,11 +171,11 @@ def _written_out(config: Seq2SeqConfig) -> Seq2SeqConfig:
 
 
 FAMILY = Family(
-    name="T5",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
+    "T5",
+    Seq2SeqConfig,
+    always("AutoModelForSeq2SeqLM"),
+    config_from_hf,
+    config_to_hf,
+    rules,
     tokens={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
 )

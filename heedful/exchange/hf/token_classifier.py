@@ -47,14 +47,14 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
         return keys.nothing_lost(theirs, config, config_from_hf(theirs), NAMES[body])
 
     return Family(
-        name=own.name,
-        config=TokenClassifierConfig,
+        own.name,
+        TokenClassifierConfig,
+        always(f"AutoModel{kind}"),
+        config_from_hf,
+        config_to_hf,
+        lambda config: (*_trunk(config, body), *bert.modules({head: "out"})),
         head=head,
         kind=kind,
-        loads=always(f"AutoModel{kind}"),
-        config_from_hf=config_from_hf,
-        config_to_hf=config_to_hf,
-        rules=lambda config: (*_trunk(config, body), *bert.modules({head: "out"})),
         tokens=own.tokens,
         alias=own.alias,
     )

@@ -86,11 +86,4 @@ def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")
 
 
-FAMILY = Family(
-    name="ViT",
-    config=ViTConfig,
-    loads=always("AutoModelForImageClassification"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=rules,
-)
+FAMILY = Family("ViT", ViTConfig, always("AutoModelForImageClassification"), config_from_hf, config_to_hf, rules)
