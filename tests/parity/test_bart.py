@@ -25,7 +25,7 @@ from compared import (
     pair_of,
 )
 from heedful.errors import InputError
-from heedful.exchange.hf.bart import RULES, TABLE, config_from_hf, config_to_hf, whole
+from heedful.exchange.hf.bart import FAMILY, RULES, TABLE, config_from_hf, whole
 from heedful.exchange.hf.rules import to_ours
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq
@@ -112,7 +112,7 @@ def test_what_we_export_runs_there(tmp_path: Path) -> None:
     config = config_from_hf({"model_type": "bart"} | {key: TINY[key] for key in TINY.keys() & {*TABLE.keys}})
     ours = Seq2Seq(config).eval()
     make_loud(ours)
-    told = config_to_hf(config, pad=PAD, start=EOS, end=EOS, first=BOS)
+    told = FAMILY.config_to_hf(config, pad=PAD, start=EOS, end=EOS, first=BOS)
     theirs = BartForConditionalGeneration.from_pretrained(export(tmp_path, ours, RULES, told))
     pair = Pair(theirs, ours, RULES, SPECIAL)
     close(*both_logits(pair, batch(pair)))
@@ -178,7 +178,7 @@ LARGE = {
 def test_presets_are_the_published_models(name: str, change: dict[str, Any]) -> None:
     preset = translator_config(TRANSLATORS[name], source_vocab=50265, target_vocab=50265, joint=True)
     assert config_from_hf(PUBLISHED | change) == preset
-    assert config_from_hf(config_to_hf(preset, pad=PAD, start=EOS, end=EOS)) == preset
+    assert config_from_hf(FAMILY.config_to_hf(preset, pad=PAD, start=EOS, end=EOS)) == preset
 
 
 def test_what_they_leave_out_is_their_default() -> None:
@@ -197,7 +197,7 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     }.get(key, 8)
     config = config_from_hf(base | {key: other})
     assert config != config_from_hf(base)
-    assert config_to_hf(config, pad=PAD, start=EOS, end=EOS)[key] == other
+    assert FAMILY.config_to_hf(config, pad=PAD, start=EOS, end=EOS)[key] == other
 
 
 def test_every_key_has_one_meaning() -> None:
@@ -243,7 +243,7 @@ def test_what_bart_has_no_words_for_is_refused() -> None:
     ):
         config = translator_config(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
         with pytest.raises(InputError) as caught:
-            config_to_hf(config, pad=PAD, start=EOS, end=EOS)
+            FAMILY.config_to_hf(config, pad=PAD, start=EOS, end=EOS)
         assert all(word in str(caught.value) for word in words)
 
 

@@ -26,7 +26,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
 from heedful.errors import InputError
-from heedful.exchange.hf.marian import RULES, TABLE, config_from_hf, config_to_hf, rules
+from heedful.exchange.hf.marian import FAMILY, RULES, TABLE, config_from_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -123,7 +123,7 @@ def test_what_we_export_runs_there() -> None:
     config = config_from_hf({"model_type": "marian"} | TINY | {"scale_embedding": True})
     ours = Seq2Seq(config).eval()
     make_loud(ours)
-    theirs = MarianMTModel(MarianConfig.from_dict(config_to_hf(config, pad=PAD, start=BOS, end=EOS))).eval()
+    theirs = MarianMTModel(MarianConfig.from_dict(FAMILY.config_to_hf(config, pad=PAD, start=BOS, end=EOS))).eval()
     pair = Pair(theirs, ours, rules(config), SPECIAL)
     lacking = theirs.load_state_dict(to_theirs(pair.rules, pair.weights()), strict=False)
     assert not lacking.unexpected_keys
@@ -214,7 +214,7 @@ def test_configurations_there_and_back(name: str) -> None:
     theirs = MarianConfig(**TINY | VARIANTS[name] | {"attention_dropout": 0.2, "dropout": 0.3})
     for saved in (theirs.to_dict(), theirs.to_diff_dict()):
         config = config_from_hf(saved)
-        back = config_to_hf(config, pad=PAD, start=BOS, end=EOS)
+        back = FAMILY.config_to_hf(config, pad=PAD, start=BOS, end=EOS)
         assert config_from_hf(back) == config
         assert {key: value for key, value in back.items() if key in TABLE.keys} | {"activation_function": ""} == {
             key: value for key, value in theirs.to_dict().items() if key in TABLE.keys
@@ -273,7 +273,7 @@ def test_a_file_of_no_kind_is_refused() -> None:
 def test_what_marian_has_no_words_for_is_refused() -> None:
     config = translator_config(TRANSLATORS["transformer-base-pre"], source_vocab=9, target_vocab=9, joint=True)
     with pytest.raises(InputError) as caught:
-        config_to_hf(config, pad=PAD, start=BOS, end=EOS)
+        FAMILY.config_to_hf(config, pad=PAD, start=BOS, end=EOS)
     for words in (
         "model.encoder.block.order = 'pre'",
         "model.source.sines_first = False",

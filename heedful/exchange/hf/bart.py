@@ -8,13 +8,13 @@ from theirs (`decoder_start_token_id`, `forced_bos_token_id`, `eos_token_id`, `p
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import Key, Table
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.seq2seq import Seq2SeqConfig
@@ -82,28 +82,14 @@ def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return bias | {name if name == _BIAS else f"model.{name}": tensor for name, tensor in theirs.items()}
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
+def _said(config: Seq2SeqConfig, *, start: int, end: int, first: int | None = None) -> dict[str, Any]:
     """`first`: what every text begins with after `start`, in BART the token that begins a source too."""
-    theirs = TABLE.in_theirs(config)
-    theirs |= {
-        "architectures": ["BartForConditionalGeneration"],
-        "bos_token_id": start if first is None else first,
-        "decoder_start_token_id": start,
-        "eos_token_id": end,
-        "forced_bos_token_id": first,
-        "forced_eos_token_id": end,
-        "pad_token_id": pad,
-    }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "BART")
+    begin = start if first is None else first
+    return {"bos_token_id": begin, "forced_bos_token_id": first, "forced_eos_token_id": end}
 
 
-FAMILY = Family(
-    "BART",
-    Seq2SeqConfig,
-    always("AutoModelForSeq2SeqLM"),
-    config_from_hf,
-    config_to_hf,
-    always(RULES),
+TOKENS = {"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}
+FAMILY = replace(
+    seq2seq.family("BART", "BartForConditionalGeneration", TABLE, config_from_hf, always(RULES), _said, TOKENS),
     whole=whole,
-    tokens={"bos_token_id": 0, "decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
 )

@@ -8,7 +8,6 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import Key, Table
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
@@ -57,25 +56,11 @@ RULES = (
 config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    theirs = TABLE.in_theirs(config)
-    theirs |= {
-        "architectures": ["M2M100ForConditionalGeneration"],
-        "decoder_layerdrop": 0.0,
-        "decoder_start_token_id": start,
-        "encoder_layerdrop": 0.0,
-        "eos_token_id": end,
-        "pad_token_id": pad,
-    }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "M2M-100")
+def _said(config: Seq2SeqConfig, *, start: int, end: int) -> dict[str, Any]:
+    return {"decoder_layerdrop": 0.0, "encoder_layerdrop": 0.0}
 
 
-FAMILY = Family(
-    "M2M-100",
-    Seq2SeqConfig,
-    always("AutoModelForSeq2SeqLM"),
-    config_from_hf,
-    config_to_hf,
-    always(RULES),
-    tokens={"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1},
+TOKENS = {"decoder_start_token_id": 2, "eos_token_id": 2, "pad_token_id": 1}
+FAMILY = seq2seq.family(
+    "M2M-100", "M2M100ForConditionalGeneration", TABLE, config_from_hf, always(RULES), _said, TOKENS
 )

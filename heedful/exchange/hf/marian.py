@@ -10,13 +10,13 @@ end and pad a sentence is no part of our configuration: `config_to_hf` is told, 
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import Key, Table
-from heedful.exchange.hf.rules import Rule, always
+from heedful.exchange.hf.rules import Rule
 from heedful.models.seq2seq import Seq2SeqConfig
 
 TABLE = Table(
@@ -84,28 +84,13 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     return keys.built(Seq2SeqConfig, values, where)
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    theirs = TABLE.in_theirs(config)
-    theirs |= {
-        "architectures": ["MarianMTModel"],
-        "share_encoder_decoder_embeddings": config.tied == "all",
-        "tie_word_embeddings": config.tied != "none",
-        "bos_token_id": start,
-        "decoder_start_token_id": start,
-        "eos_token_id": end,
-        "forced_eos_token_id": end,
-        "pad_token_id": pad,
-    }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Marian")
+def _said(config: Seq2SeqConfig, *, start: int, end: int) -> dict[str, Any]:
+    shared = {"share_encoder_decoder_embeddings": config.tied == "all", "tie_word_embeddings": config.tied != "none"}
+    return shared | {"bos_token_id": start, "forced_eos_token_id": end}
 
 
-FAMILY = Family(
-    "Marian",
-    Seq2SeqConfig,
-    always("AutoModelForSeq2SeqLM"),
-    config_from_hf,
-    config_to_hf,
-    rules,
+TOKENS = {"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100}
+FAMILY = replace(
+    seq2seq.family("Marian", "MarianMTModel", TABLE, config_from_hf, rules, _said, TOKENS),
     recast=seq2seq.biased_sines_first,
-    tokens={"decoder_start_token_id": 58100, "eos_token_id": 0, "pad_token_id": 58100},
 )

@@ -8,7 +8,6 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import bart, keys, seq2seq
-from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import Table
 from heedful.exchange.hf.rules import always
 from heedful.models.seq2seq import Seq2SeqConfig
@@ -28,27 +27,11 @@ RULES = (
 config_from_hf = keys.reader(Seq2SeqConfig, TABLE)
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, first: int | None = None) -> dict[str, Any]:
+def _said(config: Seq2SeqConfig, *, start: int, end: int, first: int | None = None) -> dict[str, Any]:
     """`first`: what every text begins with after `start`."""
-    theirs = TABLE.in_theirs(config)
-    theirs |= {
-        "architectures": ["MBartForConditionalGeneration"],
-        "decoder_start_token_id": start,
-        "eos_token_id": end,
-        "forced_bos_token_id": first,
-        "forced_eos_token_id": end,
-        "pad_token_id": pad,
-    }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "mBART")
+    return {"forced_bos_token_id": first, "forced_eos_token_id": end}
 
 
-FAMILY = Family(
-    name="mBART",
-    config=Seq2SeqConfig,
-    loads=always("AutoModelForSeq2SeqLM"),
-    config_from_hf=config_from_hf,
-    config_to_hf=config_to_hf,
-    rules=always(RULES),
-    # Decoding may begin with the name of a language, which none of these means.
-    tokens={"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1},
-)
+# Decoding may begin with the name of a language, which none of these tokens means.
+TOKENS = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+FAMILY = seq2seq.family("mBART", "MBartForConditionalGeneration", TABLE, config_from_hf, always(RULES), _said, TOKENS)

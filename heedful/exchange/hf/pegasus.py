@@ -5,6 +5,7 @@ Which tokens begin, end and pad a text is no part of our configuration: `config_
 from theirs (`decoder_start_token_id`, `eos_token_id`, `pad_token_id`).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,6 @@ from torch import Tensor
 
 from heedful.core.embed import sinusoidal
 from heedful.exchange.hf import bart, keys, seq2seq
-from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import Table
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
@@ -63,26 +63,13 @@ def made(config: Seq2SeqConfig) -> dict[str, Tensor]:
     return {f"model.{stack}.embed_positions.weight": table.clone() for stack in ("encoder", "decoder")}
 
 
-def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    theirs = TABLE.in_theirs(config)
-    theirs |= {
-        "architectures": ["PegasusForConditionalGeneration"],
-        "decoder_start_token_id": start,
-        "eos_token_id": end,
-        "forced_eos_token_id": end,
-        "pad_token_id": pad,
-    }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "Pegasus")
+def _said(config: Seq2SeqConfig, *, start: int, end: int) -> dict[str, Any]:
+    return {"forced_eos_token_id": end}
 
 
-FAMILY = Family(
-    "Pegasus",
-    Seq2SeqConfig,
-    always("AutoModelForSeq2SeqLM"),
-    config_from_hf,
-    config_to_hf,
-    always(RULES),
+TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+FAMILY = replace(
+    seq2seq.family("Pegasus", "PegasusForConditionalGeneration", TABLE, config_from_hf, always(RULES), _said, TOKENS),
     recast=seq2seq.biased_sines_first,
     made=made,
-    tokens={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
 )

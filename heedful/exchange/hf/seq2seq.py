@@ -1,17 +1,18 @@
 """What BART, Marian, Pegasus and DETR have in common on the Hub: the names of two stacks' settings and of their
 tensors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.exchange.hf import keys
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key
-from heedful.exchange.hf.rules import Recast, Rule, inside, modules
+from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Reader, Table
+from heedful.exchange.hf.rules import Recast, Rule, always, inside, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
 FIXED = keys.FIXED_SEQ2SEQ | {"decoder_layerdrop": 0.0, "encoder_layerdrop": 0.0}
@@ -76,6 +77,26 @@ def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm") -> Iterator[R
         yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{stack}.blocks.{{i}}", named))
     if norm == "in_norm":
         yield from modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")})
+
+
+def family(
+    name: str,
+    kind: str,
+    table: Table,
+    read: Reader[Seq2SeqConfig],
+    rules: Callable[[Seq2SeqConfig], tuple[Rule, ...]],
+    said: Callable[..., dict[str, Any]],
+    tokens: Mapping[str, int],
+) -> Family[Seq2SeqConfig]:
+    """That of their class `kind`. `said` is what it writes beside the table and the special tokens' numbers, of our
+    configuration and these."""
+
+    def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int, **more: int) -> dict[str, Any]:
+        theirs = table.in_theirs(config) | {"architectures": [kind], "decoder_start_token_id": start}
+        theirs |= {"eos_token_id": end, "pad_token_id": pad, **said(config, start=start, end=end, **more)}
+        return keys.nothing_lost(theirs, config, read(theirs), name)
+
+    return Family(name, Seq2SeqConfig, always("AutoModelForSeq2SeqLM"), read, config_to_hf, rules, tokens=tokens)
 
 
 def biased_sines_first(config: Seq2SeqConfig) -> Recast[Seq2SeqConfig]:
