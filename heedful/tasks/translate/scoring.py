@@ -13,7 +13,7 @@ from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_parallel
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, counted
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
@@ -52,8 +52,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             told_of_data = ()
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
-                notes = (*notes, f"{out}: {len(texts):,} translations, a line each")
-            told = f"{len(pairs):,} pairs"
+                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each")
+            told = counted(len(pairs), "pair")
             if other is None:
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
                 yield Scored(name, loss | known(scores), f"{told}, {scores}", notes)
@@ -142,7 +142,7 @@ def _name(translator: Translator, options: TranslationScoring) -> str:
 
 def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
     if pairs.dropped:
-        yield f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty"
+        yield f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty"
     if cut := sum(one.cut > 0 for one in made):
         yield f"sources that were too long, their last tokens not read: {cut:,}"
 

@@ -132,8 +132,8 @@ def test_what_is_a_blank_to_markup_alone_is_kept_once(read: Read) -> None:
 def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> None:
     document = read("a.po", PO)
     assert document.notes == (
-        "1 fuzzy entries are translated anew, and stay marked as fuzzy",
-        "1 entries are translated already: they are left as they are",
+        "1 fuzzy entry translated anew, and still marked as fuzzy",
+        "1 entry translated already, left as before",
     )
     made = document.written([[each.text.replace("ba", 'B\u00c4 "')] for each in document.passages]).decode()
     for text in (
@@ -154,7 +154,7 @@ def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:
     assert document.passages[-1].text == "ba\u2028de \x0c\x85gi"
     assert shouted(document).decode().endswith('msgstr "BA\u2028DE \\f\x85GI"\n')
     after = PO.replace('#~ msgid "su"', '#, fuzzy\n#~ msgid "su"') + '\nmsgid "ma"\nmsgstr "MA"\n'
-    assert "2 entries are translated already: they are left as they are" in read("a.po", after).notes
+    assert "2 entries translated already, left as before" in read("a.po", after).notes
 
 
 def test_subtitles_keep_their_times(read: Read) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
@@ -113,7 +113,7 @@ def _answer_pairs(
     both = [*zip(pairs.source, pairs.target, tags, strict=True)]
     groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
     if pairs.dropped:
-        say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
+        say(f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty")
     answer_groups(
         groups,
         lambda some, _: one_each(each_as_tagged(translator, answers, some)),
