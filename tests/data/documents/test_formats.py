@@ -167,6 +167,22 @@ def test_subtitles_keep_their_times(read: Read) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("これは「字幕」です。明日、東京へ行きます。", ["これは「字幕」です。明", "日、東京へ行きます。"]),
+        ("中文字幕没有空格。", ["中文字幕没", "有空格。"]),
+        ("BA DE GI KO", ["BA DE", "GI KO"]),
+        ("BA", ["BA"]),
+    ],
+)
+def test_subtitles_have_as_many_lines_as_before(read: Read, said: str, lines: list[str]) -> None:
+    """In scripts without spaces too, and none begins with a sign that ends what was before."""
+    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nba de\ngi ko\n")
+    made = document.written([[said]]).decode()
+    assert made.split("\n")[2:-1] == lines
+
+
 def test_word_keeps_formats_fields_and_all_other_parts(read: Read) -> None:
     document = read("a.docx", word())
     assert [each.text for each in document.passages] == ["ba de", "gi ko lu & ma ", "ne pi ro. Su 12 ba"]
