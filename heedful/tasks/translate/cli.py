@@ -80,6 +80,8 @@ class TranslationLook(LayerOptions):
     """What `heed look` is told for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+    to: To = ""
+    from_language: FromLanguage = ""
     tag: Tag = ""
 
 

@@ -11,6 +11,7 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_parallel
+from heedful.data.text.layouts import languages_of_files
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
 from heedful.errors import InputError, MissingError, counted
@@ -95,16 +96,20 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
             return corpus.tests, corpus.valid, told
         if corpus.directions:
             return dict(by_direction(corpus.tests)), corpus.valid, told
-        way = translator.directed(corpus.source, corpus.target).about
-
-        def known_way(part: Pairs) -> Pairs:
-            return replace(part, ways=[0] * len(part), directions=((way["source"], way["target"]),))
-
+        known_way = partial(_in_direction, translator.directed(corpus.source, corpus.target))
         return {name: known_way(part) for name, part in corpus.tests.items()}, known_way(corpus.valid), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
+        if KEY in translator.about:
+            pairs = _in_direction(translator.directed(*languages_of_files(source, target)), pairs)
         return {Path(source).name: pairs}, pairs, ()
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _in_direction(translator: Translator, part: Pairs) -> Pairs:
+    """The pairs, told that they are of the translator's direction."""
+    way = str(translator.about["source"]), str(translator.about["target"])
+    return replace(part, ways=[0] * len(part), directions=(way,))
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:

@@ -74,6 +74,7 @@ def _answer_pairs(
     device: str,
     as_json: bool,
 ) -> None:
+    from heedful.data.text.layouts import languages_of_files
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
@@ -102,6 +103,8 @@ def _answer_pairs(
         pairs = read.train.apart()
     elif source is not None and target is not None:
         pairs = read_pairs(source, target)
+        if KEY in translator.about:
+            translator = translator.directed(*languages_of_files(source, target))
     else:
 
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
