@@ -45,6 +45,15 @@ def test_answers_keep_their_lines(count, tmp_path, capsys):
     assert said.err.splitlines() == [f"warning: <stdin>:{i + 1}: bad; it has no answer" for i in sorted(bad)]
 
 
+def test_where_each_has_several_lines_one_without_an_answer_has_as_many(capsys):
+    def both(one):
+        return [one["text"], str(one["n"])]
+
+    with standard_input("a\nbad\nb\n"), pytest.raises(InputError, match="1 of 3 lines have no answer"):
+        answer_lines(None, answers, both, as_json=False, each=2)
+    assert capsys.readouterr().out.splitlines() == ["a", "0", "", "", "b", "2"]
+
+
 def test_a_text_of_the_command_line_that_has_no_answer_is_an_error(capsys):
     with pytest.raises(TextError):
         answer_lines(["fine", "bad"], answers, lambda one: one["text"], as_json=False)

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
+from heedful.errors import counted
+
 FEW = 1000  # pairs: below, what is learnt are these pairs
 SHARE = 0.03  # of the pairs, from which on it is worth a line
 
@@ -17,7 +19,7 @@ def doubts(source: Sequence[str], target: Sequence[str], tests: Collection[tuple
 def few(count: int) -> str:
     if count >= FEW:
         return ""
-    what = f"only {count:,} pair{'s' if count != 1 else ''} to train on: nothing general can be learnt from so few"
+    what = f"only {counted(count, 'pair')} to train on: nothing general can be learnt from so few"
     return f"{what}; 10,000 are usual for short and simple sentences, and a million for news"
 
 

@@ -88,6 +88,11 @@ def language_of(path: Path) -> str | None:
     return next((word for word in reversed(words) if word not in TABLES and is_language(word)), None)
 
 
+def languages_of_files(source: str, target: str) -> tuple[str, str]:
+    """Those that the names of two files say; "" of one that says none."""
+    return language_of(Path(source)) or "", language_of(Path(target)) or ""
+
+
 def is_language(name: str) -> bool:
     return (meaning(name) or "source") not in SIDES
 
