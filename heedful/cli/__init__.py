@@ -119,7 +119,8 @@ def main() -> None:
         if debug or error.filename or error.errno not in FULL:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to write is given up
-        _fail(StorageError(os.strerror(error.errno), where="standard output", fix="free some, or write elsewhere"))
+        fix = "free some where the output goes, and in the folder for temporary files"
+        _fail(StorageError(os.strerror(error.errno), fix=fix))
 
 
 def _run(arguments: list[str]) -> None:
