@@ -1,6 +1,7 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
@@ -118,7 +119,7 @@ def main() -> None:
     except OSError as error:
         if debug or error.filename or error.errno not in FULL:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to write is given up
+        sys.stdout = io.StringIO()  # what is left to write is given up
         fix = "free some where the output goes, and in the folder for temporary files"
         _fail(StorageError(os.strerror(error.errno), fix=fix))
 

@@ -7,11 +7,10 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from heedful.figures import architecture
 from heedful.look.architecture_layout import picture
-from heedful.models import config_from, config_of
 from heedful.serve.hosted import Hosted
 from heedful.serve.own import model_for
+from heedful.verbs.draw import drawn_model
 from heedful.verbs.info import headlines
 
 
@@ -26,9 +25,10 @@ def routes(models: Mapping[str, Hosted]) -> APIRouter:
     def figure(name: str, dark: bool = False) -> Response:
         """As `heed draw` draws it."""
         model = model_for(models, "can be drawn", [*models], name)
-        config = config_from(config_of(model.served.model), where=name)
-        drawn = architecture(config, model.run.resolve().name)
-        return Response(picture(drawn, "svg", dark=dark), media_type="image/svg+xml")
+        return Response(
+            picture(drawn_model(model.served.model, model.run.resolve().name), "svg", dark=dark),
+            media_type="image/svg+xml",
+        )
 
     return router
 
