@@ -289,3 +289,13 @@ def test_answers_come_while_the_pipe_stays_open_and_leave_quietly(run_of):
     assert child.wait(60) in (1, 141)
     assert child.stderr.read() == b""
     child.stderr.close()
+
+
+def test_a_full_disk_and_closed_input_are_no_tracebacks(run_of):
+    words = [sys.executable, "-m", "heedful", "translate", str(run_of("transformer")), "--longest", "3"]
+    with open("/dev/full", "w") as full:
+        made = subprocess.run([*words, "ba"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (made.returncode, made.stderr.splitlines()[0]) == (4, "error: No space left on device")
+    assert "Exception ignored" not in made.stderr
+    made = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")

@@ -56,9 +56,13 @@ def layout_of(where: Path, files: Sequence[Path], source: str | None, target: st
     if not any(parts[stem] == "train" for stem in found):
         raise _nothing(where, files)
     train, valid = ([own for stem, own in found.items() if parts[stem] == part] for part in ("train", "valid"))
-    first = next((found[stem] for stem in VALID if stem in found), None)
+    taken = next((stem for stem in VALID if stem in found), None)
+    if exact:
+        called = f"what is called {', '.join(VALID[:-1])} or {VALID[-1]}, the first of them alone"
+        unread = [stem for stem in groups if stem != taken and _part(stem) == "valid"]
+        notes += [f"{where / stem}.*: left out, validation data is {called}" for stem in unread]
     tests = {stem: own for stem, own in found.items() if parts[stem] == "test"}
-    return Layout(train, [first] if exact and first else valid, tests, names, tuple(notes))
+    return Layout(train, [found[taken]] if exact and taken else valid, tests, names, tuple(notes))
 
 
 def chosen(
