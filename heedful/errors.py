@@ -65,6 +65,12 @@ class Interrupted(HeedError):
         self.exit_code = 128 + number
 
 
+def counted(number: int, what: str) -> str:
+    """How many there are, in words: "1 pair", "2,000 pairs", "2 entries"."""
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else several}"
+
+
 def pip_install(package: str) -> str:
     """The command that adds a package to the environment that is running."""
     return f"{sys.executable} -m pip install {package}"

@@ -22,6 +22,8 @@ from transformers import (
     LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
     T5Config,
@@ -308,6 +310,19 @@ def roberta_folder(folder: Path, kind: Any = RobertaForMaskedLM, *, bare: bool =
     return model
 
 
+def modernbert_folder(folder: Path, kind: Any = ModernBertForMaskedLM, **options: Any) -> Any:
+    """RoBERTa's vocabulary. Two layers: the first without a norm before its attention, the second with a window."""
+    inner = _byte_level()
+    ids = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
+    sizes = SMALL | {"vocab_size": inner.get_vocab_size(), "max_position_embeddings": 40, "local_attention": 6}
+    config = ModernBertConfig(**sizes | ids | options)
+    model = _save_bytes(folder, kind(config), inner, "PreTrainedTokenizerFast", bare=False)
+    names = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | names | {"clean_up_tokenization_spaces": False}))
+    return model
+
+
 def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForConditionalGeneration:
     """RoBERTa's vocabulary; decoding begins with the end of a source, and then its beginning. `options` are those of
     the search."""
@@ -335,9 +350,12 @@ def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForC
     return model
 
 
-def t5_folder(folder: Path, *, bare: bool = False, gated: bool = False, **options: Any) -> T5ForConditionalGeneration:
+def t5_folder(
+    folder: Path, *, bare: bool = False, gated: bool = False, parted: bool = True, **options: Any
+) -> T5ForConditionalGeneration:
     """Pieces of SentencePiece and sentinels; decoding begins with the padding. `bare`: with a spiece.model in place of
-    a tokenizer.json; `gated`: version 1.1. `options` are those of the search."""
+    a tokenizer.json; `gated`: version 1.1, and unless it is `parted` one that has no output matrix of its own, as none
+    has that their library makes anew. `options` are those of the search."""
     data = spm(LINES * 9, 120, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     read = read_spm(data)
     sentinels = [f"<extra_id_{n}>" for n in reversed(range(4))]
@@ -359,7 +377,7 @@ def t5_folder(folder: Path, *, bare: bool = False, gated: bool = False, **option
         decoder_start_token_id=0,
     )
     model = T5ForConditionalGeneration(config)
-    if gated:  # their class makes the output matrix one with the others, and parts them when a file has both
+    if gated and parted:  # their class makes the output matrix one with the others, and parts them when a file has both
         model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
     model.generation_config.update(bad_words_ids=[[0]], no_repeat_ngram_size=2, **options)
     loud(model)

@@ -1,5 +1,8 @@
 """The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
 
+import errno
+import io
+import os
 import sys
 from contextlib import suppress
 from importlib import metadata
@@ -12,7 +15,7 @@ from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ra
 from heedful.cli.help import grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
-from heedful.errors import HeedError, Interrupted, OtherTaskError
+from heedful.errors import HeedError, Interrupted, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
@@ -36,6 +39,7 @@ COMMANDS = (
     Command("import", exchange.import_, group="Hand on"),
     Command("export", exchange.export, group="Hand on"),
 )
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
@@ -83,9 +87,11 @@ def main() -> None:
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
     trains = arguments[:1] in (["train"], ["demo"], ["distil"])
+    if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
         with Waits():
-            heed(args=arguments, prog_name="heed", standalone_mode=True)
+            _run(arguments)
     except Interrupted as error:
         _leave(str(error), error.exit_code)
     except HeedError as error:
@@ -110,6 +116,20 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        if debug or error.filename or error.errno not in FULL:
+            raise
+        sys.stdout = io.StringIO()  # what is left to write is given up
+        fix = "free some where the output goes, and in the folder for temporary files"
+        _fail(StorageError(os.strerror(error.errno), fix=fix))
+
+
+def _run(arguments: list[str]) -> None:
+    try:
+        heed(args=arguments, prog_name="heed", standalone_mode=True)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
 
 def _fail(error: HeedError) -> NoReturn:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from heedful.serve.engine import Engine
+    from heedful.serve.gate import Rules
 
 RUNS = Path("runs")  # what is served where no run is named
 
@@ -32,6 +33,10 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
     api_key: Annotated[
         str | None, typer.Option(envvar="HEED_API_KEY", help="What every request must bring; better in HEED_API_KEY.")
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="A name that a proxy is asked by; may be given again."),
     ] = None,
     engine: Annotated[
         str,
@@ -54,7 +59,7 @@ def serve(
     from heedful.serve.meters import Meters
     from heedful.serve.server import make_server
 
-    rules = rules_for(host, checked_key(api_key))
+    rules = rules_for(host, checked_key(api_key), names or ())
     chosen = chosen_device(device, engine=engine)
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
@@ -64,7 +69,7 @@ def serve(
         url = url_of(host, port if listening is None else listening.getsockname()[1])
         facts = [{"name": model.name, "task": model.row.name, "engine": model.engine} for model in models.values()]
         if listening is None:
-            tell_openness(url, app, facts, hosts=sorted(rules.hosts), key=rules.key is not None, as_json=as_json)
+            tell_openness(url, app, facts, rules, as_json=as_json)
             return
 
         def ready() -> None:
@@ -160,21 +165,19 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def tell_openness(
-    url: str, app: "FastAPI", models: Sequence[dict[str, str]], *, hosts: Sequence[str], key: bool, as_json: bool
-) -> None:
+def tell_openness(url: str, app: "FastAPI", models: Sequence[dict[str, str]], rules: "Rules", *, as_json: bool) -> None:
     """What would be open to whom."""
     from heedful.serve.app import open_routes
 
     routes = [f"{method} {path}" for method, path in open_routes(app)]
-    alone = all(name in ("localhost", "::1") or name.startswith("127.") for name in hosts)
-    reached = "this machine" if alone else "other machines"
+    hosts, key = sorted(rules.hosts), rules.key is not None
+    reached = "other machines" if rules.addresses else "this machine"
     if as_json:
         facts = {"url": url, "reached_by": reached, "hosts": hosts, "key": key, "models": models, "routes": routes}
         print(json.dumps(facts))
         return
     print(f"address  {url}, which is reached by {reached}")
-    print(f"names    {', '.join(hosts)}{'' if alone else ', and any address'}")
+    print(f"names    {', '.join(hosts)}{', and any address' if rules.addresses else ''}")
     print(f"key      {'needed for all but GET /health' if key else 'none: whoever reaches the address may ask'}")
     print(f"models   {', '.join(each['name'] for each in models)}")
     print("\n".join(f"{'routes' if number == 0 else '':8} {route}" for number, route in enumerate(routes)))

@@ -47,7 +47,7 @@ def attention_weights(
     if softcap is not None:
         scores = soft_capped(scores, softcap)
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(scores.dtype)
     mask, (T, S) = Mask.of(mask), scores.shape[2:]
     return masked_softmax(scores, mask.dense(T, S, q.device), mask.additive(T, S, q.device, scores.dtype))
 
@@ -156,8 +156,10 @@ class AttentionConfig:
 
     def __post_init__(self) -> None:
         check_words(self)
-        if self.n_heads < 1:
-            raise InputError(f"n_heads is {self.n_heads}", fix="give 1 or more")
+        for name in ("n_heads", "kv_heads", "head_dim"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise InputError(f"{name} is {size}", fix="give 1 or more")
 
 
 class Heads(nn.Module):
@@ -215,8 +217,8 @@ class Attention(nn.Module):
 
     def __init__(self, d_model: int, config: AttentionConfig) -> None:
         super().__init__()
-        head_dim = config.head_dim or d_model // config.n_heads
-        kv_heads = config.kv_heads or config.n_heads
+        head_dim = d_model // config.n_heads if config.head_dim is None else config.head_dim
+        kv_heads = config.n_heads if config.kv_heads is None else config.kv_heads
         if config.head_dim is None and d_model % config.n_heads:
             raise InputError(f"d_model {d_model} is no multiple of n_heads {config.n_heads}", fix="or give head_dim")
         if config.n_heads % kv_heads:
@@ -260,18 +262,22 @@ class Attention(nn.Module):
         """What each query finds in `kv`.
 
         Rows of queries that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where
-        the mask tells no query from another and there is no bias.
+        the mask tells no query from another and there is no bias. Raises InputError for others.
         """
         R, _, T, _ = queries.query.shape
+        mask = Mask.of(mask)
         rows = kv.key.shape[0]  # len() would fix it in a graph that is exported
         if rows != R:
             if rows == 0 or R % rows:
                 raise InputError(f"{R} rows of queries cannot share {rows} rows of keys", fix="equally many to each")
+            if bias is not None or mask.tells_queries:
+                what = "rows of queries that share keys, with a bias or a mask that tells one query from another"
+                raise InputError(what, fix="give each its own row of keys")
             queries = queries.shared(rows)
         own = self.position.bias(queries.query, queries.positions, kv.positions)
         if own is not None:
             bias = own if bias is None else bias + own
-        found = self.heads(queries.query, kv, Mask.of(mask), bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
+        found = self.heads(queries.query, kv, mask, bias).transpose(1, 2).flatten(2)  # (B, T, H*E)
         if queries.gate is not None:
             found = found * queries.gate
         out = self.out(found)

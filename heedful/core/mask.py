@@ -45,6 +45,9 @@ class Mask:
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
 
+        if self.prefix is not None and not self.causal and self.window is None:
+            raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
+
     @staticmethod
     def of(given: "Mask | Tensor") -> "Mask":
         """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for any other tensor."""
@@ -76,6 +79,12 @@ class Mask:
         """The same for a `window`, of queries and keys at these positions (None: as they lie in their rows)."""
         positions = None if queries is None or keys is None else (queries, keys)
         return replace(self, window=window, positions=positions)
+
+    @property
+    def tells_queries(self) -> bool:
+        """Whether queries of one row may see different keys."""
+        by_place = self.causal or self.window is not None or self.segments is not None
+        return by_place or (self.allowed is not None and self.allowed.shape[-2] > 1)
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only

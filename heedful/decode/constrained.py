@@ -184,6 +184,9 @@ class _Following(Generic[StateType]):
             return made.to(device)
 
         self.tokens = padded([own.tokens for own in automata], listed, filler=NO_TOKEN)
+        self.kinds = torch.zeros(len(automata), int(self.tokens.amax()) + 2, dtype=torch.int32, device=device)
+        for number, own in enumerate(automata):  # the last column is that of all tokens from there on
+            self.kinds[number, own.tokens] = torch.arange(1, 1 + len(own.tokens), dtype=torch.int32, device=device)
         self.goto = padded([own.goto for own in automata], nodes, 1 + listed)
         self.ends = padded([own.ends for own in automata], nodes, wished)
         self.closes = padded([own.closes for own in automata], nodes, wished)
@@ -203,9 +206,8 @@ class _Following(Generic[StateType]):
         return logits, _Followed(inner, self.after(state.place, tokens))
 
     def after(self, place: _Place, tokens: Int[Tensor, "*A"]) -> _Place:
-        """Where these tokens lead."""
-        match = (tokens[..., None] == self.tokens[place.sentence]) & (tokens[..., None] != NO_TOKEN)
-        kind = torch.where(match.any(-1), match.byte().argmax(-1) + 1, 0)
+        """Where these tokens lead; what NO_TOKEN leads to means nothing."""
+        kind = self.kinds[place.sentence, tokens.clamp(0, self.kinds.shape[1] - 1)]
         node = self.goto[place.sentence, place.node, kind]
         met = place.met + self.ends[place.sentence, node]
         if self.parting is not None:
@@ -249,17 +251,19 @@ class _Following(Generic[StateType]):
         each = torch.arange(len(found), device=found.device)[:, None]
         now = self.wanting(place)[:, None]
         nearer = self.wanting(self.after(place.pick(each.expand_as(found)), found)) < now
-        found = found.masked_fill(~nearer, NO_TOKEN)
-        waiting = (self.closes[place.sentence, place.node] > 0).any(1, keepdim=True)
-        if self.parting is not None and waiting.any():
+        found = found.masked_fill(~nearer | (found[:, :, None] == token[:, None]).any(2), NO_TOKEN)
+        waiting = (self.closes[place.sentence, place.node] > 0).any(1).nonzero()
+        if self.parting is not None and len(waiting):
+            rows = waiting[:, 0]
             apart = self.parting.index_fill(0, torch.tensor([self.eos], device=scores.device), False)
-            best = scores.masked_fill(~apart, NEVER).argmax(1, keepdim=True)
-            useful = waiting & (self.wanting(self.after(place.pick(each), best)) <= now)
-            found = torch.cat(
-                (found, best.masked_fill(~useful | (best == found).any(1, keepdim=True), NO_TOKEN)), dim=1
-            )
-        among = (found[:, :, None] == token[:, None]).any(2)
-        return found.masked_fill(among, NO_TOKEN)
+            best = scores[rows].masked_fill(~apart, NEVER).argmax(1, keepdim=True)
+            useless = self.wanting(self.after(place.pick(waiting), best)) > now[rows]
+            useless |= (best == torch.cat((token, found), dim=1)[rows]).any(1, keepdim=True)
+            parts = found.new_full((len(found), 1), NO_TOKEN)
+            found = torch.cat((found, parts.index_copy(0, rows, best.masked_fill(useless, NO_TOKEN))), dim=1)
+        none = found == NO_TOKEN
+        most = int((~none).sum(1).amax())  # waits for the device
+        return found.gather(1, none.sort(dim=1, stable=True).indices[:, :most])
 
 
 def _dealt(bank: Int[Tensor, "n C"], slots: int) -> Int[Tensor, "n W"]:

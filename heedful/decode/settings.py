@@ -1,7 +1,10 @@
 """How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TypedDict
+
+from heedful.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +17,13 @@ class Sampling:
     min_p: float = 0.0  # only those at least this share as probable as the most probable
     repetition_penalty: float = 1.0  # of tokens that were said before; 1: none
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what is no number."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not isinstance(value, Real) and not (value is None and each.default is None):
+                raise InputError(f"{each.name} is {value!r}", fix="give a number")
 
 
 DEFAULT_SAMPLING = Sampling()

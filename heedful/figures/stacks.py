@@ -18,7 +18,7 @@ SCHEMES = {
     "buckets": "relative positions",
     "shaw": "relative keys (Shaw)",
 }
-NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
+NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "rms_offset": "RMSNorm"}
 
 
 class Sizes:
@@ -99,7 +99,7 @@ def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
     label = "Masked multi-head attention" if causal else "Multi-head attention"
     within = "" if config.window is None else f"window of {config.window}"
     match config.kind:
-        case "transformer":
+        case "transformer" | "unnormed":
             pass
         case "windows" | "shifted_windows":
             label, within = "Attention in windows", f"{config.window} x {config.window} patches"
@@ -139,6 +139,8 @@ def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str)
     def normed(where: str, label: str) -> Box:
         return Box(label=label, kind="norm", parameters=sizes.of(f"{at}.{part}_residual.{where}"))
 
+    if config.kind == "unnormed" and part == "self":
+        return Residual(branch=(branch,))
     match config.order:
         case "post":
             return Residual(branch=(branch,), norm=normed("out_norm", f"Add & {norm}"))

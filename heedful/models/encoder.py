@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.core.block import ACTIVATIONS, BlockConfig, Context, Stack, StackConfig
+from heedful.core.block import ACTIVATIONS, BLOCKS, Block, BlockConfig, Context, Stack, StackConfig
 from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
 from heedful.core.init import normal
 from heedful.core.mask import EVERYONE, Mask
@@ -27,6 +27,18 @@ class EncoderConfig:
     tied: bool = True  # its output matrix is the embedding's
     pooler: bool = False  # sums a text up at its first token
     nsp_head: bool = False  # tells from that sum whether the second of two texts follows the first
+
+
+class UnnormedBlock(Block):
+    """Gives its self-attention what comes in as it is: the first of a pre-norm stack, where the embeddings have just
+    been through a norm (Warner et al. 2024, their code)."""
+
+    def __init__(self, d_model: int, config: BlockConfig) -> None:
+        super().__init__(d_model, config)
+        self.self_residual.in_norm = nn.Identity()
+
+
+UNNORMED = "unnormed"  # the kind that a configuration names
 
 
 class Transform(nn.Module):
@@ -55,7 +67,7 @@ class Encoder(nn.Module):
         d_model, vocab_size = config.d_model, config.embed.vocab_size
         self.config = config
         self.embed = Embed(d_model, config.embed)
-        self.stack = Stack(d_model, config.stack)
+        self.stack = Stack(d_model, config.stack, {**BLOCKS, UNNORMED: UnnormedBlock})
         self.transform = Transform(d_model, config.stack.block) if config.mlm_head else None
         self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
         self.pooler = nn.Linear(d_model, d_model) if config.pooler else None

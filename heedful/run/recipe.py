@@ -15,8 +15,10 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
@@ -33,6 +35,16 @@ AUTO = "auto"  # a preset that is chosen when the training begins
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _no_number_for_a_truth_value(cls, value: object, handler: Callable[[object], object]) -> object:
+        """Nor the other way round."""
+        found = handler(value)
+        if isinstance(value, int | float) and isinstance(value, bool) != isinstance(found, bool):
+            expected = "true or false" if isinstance(found, bool) else "a number"
+            raise PydanticCustomError("mixed_up", "input should be {expected}", {"expected": expected})
+        return found
 
 
 class DataSection(Section):
@@ -182,11 +194,11 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
         recipe = kind.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             *sections, key = map(str, first["loc"])
             raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
-        raise InputError(f"{place} = {first['input']!r}: {first['msg'].lower()}", where=where) from None
+        said = "input should be a section of keys" if first["type"] == "model_type" else first["msg"].lower()
+        raise InputError(f"{place_in(kind, first['loc'])} = {first['input']!r}: {said}", where=where) from None
     presets = kind.PRESETS()
     if recipe.preset == AUTO and kind.SIZES:
         if recipe.train.minutes is None or recipe.start_from:
@@ -195,6 +207,13 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
     elif recipe.preset not in presets:
         raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
     return recipe
+
+
+def place_in(kind: type[BaseModel], parts: Sequence[str | int]) -> str:
+    """Where in a recipe a fault is, without the types that were tried there, of which pydantic tells as well."""
+    names = keys_in(kind, [])
+    keys = {*names, *(key for name in names for key in keys_in(kind, [name]))}
+    return ".".join(str(part) for part in parts if isinstance(part, int) or part in keys)
 
 
 def keys_in(kind: type[BaseModel], sections: Sequence[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """A run whose saved model is damaged, or gone, gets one again from its newest sound checkpoint."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from heedful.core.config import from_json
@@ -75,8 +76,9 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     load_weights(model, weights, where=str(newest.path))
     aside = None
     if os.path.lexists(run / MODEL):
-        files.rename_folder(run / MODEL, run / ASIDE)
-        aside = str(run / ASIDE)
+        free = next(name for name in _names() if not os.path.lexists(run / name))
+        files.rename_folder(run / MODEL, run / free)
+        aside = str(run / free)
     progress = facts["progress"]
     best = progress.get("best_step")
     same = best == newest.step and not progress.get("best_averaged") and not _measured_after(run, newest.step)
@@ -86,6 +88,11 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     beside = {} if tokenizers is None else tokenizer_files(*tokenizers)
     write_model(run, model, parameters(model), beside | {"task.json": about})
     return Restored(str(run), newest.step, best, same, aside, tuple(removed))
+
+
+def _names() -> Iterator[str]:
+    """What a damaged file may be called: each restoring keeps one more."""
+    return (ASIDE if number == 1 else f"{ASIDE}-{number}" for number in count(1))
 
 
 def _measured_after(run: Path, step: int) -> bool:

@@ -57,7 +57,7 @@ def train(
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
     recipe's data, and `device` for the best one here. Raises InputError before the first step for whatever is wrong
     with the recipe or the data, leaving nothing behind; NonFiniteError where training breaks down; Interrupted, when
-    all is saved, after SIGINT, SIGTERM or SIGUSR1.
+    all is saved, after SIGINT, SIGTERM, SIGUSR1 or SIGHUP.
     """
     with join_ranks() as ranks, ExitStack() as held:
         opened, where = None, device or best_device()

@@ -1,7 +1,8 @@
 """The application: every route, in one place. Each module of routes gives a router, made for the models there are."""
 
+import re
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from heedful.serve.hosted import Models
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct
 from heedful.serve.refusals import Refused, as_refused, refusal
+
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a host
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +50,21 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
 )
 
 
-def rules_for(host: str, key: str | None) -> Rules:
-    """Who may ask a server that listens at this host. Raises InputError for one that others reach, without a key."""
-    if host in LOOPBACK or host.startswith("127."):
-        return Rules(key=key, hosts=LOOPBACK | {host})
-    if not key:
+def rules_for(host: str, key: str | None, names: Sequence[str] = ()) -> Rules:
+    """Who may ask a server that listens at this host, and that a proxy hands on what is asked of these names. Raises
+    InputError for one that others reach, without a key, and for what is no name."""
+    for name in names:
+        if not NAME.fullmatch(name):
+            what = f"{name!r} is not the name of a host"
+            raise InputError(what, where="--name", fix="for example --name models.example.org, and no port")
+    alone = host in LOOPBACK or host.startswith("127.")
+    if not key and (names or not alone):
+        where, what = ("--host", host) if not alone else ("--name", names[0])
         raise InputError(
-            f"{host} is open to other machines", where="--host", fix="give --api-key KEY, or set HEED_API_KEY"
+            f"{what} is open to other machines", where=where, fix="give --api-key KEY, or set HEED_API_KEY"
         )
-    return Rules(key=key, hosts=LOOPBACK | {host.lower(), socket.gethostname().lower()}, addresses=True)
+    hosts = LOOPBACK | {host.lower(), *(name.lower() for name in names)}
+    return Rules(key=key, hosts=hosts if alone else hosts | {socket.gethostname().lower()}, addresses=not alone)
 
 
 def open_routes(app: FastAPI) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from heedful.look.architecture_layout import picture
 from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import model_for
-from heedful.verbs.draw import drawn
+from heedful.verbs.draw import drawn_model
 from heedful.verbs.info import headlines
 
 
@@ -23,8 +23,11 @@ def routes(models: Models) -> APIRouter:
     @router.get("/api/models/{name}/figure")
     def figure(name: str, dark: bool = False) -> Response:
         """As `heed draw` draws it."""
-        run = model_for(models, "can be drawn", [*models], name).run
-        return Response(picture(drawn(str(run.resolve())), "svg", dark=dark), media_type="image/svg+xml")
+        model = model_for(models, "can be drawn", [*models], name)
+        return Response(
+            picture(drawn_model(model.served.model, model.run.resolve().name), "svg", dark=dark),
+            media_type="image/svg+xml",
+        )
 
     return router
 

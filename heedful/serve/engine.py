@@ -28,14 +28,14 @@ from heedful.core.config import from_json, unknown_key
 from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
-from heedful.run.task import Embedder, Served, Task
+from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Piece, Record, Writing
 from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
 from heedful.tasks.shared.served import by_library
 from heedful.verbs.opened import open_model
-from heedful.verbs.use import ask_each, options_of, question_of
+from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
 
 Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
@@ -107,11 +107,10 @@ class Engine:
         fast: Served | None = None,
         limits: Limits | None = None,
         meters: Meters | None = None,
-        device: str = "cpu",
     ) -> None:
         self.name, self.run, self.row, self.served, self.engine = name, run, row, served, engine
         self.limits = limits or Limits()
-        self._fast, self._device = fast, device
+        self._fast = fast
         self._changed = threading.Condition()  # guards what follows
         self._jobs: list[Question | Work] = []
         self._texts: deque[Text] = deque()
@@ -124,7 +123,6 @@ class Engine:
         # The first thread's.
         self._writing: dict[int, Text] = {}
         self._writer: TextWriter | None = None
-        self._embedder: Embedder | None = None
         loops = [self._run] if fast is None else [self._run, self._gather]
         self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
         for thread in self._threads:
@@ -399,14 +397,7 @@ class Engine:
         self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:
-        if self._embedder is None:
-            assert self.row.embedder is not None
-            own = self.served
-            loaded: Embedder = (
-                own if isinstance(own, Embedder) else self.row.embedder().load(self.run, device=self._device)
-            )
-            self._embedder = loaded
-        vectors, _ = self._embedder.vectors_of(inputs)
+        vectors, _ = embedder_in(self.row, self.served).vectors_of(inputs)
         made: list[list[float]] = vectors.tolist()
         return made
 
@@ -430,7 +421,7 @@ def open_engine(
     fast = None if engine == "own" else _by_library(run, row, device, required=engine != "auto")
     used = "own" if fast is None else "ctranslate2"
     name = name or run.resolve().name
-    return Engine(name, run, row, served, used, fast=fast, limits=limits, meters=meters, device=device)
+    return Engine(name, run, row, served, used, fast=fast, limits=limits, meters=meters)
 
 
 def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | None:

@@ -112,7 +112,11 @@ class Gate:
         """Whether the key is right already; it may still come in the body. Raises Refused."""
         host = headers.get("host", "")
         if not self._is_ours(host):
-            raise Refused(403, f"this is not {host[:100]!r}", "ask by the name that it is served by")
+            raise Refused(
+                403,
+                f"this is not {host[:100]!r}",
+                "ask by the name that it is served by; --name HOST of heed serve adds one",
+            )
         if method != "GET":
             origin = headers.get("origin")
             foreign = origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())

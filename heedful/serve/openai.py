@@ -20,14 +20,14 @@ from heedful.errors import InputError, TextError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, LanguageModel, named, together
+from heedful.serve.gate import Rules
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
 from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door
-from heedful.verbs.use import embedder_of
+from heedful.verbs.use import embedder_in
 
-MOST_BYTES = 8 * 1024 * 1024  # of a request
 MOST_TRANSLATED = 50_000  # characters of a message
 
 
@@ -61,8 +61,7 @@ class Translator(Protocol):
 
 
 def routes(models: Models) -> APIRouter:
-    router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["OpenAI"])
-    embedders: dict[str, Embedder] = {}
+    router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=Rules.text_bytes), tags=["OpenAI"])
     told = {name: _model(hosted) for name, hosted in models.items() if _answers(hosted)}
 
     @router.get("/models")
@@ -99,7 +98,7 @@ def routes(models: Models) -> APIRouter:
     async def embeddings(request: Request) -> Response:
         asked = await body_of(request, Embedding)
         hosted = _hosted(models, asked.model)
-        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked, embedders)))
+        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked)))
 
     return router
 
@@ -348,13 +347,11 @@ async def _chat_events(
         yield answer.event(None, tells_usage=True)
 
 
-def _embed(hosted: Hosted, asked: Embedding, embedders: dict[str, Embedder]) -> dict[str, Any]:
+def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
     """The vectors of texts; those that are too long to be read as a whole are refused."""
     if hosted.row.embedder is None:
         raise Problem(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
-    if hosted.name not in embedders:
-        embedders[hosted.name] = embedder_of(hosted.run)
-    embedder = embedders[hosted.name]
+    embedder = embedder_in(hosted.row, hosted.served)
     given = asked.input
     several = isinstance(given, list) and not isinstance(given[0], int)
     inputs = cast(list[str] | list[list[int]], given if several else [given])

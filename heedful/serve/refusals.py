@@ -33,7 +33,7 @@ def refused(error: HeedError) -> Refused:
             return Refused(504, str(error), error.fix or None)
         case InputError():
             return Refused(400, str(error), error.fix or None)
-    return Refused(500, str(error), error.fix or None)
+    return Refused(500, error.what, error.fix or None)  # where it is may be a path
 
 
 def as_refused(error: Exception) -> Refused:

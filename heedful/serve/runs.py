@@ -24,7 +24,7 @@ def routes(folder: Path) -> APIRouter:
         try:
             found: Any = read_one(folder, name)
         except MissingError as error:
-            raise Refused(404, str(error), error.fix or None) from None
+            raise Refused(404, error.what, error.fix or None) from None
         return JSONResponse(plain(found))
 
     return router

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGUSR1 as a wish to leave that training fulfils at the next safe place."""
+"""SIGINT, SIGTERM, SIGUSR1 and SIGHUP as a wish to leave that training fulfils at the next safe place."""
 
 import signal
 import threading
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 class Leave(BaseException):
@@ -17,7 +17,8 @@ class Leave(BaseException):
 class Signals:
     """While this is entered, a signal sets `number`, and a second SIGINT raises KeyboardInterrupt.
 
-    Only the main thread can receive signals: in another one this does nothing.
+    SIGHUP is left alone where it is ignored, as under nohup. Only the main thread can receive signals: in another one
+    this does nothing.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,9 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._take) for number in WISHES}
+            stays = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            wishes = [number for number in WISHES if not (stays and number == signal.SIGHUP)]
+            self._before = {number: signal.signal(number, self._take) for number in wishes}
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from heedful.core.config import unknown_key
 from heedful.figures import architecture
 from heedful.look.architecture import Architecture, rows
+from heedful.models import config_from, config_of
 from heedful.models.named import PRESETS, preset
 from heedful.run.folder import read_saved
 from heedful.tasks.load import row_of_run
@@ -21,6 +24,11 @@ def drawn(name: str) -> Architecture:
         raise unknown_key(name, [*PRESETS], where="heed draw: neither a folder nor a preset")
     row_of_run(folder)  # says what is wrong where it is none
     return architecture(read_saved(folder).config, folder.resolve().name)
+
+
+def drawn_model(model: nn.Module, title: str) -> Architecture:
+    """The figure of a model that is open."""
+    return architecture(config_from(config_of(model), where=title), title)
 
 
 def facts(figure: Architecture) -> dict[str, Any]:

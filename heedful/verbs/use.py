@@ -54,6 +54,12 @@ def how_to_use(run: Path) -> str:
     return f"this run {row.does}: heed {verb} {run}"
 
 
+def embedder_in(row: Task, served: Served) -> Embedder:
+    """What makes vectors with a model that is open, of a task that has an embedder."""
+    assert row.embedder is not None
+    return served if isinstance(served, Embedder) else row.embedder().of(served)
+
+
 def embedder_of(run: Path, *, device: str = "cpu") -> Embedder:
     """What makes vectors of texts, or of pictures. Raises InputError for a model that reads neither by itself."""
     row = row_of_run(run)

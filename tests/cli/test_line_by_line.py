@@ -45,6 +45,15 @@ def test_answers_keep_their_lines(count, tmp_path, capsys):
     assert said.err.splitlines() == [f"warning: <stdin>:{i + 1}: bad; it has no answer" for i in sorted(bad)]
 
 
+def test_where_each_has_several_lines_one_without_an_answer_has_as_many(capsys):
+    def both(one):
+        return [one["text"], str(one["n"])]
+
+    with standard_input("a\nbad\nb\n"), pytest.raises(InputError, match="1 of 3 lines have no answer"):
+        answer_lines(None, answers, both, as_json=False, each=2)
+    assert capsys.readouterr().out.splitlines() == ["a", "0", "", "", "b", "2"]
+
+
 def test_a_text_of_the_command_line_that_has_no_answer_is_an_error(capsys):
     with pytest.raises(TextError):
         answer_lines(["fine", "bad"], answers, lambda one: one["text"], as_json=False)
@@ -280,3 +289,13 @@ def test_answers_come_while_the_pipe_stays_open_and_leave_quietly(run_of):
     assert child.wait(60) in (1, 141)
     assert child.stderr.read() == b""
     child.stderr.close()
+
+
+def test_a_full_disk_and_closed_input_are_no_tracebacks(run_of):
+    words = [sys.executable, "-m", "heedful", "translate", str(run_of("transformer")), "--longest", "3"]
+    with open("/dev/full", "w") as full:
+        made = subprocess.run([*words, "ba"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (made.returncode, made.stderr.splitlines()[0]) == (4, "error: No space left on device")
+    assert "Exception ignored" not in made.stderr
+    made = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")

@@ -187,6 +187,25 @@ def test_pairs_are_weighed_as_a_training_reads_them(run_of, tmp_path, capsys):
     one_line(capsys)
 
 
+def test_of_several_translations_each_text_has_as_many_lines(run_of, capsys):
+    """With scores, whether there are so many or not: what is nothing is translated by nothing, once."""
+    run = run_of("transformer")
+    for several in (["--n-best", 3], ["--samples", 3], ["--beam", 4, "--n-best", 3, "--rerank", run]):
+        with standard_input("ba de gi\n\nko\n"):
+            assert heed("translate", run, *several) == 0
+        lines = capsys.readouterr().out.split("\n")[:-1]
+        assert len(lines) == 9
+        assert lines[3:6] == ["0.000\t", "", ""]
+        assert all(float(line.split("\t")[0]) for line in [*lines[:3], *lines[6:]])
+
+
+def test_translations_are_drawn_or_the_best(run_of, capsys):
+    run = run_of("transformer")
+    assert heed("translate", run, "ba de", "--samples", 2, "--n-best", 3) == 2
+    assert "leave out n_best, or samples" in one_line(capsys)
+    assert len(answers(capsys, "translate", run, "ba de", "--samples", 4, "--n-best", 2, "--rerank", run)) == 1
+
+
 def test_a_second_model_chooses_among_translations(run_of, capsys):
     """Of those that the first finds; and one translation is no choice."""
     run = run_of("transformer")

@@ -299,6 +299,34 @@ def test_rows_that_cannot_be_shared_are_refused(rows: int, shared: int) -> None:
         layer(queries, kv, mask=EVERYONE)
 
 
+@pytest.mark.parametrize("T", [1, 2])
+@pytest.mark.parametrize("kind", ["causal", "window", "prefix", "segments", "each", "start"])
+def test_rows_that_share_keys_are_not_told_apart_by_a_mask(kind: str, T: int) -> None:
+    layer = Attention(8, AttentionConfig(n_heads=2))
+    queries, kv = layer.queries(torch.randn(2 * B, T, 8)), layer.keys_values(torch.randn(B, S, 8))
+    with pytest.raises(InputError, match="rows of queries that share keys"):
+        layer(queries, kv, mask=make_mask(kind, 2 * T, S))
+    with pytest.raises(InputError, match="rows of queries that share keys"):
+        layer(queries, kv, mask=EVERYONE, bias=torch.randn(1, 1, 2 * T, S))
+    assert layer(queries, kv, mask=make_mask("valid", T, S)).shape == (2 * B, T, 8)
+
+
+@pytest.mark.parametrize("name", ["n_heads", "kv_heads", "head_dim"])
+@pytest.mark.parametrize("size", [0, -1])
+def test_sizes_that_are_none_are_refused(name: str, size: int) -> None:
+    with pytest.raises(InputError, match=f"{name} is {size}"):
+        AttentionConfig(**{"n_heads": 2} | {name: size})
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_bias_of_doubles_is_rounded_with_and_without_gradients(grad: bool) -> None:
+    q, k, bias = torch.randn(B, H, T, D), torch.randn(B, H, S, D), torch.randn(1, H, T, S).double()
+    with torch.set_grad_enabled(grad):
+        out = attend(q, k, k, mask=EVERYONE, bias=bias, scale=SCALE)
+        close(out, attend(q, k, k, mask=EVERYONE, bias=bias.float(), scale=SCALE))
+    assert out.dtype == torch.float32
+
+
 def test_an_empty_batch_stays_empty() -> None:
     layer, nobody = Attention(8, AttentionConfig(n_heads=2)), torch.randn(0, 3, 8)
     assert layer(layer.queries(nobody), layer.keys_values(nobody), mask=EVERYONE).shape == (0, 3, 8)

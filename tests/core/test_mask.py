@@ -1,6 +1,7 @@
 """Who may look at whom: every condition, alone and together, against a loop that reads aloud."""
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -26,6 +27,14 @@ def conditions(T: int, S: int) -> dict[str, object]:
     }
 
 
+def combinations(every: dict[str, object]) -> Iterator[dict[str, object]]:
+    """All that a mask may be given together: a prefix is of keys that some queries would not see."""
+    for size in range(len(every) + 1):
+        for names in itertools.combinations(every, size):
+            if "prefix" not in names or {"causal", "window"} & {*names}:
+                yield {name: every[name] for name in names}
+
+
 def may_look(given: dict, b: int, t: int, s: int, T: int, S: int) -> bool:
     place = t + given.get("start", S - T)
     near = s <= place or not given.get("causal", False)
@@ -49,16 +58,31 @@ def brute(given: dict, T: int, S: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("T", "S"), SHAPES)
 def test_every_combination_of_conditions(T: int, S: int) -> None:
-    every = conditions(T, S)
-    for size in range(len(every) + 1):
-        for names in itertools.combinations(every, size):
-            given = {name: every[name] for name in names}
-            dense = Mask(**given).dense(T, S, CPU)
-            if dense is None:
-                assert set(names) <= {"prefix", "start"}, "these alone forbid nothing"
-            else:
-                assert dense.dtype == torch.bool
-                assert torch.equal(dense.expand(B, 1, T, S), brute(given, T, S)), names
+    for given in combinations(conditions(T, S)):
+        dense = Mask(**given).dense(T, S, CPU)
+        if dense is None:
+            assert set(given) <= {"start"}, "this alone forbids nothing"
+        else:
+            assert dense.dtype == torch.bool
+            assert torch.equal(dense.expand(B, 1, T, S), brute(given, T, S)), [*given]
+
+
+def test_queries_are_told_apart_where_their_rows_differ() -> None:
+    """Of a mask that does not tell them apart, all rows are one, whatever is random in it."""
+    for given in combinations(conditions(5, 5)):
+        mask = Mask(**given)
+        if not mask.tells_queries:
+            dense = mask.dense(5, 5, CPU)
+            assert dense is None or dense.equal(dense[:, :, :1].expand_as(dense)), [*given]
+        else:
+            assert set(given) & {"causal", "window", "segments", "allowed"}
+    assert not Mask(valid=torch.ones(B, 5, dtype=torch.bool)).tells_queries
+    assert not Mask(allowed=torch.rand(1, 5) < 0.5).tells_queries
+
+
+def test_a_prefix_of_what_all_see_is_refused() -> None:
+    with pytest.raises(InputError, match="a prefix of keys where all are seen already"):
+        Mask(prefix=torch.tensor([2]))
 
 
 def test_everyone_needs_no_tensor() -> None:
@@ -104,14 +128,12 @@ def test_layers_that_ask_the_same_get_the_same_tensor() -> None:
 def test_plain_causal_means_the_same_as_the_kernels_switch() -> None:
     """The switch counts from the top left corner: whoever claims to be plain causal must be a lower triangle."""
     for T, S in SHAPES:
-        every = conditions(T, S) | {"start": 0}
-        for size in range(len(every) + 1):
-            for names in itertools.combinations(every, size):
-                mask = Mask(**{name: every[name] for name in names})
-                plain = mask.is_plain_causal(T, S)
-                assert plain == (T == S and set(names) in ({"causal"}, {"causal", "start"})), names
-                if plain:
-                    assert torch.equal(mask.dense(T, S, CPU)[0, 0], torch.ones(T, S, dtype=torch.bool).tril())
+        for given in combinations(conditions(T, S) | {"start": 0}):
+            mask = Mask(**given)
+            plain = mask.is_plain_causal(T, S)
+            assert plain == (T == S and set(given) in ({"causal"}, {"causal", "start"})), [*given]
+            if plain:
+                assert torch.equal(mask.dense(T, S, CPU)[0, 0], torch.ones(T, S, dtype=torch.bool).tril())
     assert not Mask(causal=True, start=1).is_plain_causal(4, 4)
 
 

@@ -113,6 +113,17 @@ def test_what_was_fitted_to_other_weights_goes(run: Path, capsys: pytest.Capture
     assert f"confidence.json is removed, as it was fitted to other weights; made again by: heed eval {run} " in told
 
 
+def test_what_was_put_aside_is_kept_when_it_is_restored_again(run: Path) -> None:
+    damaged = []
+    for name in ("model.safetensors.damaged", "model.safetensors.damaged-2", "model.safetensors.damaged-3"):
+        flip(run / "model.safetensors", -5 - len(damaged))
+        damaged.append((run / "model.safetensors").read_bytes())
+        assert restore_model(run, print).aside == str(run / name)
+        for number, kept in enumerate(damaged, 1):
+            own = run / f"model.safetensors.damaged{f'-{number}' if number > 1 else ''}"
+            assert own.read_bytes() == kept
+
+
 def test_a_later_model_may_have_been_better(run: Path) -> None:
     """One that was measured, and saved, after the newest checkpoint."""
     lines = (run / "metrics.jsonl").read_text().splitlines()

@@ -3,6 +3,7 @@
 Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else exactly.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ from transformers import (
     BertForSequenceClassification,
     BertModel,
     DistilBertForMaskedLM,
+    ModernBertForMaskedLM,
+    ModernBertForSequenceClassification,
+    ModernBertModel,
     RobertaForMaskedLM,
     RobertaForSequenceClassification,
     RobertaModel,
@@ -32,6 +36,7 @@ import heedful
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
+from heedful.figures.stacks import Sizes, block
 from heedful.models import make_model
 from heedful.models.presets import EncoderSize, encoder_config
 from heedful.store.model import read_model
@@ -41,15 +46,21 @@ from heedful.tasks.shared.look import draw_text, head_labels, look_within, looke
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, bert_folder, distilbert_folder, loud, roberta_folder
+from hub import LINES, TEXTS, bert_folder, distilbert_folder, loud, modernbert_folder, roberta_folder
 from hub_languages import xlm_roberta_folder
 from saved import save_run
+
+
+def with_biases(folder: Path, kind: Any) -> Any:
+    return modernbert_folder(folder, kind, norm_bias=True, classifier_bias=True)
+
 
 MAKERS: dict[str, tuple[Any, Any]] = {
     "bert": (bert_folder, BertForMaskedLM),
     "bert, all heads": (bert_folder, BertForPreTraining),
     "roberta": (roberta_folder, RobertaForMaskedLM),
     "xlm-r": (xlm_roberta_folder, XLMRobertaForMaskedLM),
+    "modernbert": (with_biases, ModernBertForMaskedLM),
     "distilbert": (distilbert_folder, DistilBertForMaskedLM),
 }
 MASKED = ["The <mask> cat is sleeping.", "<mask>", "My sister<mask>is <mask> a book", "a <mask>, b"]
@@ -259,6 +270,82 @@ def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None
 def test_other_heads_are_refused(tmp_path: Path) -> None:
     bert_folder(tmp_path / "theirs", BertForMultipleChoice)
     with pytest.raises(InputError, match="'BertForMultipleChoice': its `classifier` is for something else"):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+# ModernBERT, whose layers differ
+
+FEW = {"num_hidden_layers": 3, "local_rope_theta": 100.0, "global_rope_theta": 1000.0}
+SHAPES: list[dict[str, Any]] = [
+    FEW | {"global_attn_every_n_layers": 3, "local_attention": 2},
+    FEW | {"global_attn_every_n_layers": 2, "local_attention": 5, "attention_bias": True, "mlp_bias": True},
+    FEW | {"global_attn_every_n_layers": 1, "norm_bias": True, "norm_eps": 1e-3, "tie_word_embeddings": False},
+    FEW | {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "local_attention": 4},
+]
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new keys", "old keys"])
+@pytest.mark.parametrize("options", SHAPES, ids=range(len(SHAPES)))
+@pytest.mark.parametrize("kind", [ModernBertForMaskedLM, ModernBertModel])
+def test_modernbert(tmp_path: Path, kind: Any, options: dict[str, Any], old: bool) -> None:
+    torch.manual_seed(4)
+    theirs, path = modernbert_folder(tmp_path / "theirs", kind, **options), tmp_path / "theirs" / "config.json"
+    if old and "layer_types" not in options:
+        said = json.loads(path.read_text())
+        del said["layer_types"], said["rope_parameters"]
+        path.write_text(json.dumps(said | options | {"layer_norm_eps": 1e-5, "position_embedding_type": "absolute"}))
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    made = export_model(tmp_path / "run", tmp_path / "back")
+    assert made.family == "ModernBERT"
+    back = kind.from_pretrained(tmp_path / "back").eval()
+    ours = heedful.load(tmp_path / "run").model
+    ids = torch.randint(5, 300, (2, 30))
+    segments = (torch.arange(30) < torch.tensor([[30], [17]])).long()
+    with torch.no_grad():
+        expected, again = (net(ids, attention_mask=segments)[0][segments > 0] for net in (theirs, back))
+        hidden = ours.hidden(ids, segments)[segments > 0]
+        found = ours.predict_tokens(hidden) if kind is ModernBertForMaskedLM else hidden
+    for other in (found, again):
+        torch.testing.assert_close(other, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
+    import_model(tmp_path / "back", tmp_path / "again")
+    for each in (tmp_path / "run").iterdir():
+        assert (tmp_path / "again" / each.name).read_bytes() == each.read_bytes(), each.name
+
+
+def test_modernberts_first_layer_is_drawn_as_it_is(tmp_path: Path) -> None:
+    modernbert_folder(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    net = heedful.load(tmp_path / "run").model
+    first, second = (block(layer, 16, Sizes(net), "", causal=False) for layer in net.config.stack.layers)
+    assert [[part.label for part in residual.branch] for residual in (*first, *second)] == [
+        ["Multi-head attention"],
+        ["LayerNorm", "Feed forward"],
+        ["LayerNorm", "Multi-head attention"],
+        ["LayerNorm", "Feed forward"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters is"),
+        ({"layer_types": ["full_attention"]}, "layer_types is"),
+        ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers 0"),
+        ({"local_attention": None}, "local_attention is None"),
+        ({"num_hidden_layers": "two"}, "num_hidden_layers 'two'"),
+    ],
+)
+def test_a_modernbert_that_cannot_be_read(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    modernbert_folder(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
+def test_a_modernbert_that_classifies_is_refused(tmp_path: Path) -> None:
+    modernbert_folder(tmp_path / "theirs", ModernBertForSequenceClassification)
+    with pytest.raises(InputError, match="with a head that classifies"):
         import_model(tmp_path / "theirs", tmp_path / "never")
 
 

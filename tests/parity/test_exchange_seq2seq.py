@@ -34,6 +34,7 @@ MAKERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "bart": (bart_folder, {}),
     "t5": (t5_folder, {}),
     "t5, gated": (t5_folder, {"gated": True}),
+    "t5, gated, one matrix": (t5_folder, {"gated": True, "parted": False}),
 }
 SOURCES = [
     *TEXTS[:4],

@@ -43,7 +43,6 @@ MODULES: dict[str, Any] = {
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
 AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have
-NEEDED = {"modernbert": {"global_attn_every_n_layers": 1, "norm_bias": True}}  # what their default is no model of ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +127,7 @@ def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
     """But the classes' names, which only an export knows."""
     module, config = (
         MODULES[AS.get(name, name)],
-        FAMILIES[name].config_from_hf({"model_type": name} | NEEDED.get(name, {})),
+        FAMILIES[name].config_from_hf({"model_type": name}),
     )
     written = module.TABLE.in_theirs(config)
     assert {key for key, rule in module.TABLE.keys.items() if rule.ours} - written.keys() <= {"id2label"}

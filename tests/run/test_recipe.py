@@ -65,6 +65,15 @@ def test_yaml_gives_back_every_key():
         ("preset=transformer-smal", "unknown key 'transformer-smal'", "did you mean 'transformer-small'?"),
         ("train.optimizer=adamw", "train.optimizer = 'adamw'", ""),
         ("train.steps={", "--set train.steps: not YAML", ""),
+        ("train.lr=true", "train.lr = True: input should be a number", ""),
+        ("train.warmup=false", "train.warmup = False: input should be a number", ""),
+        ("train.compile=1", "train.compile = 1: input should be true or false", ""),
+        ("data.joint=0.0", "data.joint = 0.0: input should be true or false", ""),
+        ("train=5", "train = 5: input should be a section of keys", ""),
+        ("data=", "data = None: input should be a section of keys", ""),
+        ("data.path=5", "data.path = 5: input should be", ""),
+        ("model={5: 6}", "model.5 = 5: input should be", ""),
+        ("data.mix=[5]", "data.mix.0 = 5: input should be", ""),
     ],
 )
 def test_a_wrong_setting_is_one_line(setting, says, fix):

@@ -112,6 +112,11 @@ def test_what_would_be_open_to_whom(runs: dict[str, Path], monkeypatch, capsys) 
     facts = json.loads(capsys.readouterr().out)
     assert (facts["reached_by"], facts["key"]) == ("this machine", False)
     assert {"POST /api/tag", "GET /health", "GET /metrics"} <= {*facts["routes"]}
+    named = ("--name", "a.example", "--name", "b.example", "--api-key", "k")
+    assert heed("serve", runs["tag"], "--check", *named) == 0
+    told = capsys.readouterr().out
+    assert "reached by this machine" in told
+    assert "names    127.0.0.1, ::1, a.example, b.example, localhost\n" in told
     more = ("--host", "0.0.0.0", "--api-key", "k")
     assert heed("serve", runs["tag"], "--port", "0", "--check", *more) == 0
     told = capsys.readouterr().out

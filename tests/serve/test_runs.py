@@ -52,6 +52,10 @@ def test_no_other_folder_is_read(client: TestClient, name: str) -> None:
     assert client.get(f"/api/runs/{name}").status_code in (404, 400)
 
 
+def test_no_path_is_told(client: TestClient, folder: Path) -> None:
+    assert str(folder.parent) not in client.get("/api/runs/nobody").text
+
+
 @pytest.mark.parametrize("file", ["task.json", "config.json", "metrics.jsonl", "scores.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"scores": 3}\n', b"7\n"])
 def test_a_broken_run_hides_no_other(client: TestClient, folder: Path, file: str, content: bytes) -> None:

@@ -312,6 +312,33 @@ def test_other_machines_are_let_in_with_a_key_alone() -> None:
     assert "127.0.0.2" in rules_for("127.0.0.2", None).hosts
 
 
+def test_a_proxy_hands_on_what_is_asked_of_its_names(engines: dict[str, Engine]) -> None:
+    from fastapi.testclient import TestClient
+
+    rules = rules_for("127.0.0.1", "right", ["Models.Example.org"])
+    assert not rules.addresses
+    client = TestClient(make_app(engines, rules=rules), base_url="http://models.example.org")
+    key = {"Authorization": "Bearer right"}
+    assert client.get("/ready").status_code == 401
+    assert client.get("/ready", headers=key).status_code == 200
+    assert client.get("/ready", headers=key | {"Host": "other.example.org"}).status_code == 403
+    forwarded = {
+        "X-Forwarded-Host": "localhost",
+        "X-Forwarded-For": "127.0.0.1",
+        "Forwarded": "for=127.0.0.1;host=localhost",
+    }
+    assert client.get("/ready", headers=key | {"Host": "other.example.org"} | forwarded).status_code == 403
+    assert client.get("/ready", headers=forwarded).status_code == 401
+    page = key | {"Origin": "https://models.example.org", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/api/tag", json={"text": "ba"}, headers=page).status_code == 200
+    assert client.post("/api/tag", json={"text": "ba"}, headers=page | {"Host": "localhost"}).status_code == 403
+    with pytest.raises(InputError, match=r"--name: models\.example\.org is open to other machines"):
+        rules_for("127.0.0.1", None, ["models.example.org"])
+    for wrong in ("https://models.example.org", "models.example.org:443", "*.example.org", "", "a b", "[::1]"):
+        with pytest.raises(InputError, match=r"--name: .* is not the name of a host"):
+            rules_for("127.0.0.1", "right", [wrong])
+
+
 def test_a_fault_of_ours_is_one_line(engines: dict[str, Engine], caplog: pytest.LogCaptureFixture) -> None:
     from fastapi.testclient import TestClient
 

@@ -122,6 +122,34 @@ def test_pairs_are_scored_in_their_direction(
     assert told != pytest.approx(other, abs=1e-4)
 
 
+def test_names_of_files_say_the_direction(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, pairs = heedful.load(run[0], Translator), backwards(3, 5)
+    files = tmp_path / "test.fr", tmp_path / "test.en"
+    for path, texts in zip(files, (pairs.target, pairs.source), strict=True):
+        path.write_text("\n".join(texts) + "\n")
+    sides = ["--source", files[0], "--target", files[1]]
+    assert heed("score", run[0], *sides, "--json") == 0
+    told = [json.loads(line)["logprob"] for line in capsys.readouterr().out.splitlines()]
+    both = [*zip(pairs.target, pairs.source, strict=True)]
+    right = [one["logprob"] for one in weigh(ours.directed(target="en"), both)]
+    assert told == pytest.approx(right, abs=1e-4)
+    assert heed("eval", run[0], *sides, "--out", tmp_path / "made.txt") == 0
+    assert (tmp_path / "made.txt").read_text().splitlines() == ours.directed(target="en").translate(pairs.target)
+    turned = ["--source", tmp_path / "test.fr", "--target", (tmp_path / "test.de")]
+    turned[-1].write_text(files[1].read_text())
+    assert heed("eval", run[0], *turned) == 2
+    assert "it does not translate fr to de" in capsys.readouterr().err
+
+
+def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
+    ours, text = heedful.load(run[0], Translator), backwards(1, 5).source[0]
+    assert ours.look(text, {"to": "fr"}).facts["text"] == ours.directed(target="fr").translate(text)
+    tokens = [next(iter(ours.attention(text, {"to": to}).values())).labels["key"] for to in ("fr", "de")]
+    assert ["<|to_fr|>" in tokens[0], "<|to_fr|>" in tokens[1]] == [True, False]
+
+
 def test_a_model_of_one_direction_learns_no_others(data: list[str], tmp_path: Path) -> None:
     plain = override(
         build(TRANSFORMER | {"task": "translate"}, where="test"), [f"data.path={data[0]}", "train.steps=2"]

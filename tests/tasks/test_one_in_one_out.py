@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_flatten
 import heedful
 from cases import PIXELS
 from heedful.data.images.files import to_image
+from heedful.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,14 @@ def test_one_in_one_out(name: str, run_of: Callable[[str], Path], picture: Path)
         alone, (first,) = ask(one, **own, **more), ask([one], **listed, **more)
         assert same(alone, first)
         assert same(ask((one,), **listed, **more)[0], first)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, given, _) in ONE.items() if given])
+@pytest.mark.parametrize("wrong", [1, [None], ["ba", 2.0], b"ba", [["ba"]]])
+def test_what_is_no_text_is_refused(name: str, wrong: object, run_of: Callable[[str], Path]) -> None:
+    method, _, beside = ONE[name]
+    with pytest.raises(InputError, match=rf"{method}: .* is no text"):
+        getattr(heedful.load(run_of(name)), method)(wrong, **beside)
 
 
 def test_a_vector_of_one(run_of: Callable[[str], Path], picture: Path) -> None:

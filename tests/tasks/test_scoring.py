@@ -37,7 +37,7 @@ def test_pairs_that_are_left_out_are_told(translators: tuple[Path, Path], sides:
     source = Path(sides.source)
     source.write_text("\n" + source.read_text().partition("\n")[2])
     (found,) = evaluate(translators[0], sides)
-    assert found.notes == (f"{source}: 1 pairs left out, a side is empty",)
+    assert found.notes == (f"{source}: 1 pair left out, a side is empty",)
 
 
 def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:

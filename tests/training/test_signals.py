@@ -16,13 +16,23 @@ def test_a_signal_is_kept() -> None:
             raise AssertionError("came before, and so nothing is begun")
 
 
-@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_work_is_given_up(wish: signal.Signals) -> None:
     with Signals() as signals:
         with pytest.raises(Leave), signals.giving_up():
             os.kill(os.getpid(), wish)
         signals.number = 0
         os.kill(os.getpid(), wish)  # here nothing is given up
+
+
+def test_what_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals() as signals:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not signals.number
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_what_a_library_makes_of_it() -> None:

@@ -5,9 +5,13 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from heedful.data.documents.passages import Passage, Placed, plain
+from heedful.data.documents.words import SPACELESS
 
 NARROWEST, WIDEST = 40, 120  # characters of a line that may have been broken at the width of a page
 ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
+
+OPENS = "\u3008\u300a\u300c\u300e\u3010\u3014\uff08"  # what no line ends with: brackets of such scripts
+PIECE = re.compile(rf"\s+|[{OPENS}]+$|[{OPENS}]*(?:[{SPACELESS}]|[^\s{SPACELESS}{OPENS}]+)[^\w\s{OPENS}]*")
 
 
 def plain_parts(text: str) -> list[str | Passage]:
@@ -68,11 +72,18 @@ def wrapped_passage(lines: Sequence[str], number: int, write: Callable[[Placed],
     return [raw[:begin], Passage(" ".join(own), (), inner, wrapped, number), raw[end:]]
 
 
+class Wrapper(textwrap.TextWrapper):
+    """Breaks between the characters of a script without spaces too."""
+
+    def _split(self, text: str) -> list[str]:
+        return [piece for chunk in super()._split(text) for piece in PIECE.findall(chunk)]
+
+
 def rewrapped(text: str, width: int, lead: str, line_end: str, *, never: re.Pattern[str] | None = None) -> str:
     """A text broken into lines of at most this width, of which all but the first begin with `lead`, and none with what
     `never` matches."""
     made = list[str]()
-    for line in textwrap.wrap(text, max(1, width - len(lead)), break_long_words=False, break_on_hyphens=False):
+    for line in Wrapper(max(1, width - len(lead)), break_long_words=False, break_on_hyphens=False).wrap(text):
         if made and never is not None and never.match(line):
             made[-1] += f" {line}"
         else:

@@ -12,7 +12,7 @@ from heedful.data.documents.encodings import PO, decoded
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Part, Passage, Placed, State
 from heedful.data.documents.plain import lines_of
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
@@ -62,8 +62,8 @@ def po_document(data: bytes, where: str, target: str) -> Document:
             source = entry.fields["msgid_plural" if plural else "msgid"]
             parts += [text[done:begin], f"{name} ", *_quoted(source, entry.line, line_end)]
             done = end
-    notes = [f"{fuzzy:,} fuzzy entries are translated anew, and stay marked as fuzzy"] if fuzzy else []
-    notes += [f"{left:,} entries are translated already: they are left as they are"] if left else []
+    notes = [f"{counted(fuzzy, 'fuzzy entry')} translated anew, and still marked as fuzzy"] if fuzzy else []
+    notes += [f"{counted(left, 'entry')} translated already, left as before"] if left else []
     return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), ("", language))
 
 

@@ -19,7 +19,7 @@ from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Part, Passage, State
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 # With all that is in them: codes of other formats, and what has no words.
 CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
@@ -82,7 +82,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
-    notes = (f"{left:,} units are translated already, or not to be: they are left as they are",) if left else ()
+    notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",) if left else ()
     return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
 
 

@@ -12,7 +12,7 @@ from heedful.data.text.directions import Direction
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Pairs, joined
 from heedful.data.text.reading import Read, read_whole
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
 MOST_TOLD = 8  # files of which it is told how each was read
@@ -60,13 +60,13 @@ def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
             lines.append(f"{part.name}: {part.dropped:,} of {whole:,} pairs dropped, a side is empty")
     if valid is None:
         valid, *test, train = _hold_out(train, 1 if tests else 2)
-        lines.append(f"{train.name}: {len(valid):,} pairs held out for validation")
+        lines.append(f"{train.name}: {counted(len(valid), 'pair')} held out for validation")
         if test:
             tests = {"test": test[0]}
-            lines.append(f"{train.name}: {len(test[0]):,} pairs held out for a test")
+            lines.append(f"{train.name}: {counted(len(test[0]), 'pair')} held out for a test")
     if read.directions:
         train, turned = _without_turned(train, [valid, *tests.values()])
-        lines += [f"{train.name}: {turned:,} pairs left out that are held out the other way round"] if turned else []
+        lines += [f"{train.name}: {counted(turned, 'pair')} left out, held out the other way round"] if turned else []
     known = set(map(_key, train.source))
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
@@ -115,9 +115,9 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
         raise InputError("every pair is held out already", where=written.name, fix="give other pairs")
     notes = [*corpus.notes, *(note for read, _ in found for note in read.notes)]
     if left_out := len(written) - len(kept):
-        notes.append(f"{written.name}: {left_out:,} synthetic pairs left out, a side of theirs is held out")
+        notes.append(f"{written.name}: {counted(left_out, 'synthetic pair')} left out, a side of theirs is held out")
     if written.dropped:
-        notes.append(f"{written.name}: {written.dropped:,} synthetic pairs dropped, a side is empty")
+        notes.append(f"{written.name}: {counted(written.dropped, 'synthetic pair')} dropped, a side is empty")
     own = corpus.train if corpus.train.lines else corpus.train.numbered()
     train = joined([own, written.rows(kept)], own.name)
     weights |= {file: originals * corpus.weights.get(file, 1.0) for file in own.files}
@@ -158,7 +158,7 @@ def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
     for i, text in enumerate(pairs.source):
         groups.setdefault(_key(text), []).append(i)
     if len(groups) <= count:
-        what = f"{len(groups)} different source sentence{'s' if len(groups) > 1 else ''}, expected at least"
+        what = f"{counted(len(groups), 'different source sentence')}, expected at least"
         fix = "give more pairs, or a validation file of their own"
         raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
     room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))

@@ -2,22 +2,25 @@
 
 from collections.abc import Collection, Sequence
 
+from heedful.data.text.quality.texts import CUT
+from heedful.errors import counted
+
 FEW = 1000  # pairs: below, what is learnt are these pairs
 SHARE = 0.03  # of the pairs, from which on it is worth a line
 
 
 def doubts(source: Sequence[str], target: Sequence[str], tests: Collection[tuple[str, str]] = ()) -> list[str]:
     """Lines about pairs to train on: where many have the same text on both sides, or come again; where they are very
-    few; and where pairs that the model is tested on are among them."""
+    few; where words are cut into pieces; and where pairs that the model is tested on are among them."""
     pairs = list(zip(source, target, strict=True))
-    lines = [few(len(pairs)), same(pairs), again(pairs), known(pairs, tests)]
+    lines = [few(len(pairs)), same(pairs), again(pairs), cut(pairs), known(pairs, tests)]
     return [line for line in lines if line]
 
 
 def few(count: int) -> str:
     if count >= FEW:
         return ""
-    what = f"only {count:,} pair{'s' if count != 1 else ''} to train on: nothing general can be learnt from so few"
+    what = f"only {counted(count, 'pair')} to train on: nothing general can be learnt from so few"
     return f"{what}; 10,000 are usual for short and simple sentences, and a million for news"
 
 
@@ -33,6 +36,14 @@ def again(pairs: Sequence[tuple[str, str]]) -> str:
     if len(pairs) - different <= SHARE * len(pairs):
         return ""
     return f"{_share(len(pairs) - different, len(pairs))} are copies of others: only {different:,} are different"
+
+
+def cut(pairs: Sequence[tuple[str, str]]) -> str:
+    """Where other programs have cut the words."""
+    count = sum(bool(CUT.search(one) or CUT.search(other)) for one, other in pairs)
+    if count <= SHARE * len(pairs):
+        return ""
+    return f"{_share(count, len(pairs))} have words in pieces ('@@ ' or '▁'): give the text before it was cut"
 
 
 def known(pairs: Sequence[tuple[str, str]], tests: Collection[tuple[str, str]]) -> str:

@@ -23,7 +23,7 @@ from heedful.data.text.formats import format_of
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
 from heedful.data.text.headers import meaning
 from heedful.data.text.rows import read_rows
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 OR = "|"  # parts forms of a target
 LOOKED_AT = 4096  # bytes
@@ -136,7 +136,7 @@ def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
         if line.strip():
             cells = [" ".join(cell.split()) for cell in line.split("\t")]
             if len(cells) != 2:
-                what = f"line {number} has {len(cells)} column{'s' if len(cells) > 1 else ''}"
+                what = f"line {number} has {counted(len(cells), 'column')}"
                 raise InputError(what, where=where, fix="each line: a term, a TAB and its translation")
             made.append((cells[0], cells[1]))
     return made

@@ -9,7 +9,7 @@ from typing import Literal
 from heedful.data.lines import json_lines, named_cells, read_lines
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 Answer = Literal["label", "labels", "score", "choice"]
 TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
@@ -145,7 +145,7 @@ def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, 
     else:
         header = {2: ["text", "label"], 3: ["text", "pair", "label"]}.get(len(first), [])
         if not header:
-            what = f"{len(first)} column{'s' if len(first) != 1 else ''}, expected text, label or text, pair, label"
+            what = f"{counted(len(first), 'column')}, expected text, label or text, pair, label"
             fix = f"or a first line that names the columns, among them {', '.join(COLUMNS)}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
         rows = chain([(number, first)], rows)

@@ -56,9 +56,13 @@ def layout_of(where: Path, files: Sequence[Path], source: str | None, target: st
     if not any(parts[stem] == "train" for stem in found):
         raise _nothing(where, files)
     train, valid = ([own for stem, own in found.items() if parts[stem] == part] for part in ("train", "valid"))
-    first = next((found[stem] for stem in VALID if stem in found), None)
+    taken = next((stem for stem in VALID if stem in found), None)
+    if exact:
+        called = f"what is called {', '.join(VALID[:-1])} or {VALID[-1]}, the first of them alone"
+        unread = [stem for stem in groups if stem != taken and _part(stem) == "valid"]
+        notes += [f"{where / stem}.*: left out, validation data is {called}" for stem in unread]
     tests = {stem: own for stem, own in found.items() if parts[stem] == "test"}
-    return Layout(train, [first] if exact and first else valid, tests, names, tuple(notes))
+    return Layout(train, [found[taken]] if exact and taken else valid, tests, names, tuple(notes))
 
 
 def chosen(
@@ -86,6 +90,11 @@ def language_of(path: Path) -> str | None:
     """The language that the name of a file says: of `corpus.en`, `en.txt`, `train.en.txt.gz`. None of any other."""
     words = path.name.removesuffix(".gz").split(".")
     return next((word for word in reversed(words) if word not in TABLES and is_language(word)), None)
+
+
+def languages_of_files(source: str, target: str) -> tuple[str, str]:
+    """Those that the names of two files say; "" of one that says none."""
+    return language_of(Path(source)) or "", language_of(Path(target)) or ""
 
 
 def is_language(name: str) -> bool:

@@ -16,10 +16,10 @@ from pathlib import Path
 from heedful.data.lines import files_in, listed, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
-from heedful.data.text.directions import Direction, said_in
+from heedful.data.text.directions import ARROW, Direction, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
-from heedful.data.text.headers import column_of
+from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
 from heedful.data.text.pairs import LINES, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
@@ -129,9 +129,9 @@ def _read_untagged(
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
     read = [_read(one, source, target, columns) for one, _ in weighted[:1]]
     first = read[0].taken
-    named = source or target or columns or not first.header  # the first says what those of the others are called
+    alone = source or target or columns or not (first.header or _languages(first))
     for one, _ in weighted[1:]:
-        read.append(_read(one, *((source, target) if named else (first.source, first.target)), columns))
+        read.append(_read(one, source, target, columns) if alone else _read_beside(one, weighted[0][0], first))
     weights = {
         file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
     }
@@ -167,6 +167,35 @@ def _read_directions(
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, other_way="")
     return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
+
+
+def _read_beside(path: str, first: str, taken: Columns) -> Read:
+    """In the languages of the first data set. Raises InputError: for others, with what is to be said."""
+    try:
+        return _read(path, taken.source, taken.target, None)
+    except (InputError, MissingError):
+        own, ours = _own_languages(path), _languages(taken)
+        if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
+            raise
+    if meaning(own[0]) == meaning(ours[1]) or meaning(own[1]) == meaning(ours[0]):
+        own = own[::-1]  # the order of the alphabet is no direction
+    what = f"{' and '.join(own)}, but {first} has {' and '.join(ours)}"
+    fix = f"of several languages say which: --data '{first}:{ARROW.join(ours)}' --data '{path}:{ARROW.join(own)}'"
+    raise InputError(what, where=path, fix=fix)
+
+
+def _own_languages(path: str) -> Direction | None:
+    """The two languages that a data set has by itself, where it tells them."""
+    try:
+        return _languages(_read(path, None, None, None).taken)
+    except (InputError, MissingError):
+        return None
+
+
+def _languages(taken: Columns) -> Direction | None:
+    """What was taken, where it is named by two languages."""
+    named = meaning(taken.source), meaning(taken.target)
+    return None if {None, *SIDES} & {*named} else (taken.source, taken.target)
 
 
 def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:

@@ -15,7 +15,7 @@ from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
 from heedful.data.text.headers import column_of, is_header, meaning, two_of
 from heedful.data.text.quality.languages import language
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 TABLES = ("tsv", "csv", "jsonl", "json", "txt", "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
 LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
@@ -262,7 +262,7 @@ def _column_rows(
         fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
     for number, cells in rows:
         if cells and not least <= len(cells) <= most:
-            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+            what = f"{counted(len(cells), 'column')}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
         yield number, tuple(cells) if whole else (cells[taken.left], cells[taken.right]) if cells else ("", "")
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from heedful.data.lines import read_lines
 from heedful.data.parts import Parts, kind_of, read_parts
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 KINDS = (".conllu", ".tsv")
 FORM, UPOS, COLUMNS = 1, 3, 10  # of CoNLL-U
@@ -47,7 +47,7 @@ def read_sentences(path: str | Path) -> list[Sentence]:
         elif not (treebank and line.startswith("#")):
             cells, expected = line.split("\t"), COLUMNS if treebank else 2
             if len(cells) != expected:
-                what = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, expected {expected}"
+                what = f"{counted(len(cells), 'column')}, expected {expected}"
                 fix = "" if treebank else "write word TAB label, and a blank line between sentences"
                 raise InputError(what, where=f"{path}:{number}", fix=fix)
             if not treebank or cells[0].isdigit():

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
-from heedful.core.block import BlockConfig
+from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.config import from_json
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
@@ -153,12 +153,15 @@ def turned(block: BlockConfig, position: PositionConfig) -> BlockConfig:
 
 
 def with_layers(config: LMConfig, layers: Sequence[BlockConfig]) -> LMConfig:
+    """The same with these blocks, layer by layer."""
+    return replace(config, stack=layered(config.stack, layers))
+
+
+def layered(stack: StackConfig, layers: Sequence[BlockConfig]) -> StackConfig:
     """The same with these blocks, layer by layer: as the shortest pattern that says so."""
     n = len(layers)
-    period = next(p for p in range(1, n + 1) if all(layers[i] == layers[i % p] for i in range(n)))
-    if period == 1:
-        return with_block(config, layers[0])
-    return replace(config, stack=replace(config.stack, pattern=tuple(layers[:period])))
+    period = next((p for p in range(1, n) if all(layers[i] == layers[i % p] for i in range(n))), n)
+    return replace(stack, block=layers[0]) if period == 1 else replace(stack, pattern=tuple(layers[:period]))
 
 
 def layer_types(got: Mapping[str, Any], otherwise: Sequence[str], where: str) -> Sequence[str]:

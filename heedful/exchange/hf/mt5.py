@@ -14,7 +14,6 @@ from heedful.models.seq2seq import Seq2SeqConfig
 
 # What each is where a file leaves it out, and where their MT5Config has another default than T5.
 DEFAULTS = {"d_ff": 1024, "feed_forward_proj": "gated-gelu", "num_heads": 6, "num_layers": 8, "vocab_size": 250112}
-HEAD = "lm_head.weight"
 _UNTIED = {"tie_word_embeddings": False, "scale_decoder_outputs": False}
 
 
@@ -24,7 +23,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
         raise InputError(f"model_type is {theirs.get('model_type')!r}: only 'mt5' can be read", where=where)
     said = {key: value for key, value in theirs.items() if key != "tokenizer_class"}
     config = t5.config_from_hf(DEFAULTS | said | _UNTIED | {"model_type": "t5"}, where=where)
-    return config if HEAD in names else replace(config, tied="all")
+    return config if t5.HEAD in names else replace(config, tied="all")
 
 
 def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 The first version has one matrix for source, target and output, and scales what goes into the last by d_model^-0.5; the
 second has an output matrix of its own, and scales nothing. Their files say so by `tie_word_embeddings` False, or since
-their fifth major version by `scale_decoder_outputs` False. Which tokens begin, end and pad a text is no part of our
+their fifth major version by `scale_decoder_outputs` False, where a file may also have no output matrix, and it is then
+that of source and target. Which tokens begin, end and pad a text is no part of our
 configuration: `config_to_hf` is told, and who imports reads it from theirs (`decoder_start_token_id`, which is the
 padding's, `eos_token_id`, `pad_token_id`).
 """
@@ -75,6 +76,7 @@ TABLE = Table(
 _ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "out"}
 _MLP = {"wi": "up", "wo": "down"}
 _GATED = {"wi_0": "gate", "wi_1": "up", "wo": "down"}
+HEAD = "lm_head.weight"
 BIAS = "SelfAttention.relative_attention_bias.weight"
 
 
@@ -91,7 +93,7 @@ def rules(config: Seq2SeqConfig) -> tuple[Rule, ...]:
             Rule(f"{name}.weight", "source.tokens.weight")
             for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
         ),
-        Rule("lm_head.weight", head),
+        Rule(HEAD, head),
     )
 
 
@@ -123,7 +125,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     more = {
         "{encoder,decoder}.block.activation": function,
         "{encoder,decoder}.block.gated": gated,
-        "tied": "all" if got["scale_decoder_outputs"] else "inputs",
+        "tied": "all" if got["scale_decoder_outputs"] or (names and HEAD not in names) else "inputs",
     }
     return keys.built(Seq2SeqConfig, TABLE.in_ours(got, where) | more, where)
 
@@ -141,7 +143,8 @@ def config_to_hf(config: Seq2SeqConfig, *, pad: int, start: int, end: int) -> di
         "eos_token_id": end,
         "pad_token_id": pad,
     }
-    return keys.nothing_lost(theirs, config, config_from_hf(theirs), "T5")
+    names = [rule.theirs for rule in rules(config) if rule.theirs != HEAD or config.tied != "all"]
+    return keys.nothing_lost(theirs, config, config_from_hf(theirs, names), "T5")
 
 
 def _feed_forward(got: dict[str, Any], where: str) -> tuple[str, bool]:

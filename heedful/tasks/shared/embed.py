@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, TextError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
 from heedful.run.folder import read_run
+from heedful.run.task import Served
 from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
 from heedful.tasks.shared.one_or_many import is_one, listed
 from heedful.tasks.shared.opened import Opened
@@ -24,6 +25,16 @@ from heedful.tasks.shared.served import Reads
 Pool = Literal["mean", "first"]
 Read = Callable[[Int[Tensor, "N T"], Int[Tensor, "N T"]], Float[Tensor, "N T C"]]
 READ = 8192  # tokens that are read at a time
+
+
+@runtime_checkable
+class Tokenized(Served, Protocol):
+    tokenizer: Tokenizer
+
+
+@runtime_checkable
+class Translates(Served, Protocol):
+    source: Tokenizer
 
 
 class TextEncoder(Opened):
@@ -63,6 +74,12 @@ class TextEncoder(Opened):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         return cls(for_inference(model.to(device)), tokenizer, about)
+
+    @classmethod
+    def of(cls, served: Tokenized | Translates) -> "TextEncoder":
+        """The same of a model that is open."""
+        tokenizer = served.source if isinstance(served, Translates) else served.tokenizer
+        return cls(served.model, tokenizer, dict(served.about))
 
     @property
     def reads(self) -> Reads:

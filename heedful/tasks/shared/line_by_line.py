@@ -1,8 +1,8 @@
 """Texts in, answers out: each as soon as it is known, and for each line of standard input its own. It imports no torch.
 
 The answers to a file are pasted beside it, so a line without an answer neither ends the work nor moves the others: its
-answer is an empty line (with --json a record that holds the error), it is told at once with its number, and how many
-there were is told at the end, with exit code 2.
+answer is an empty line (several where each answer is several; with --json a record that holds the error), it is told at
+once with its number, and how many there were is told at the end, with exit code 2.
 """
 
 import os
@@ -25,13 +25,18 @@ CHUNK = 65536  # bytes that are read at a time
 
 
 def answer_lines(
-    inputs: Sequence[str] | None, answers: Answers, show: Callable[[Any], str | Iterable[str]], *, as_json: bool
+    inputs: Sequence[str] | None,
+    answers: Answers,
+    show: Callable[[Any], str | Iterable[str]],
+    *,
+    as_json: bool,
+    each: int = 1,
 ) -> None:
     """Prints the answers to the texts of the command line or, without any, to the lines of standard input.
 
-    `answers` gives the records of each text, and `show` what a person reads of one. A record's "warning" is told on
-    standard error. Raises InputError for a line that is not UTF-8, once those before it are answered; and at the end
-    where a text had no answer.
+    `answers` gives the records of each text, and `show` what a person reads of one, in `each` lines. A record's
+    "warning" is told on standard error. Raises InputError for a line that is not UTF-8, once those before it are
+    answered; and at the end where a text had no answer.
     """
     if inputs:
         for number, records in enumerate(answers(_arguments(inputs), 0), 1):
@@ -44,6 +49,7 @@ def answer_lines(
         named=lambda number: f"<stdin>:{number + 1}",
         name="<stdin>",
         as_json=as_json,
+        each=each,
         progress=LineCount(comes_from_a_file()),
     )
 
@@ -56,6 +62,7 @@ def answer_groups(
     named: Callable[[int], str],
     name: str,
     as_json: bool,
+    each: int = 1,
     progress: LineCount | None = None,
 ) -> None:
     """The same of inputs of any kind that come in groups. `named` tells where one of them stands, by its number from 0,
@@ -69,7 +76,7 @@ def answer_groups(
             if isinstance(found, TextError):
                 refused += 1
                 say(f"warning: {where}: {found.what}; it has no answer")
-                tell({"line": number, "input": one, "error": found.what}, "", as_json=as_json)
+                tell({"line": number, "input": one, "error": found.what}, [""] * each, as_json=as_json)
             else:
                 _tell(found, show, where, as_json=as_json)
         progress.draw(number)

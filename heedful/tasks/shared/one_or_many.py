@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
+from heedful.errors import InputError
+
 S = TypeVar("S")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -32,15 +34,20 @@ def one_or_many(
     *beside: str,
 ) -> Callable[[Callable[Concatenate[S, Sequence[A], P], Sequence[R]]], Method[S, A, P, R]]:
     """A method of many that also takes one, alone: a string, a path, or whatever else is no list; its answer is then
-    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry."""
+    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry. Of texts, it
+    raises InputError for what is no string."""
 
     def decorate(method: Callable[Concatenate[S, Sequence[A], P], Sequence[R]]) -> Method[S, A, P, R]:
         signature = inspect.signature(method)
         _, first, *_ = signature.parameters
+        of_texts = signature.parameters[first].annotation == Sequence[str]
 
         @functools.wraps(method)
         def called(*given: Any, **words: Any) -> Any:
             bound = signature.bind(*given, **words)
+            for one in listed(bound.arguments[first]) if of_texts else ():
+                if not isinstance(one, str):
+                    raise InputError(f"{method.__name__}: {one!r} is no text", fix="give strings")
             if not is_one(bound.arguments[first]):
                 return method(*given, **words)
             for name in (first, *beside):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import (
     Beam,
     Command,
@@ -80,6 +80,8 @@ class TranslationLook(LayerOptions):
     """What `heed look` is told for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+    to: To = ""
+    from_language: FromLanguage = ""
     tag: Tag = ""
 
 
@@ -88,7 +90,9 @@ class TranslationSearch:
     """How `heed translate` is to search."""
 
     beam: Beam = None
-    n_best: Annotated[int, typer.Option(min=1, help="How many translations of each.")] = 1
+    n_best: Annotated[
+        int, typer.Option(min=1, help="How many translations of each: a line each, with its score, or empty.")
+    ] = 1
     groups: Annotated[
         int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
     ] = 1
@@ -133,8 +137,7 @@ class WordOptions:
 
         found = wishes_of(self.require or (), self.avoid or (), self.glossary, languages)
         if found.glossary is not None:
-            count = len(found.glossary.terms)
-            say(f"{self.glossary}: {count:,} term{'' if count == 1 else 's'}")
+            say(f"{self.glossary}: {counted(len(found.glossary.terms), 'term')}")
         return found
 
 
@@ -248,10 +251,12 @@ def write_texts(
     from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
 
     judge, n_best = None, settings["n_best"]
+    several = n_best if model.rerank is not None else max(n_best, settings["samples"])
     if model.rerank is not None:
         device = str(next(translator.model.parameters()).device)
         judge = Judge(load_translator(model.rerank, device=device), translator)
-        settings["n_best"] = max(n_best, settings.get("beam", translator.decoding().beam))
+        width = max(n_best, settings.get("beam", translator.decoding().beam))
+        settings["n_best"] = 1 if settings["samples"] else width
         if max(settings["n_best"], settings["samples"]) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
     terms = () if wishes.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wishes.glossary.terms)
@@ -272,12 +277,13 @@ def write_texts(
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
-        told = [f"{score:.3f}\t{text}" if len(each) > 1 else text for score, text in each]
+        told = [f"{score:.3f}\t{text}" if several > 1 else text for score, text in each]
+        told += [""] * (several - len(told))
         return [f"{told[0]}\t{pharaoh(found['alignment'])}", *told[1:]] if "alignment" in found else told
 
     few = bool(texts) or sys.stdin.isatty()
     with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())):
-        answer_lines(texts, answers, show, as_json=answer.as_json)
+        answer_lines(texts, answers, show, as_json=answer.as_json, each=several)
 
 
 def write_documents(
@@ -308,7 +314,7 @@ def write_documents(
             for line in written.warnings:
                 say(f"warning: {line}")
             flagged = "" if written.flagged is None else f", {written.flagged:,} to be read first"
-            say(f"{written.out}: {written.passages:,} passages translated{flagged}")
+            say(f"{written.out}: {counted(written.passages, 'passage')} translated{flagged}")
             if answer.as_json:
                 print(json.dumps(asdict(written), ensure_ascii=False), flush=True)
                 continue

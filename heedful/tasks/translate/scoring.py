@@ -11,9 +11,10 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_parallel
+from heedful.data.text.layouts import languages_of_files
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
@@ -52,8 +53,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             told_of_data = ()
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
-                notes = (*notes, f"{out}: {len(texts):,} translations, a line each")
-            told = f"{len(pairs):,} pairs"
+                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each")
+            told = counted(len(pairs), "pair")
             if other is None:
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
                 yield Scored(name, loss | known(scores), f"{told}, {scores}", notes)
@@ -95,16 +96,20 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
             return corpus.tests, corpus.valid, told
         if corpus.directions:
             return dict(by_direction(corpus.tests)), corpus.valid, told
-        way = translator.directed(corpus.source, corpus.target).about
-
-        def known_way(part: Pairs) -> Pairs:
-            return replace(part, ways=[0] * len(part), directions=((way["source"], way["target"]),))
-
+        known_way = partial(_in_direction, translator.directed(corpus.source, corpus.target))
         return {name: known_way(part) for name, part in corpus.tests.items()}, known_way(corpus.valid), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
+        if KEY in translator.about:
+            pairs = _in_direction(translator.directed(*languages_of_files(source, target)), pairs)
         return {Path(source).name: pairs}, pairs, ()
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _in_direction(translator: Translator, part: Pairs) -> Pairs:
+    """The pairs, told that they are of the translator's direction."""
+    way = str(translator.about["source"]), str(translator.about["target"])
+    return replace(part, ways=[0] * len(part), directions=(way,))
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:
@@ -141,7 +146,7 @@ def _name(translator: Translator, options: TranslationScoring) -> str:
 
 def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
     if pairs.dropped:
-        yield f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty"
+        yield f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty"
     if cut := sum(one.cut > 0 for one in made):
         yield f"sources that were too long, their last tokens not read: {cut:,}"
 

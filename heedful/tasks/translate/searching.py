@@ -177,6 +177,9 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
     if translator.about.get("target") == "":
         raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
+    if decoding.samples and decoding.n_best > 1:
+        what = "translations are drawn, or the best of a search: not both"
+        raise InputError(what, fix="leave out n_best, or samples")
     if (batch.wishes or batch.avoid) and (engine or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
         raise InputError(what, fix="leave out the engine, or the samples")

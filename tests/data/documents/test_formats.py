@@ -132,8 +132,8 @@ def test_what_is_a_blank_to_markup_alone_is_kept_once(read: Read) -> None:
 def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> None:
     document = read("a.po", PO)
     assert document.notes == (
-        "1 fuzzy entries are translated anew, and stay marked as fuzzy",
-        "1 entries are translated already: they are left as they are",
+        "1 fuzzy entry translated anew, and still marked as fuzzy",
+        "1 entry translated already, left as before",
     )
     made = document.written([[each.text.replace("ba", 'B\u00c4 "')] for each in document.passages]).decode()
     for text in (
@@ -154,7 +154,7 @@ def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:
     assert document.passages[-1].text == "ba\u2028de \x0c\x85gi"
     assert shouted(document).decode().endswith('msgstr "BA\u2028DE \\f\x85GI"\n')
     after = PO.replace('#~ msgid "su"', '#, fuzzy\n#~ msgid "su"') + '\nmsgid "ma"\nmsgstr "MA"\n'
-    assert "2 entries are translated already: they are left as they are" in read("a.po", after).notes
+    assert "2 entries translated already, left as before" in read("a.po", after).notes
 
 
 def test_subtitles_keep_their_times(read: Read) -> None:
@@ -165,6 +165,22 @@ def test_subtitles_keep_their_times(read: Read) -> None:
     assert shouted(read("a.vtt", VTT)).decode() == VTT.replace(
         "<v Bob>ba &amp; de <c.red>gi</c>", "<v Bob>BA &amp; DE <c.red>GI</c>"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("これは「字幕」です。明日、東京へ行きます。", ["これは「字幕」です。明", "日、東京へ行きます。"]),
+        ("中文字幕没有空格。", ["中文字幕没", "有空格。"]),
+        ("BA DE GI KO", ["BA DE", "GI KO"]),
+        ("BA", ["BA"]),
+    ],
+)
+def test_subtitles_have_as_many_lines_as_before(read: Read, said: str, lines: list[str]) -> None:
+    """In scripts without spaces too, and none begins with a sign that ends what was before."""
+    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nba de\ngi ko\n")
+    made = document.written([[said]]).decode()
+    assert made.split("\n")[2:-1] == lines
 
 
 def test_word_keeps_formats_fields_and_all_other_parts(read: Read) -> None:

@@ -10,6 +10,7 @@ from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.data.text.directions import said_in
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
+from written import tmx
 
 MEMORY = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>{}</body></tmx>"""
 
@@ -62,7 +63,7 @@ def test_what_is_held_out_is_not_learnt_the_other_way_round(tmp_path: Path) -> N
         assert not learnt & {*zip(part.source, part.target, strict=True)}
     left = 120 - sum(map(len, (corpus.train, corpus.valid, *corpus.tests.values())))
     assert left
-    assert any(f"{left:,} pairs left out that are held out the other way" in note for note in corpus.notes)
+    assert any(f"{left:,} pairs left out, held out the other way" in note for note in corpus.notes)
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
@@ -95,6 +96,40 @@ def test_several_files_say_their_directions(tmp_path: Path) -> None:
     assert corpus.weights == {str(tmp_path / "b.tsv"): 0.5}
     with pytest.raises(InputError, match="from which language to which"):
         read_parallel([f"{tmp_path / 'a.tsv'}:en>de", str(tmp_path / "b.tsv")])
+
+
+def in_form(folder: Path, form: str, other: str) -> str:
+    """English beside another language, which files of this form tell by themselves."""
+    pairs = [(f"house {i}", f"{other} {i}") for i in range(30)]
+    if form == "tmx":
+        (folder / f"{other}.tmx").write_bytes(tmx(pairs, "en", other))
+        return str(folder / f"{other}.tmx")
+    if form == "tsv":
+        (folder / f"{other}.tsv").write_text("\n".join(["\t".join(row) for row in [("en", other), *pairs]]) + "\n")
+        return str(folder / f"{other}.tsv")
+    (folder / other).mkdir()
+    for name, texts in zip(("en", other), zip(*pairs, strict=True), strict=True):
+        (folder / other / f"train.{name}").write_text("\n".join(texts) + "\n")
+    return str(folder / other)
+
+
+@pytest.mark.parametrize("second", ["tmx", "tsv", "folder"])
+@pytest.mark.parametrize("first", ["tmx", "tsv", "folder"])
+def test_files_of_other_languages_are_told_how_to_say_theirs(tmp_path: Path, first: str, second: str) -> None:
+    one, other = in_form(tmp_path, first, "fr"), in_form(tmp_path, second, "de")
+    with pytest.raises(InputError, match=r"en and de, but .* has en and fr") as refused:
+        read_parallel([one, other])
+    assert f"--data '{one}:en>fr' --data '{other}:en>de'" in refused.value.fix
+    assert read_parallel([f"{one}:en>fr", f"{other}:en>de"]).directions == (("en", "fr"), ("en", "de"))
+
+
+@pytest.mark.parametrize("second", ["tmx", "tsv"])
+def test_the_first_says_which_language_is_the_source(tmp_path: Path, second: str) -> None:
+    """A folder takes the first in the alphabet, a memory the language of its header."""
+    folder = in_form(tmp_path, "folder", "de")
+    corpus = read_parallel([folder, in_form(tmp_path, second, "de")])
+    assert (corpus.source, corpus.target) == ("de", "en")
+    assert {text.split()[0] for text in corpus.train.source} == {"de"}
 
 
 def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:

@@ -32,6 +32,13 @@ def test_copies_of_pairs() -> None:
     assert doubts(SOURCE[:1000] * 2, TARGET) == []  # another translation is no copy
 
 
+def test_words_in_pieces() -> None:
+    for text in ("das W@@ etter ist gu@@ t", "▁das ▁Wet ter"):
+        (line,) = doubts(SOURCE, [*TARGET[:1000], *(f"{text} {n}" for n in range(1000))])
+        assert line.startswith("1,000 of 2,000 training pairs (50 %) have words in pieces")
+    assert doubts(SOURCE, [f"{text} @-@ @@ -1,2 +1,3 @@ me@@home.de" for text in TARGET]) == []
+
+
 def test_tests_that_are_trained_on() -> None:
     (line,) = doubts(SOURCE, TARGET, [(SOURCE[3], TARGET[3]), (SOURCE[4], TARGET[5]), (SOURCE[3], TARGET[3])])
     assert line.startswith("1 of 2 test pairs are trained on too")

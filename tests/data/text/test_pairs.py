@@ -127,6 +127,25 @@ def test_a_test_set_in_one_language_only_is_left_out_and_noted(tmp_path: Path) -
     assert corpus.notes == (f"{tmp_path / 'test_coco.en'}: left out, it is there in one of the two languages only",)
 
 
+def test_validation_data_that_is_not_read_is_noted(tmp_path: Path) -> None:
+    more = {
+        "valid.en": "A\n",
+        "valid.de": "B\n",
+        "valid1.en": "C\n",
+        "valid1.de": "D\n",
+        "dev.en": "E\n",
+        "dev.de": "F\n",
+    }
+    corpus = read_parallel(write(tmp_path, sides() | more), source="en", target="de")
+    assert corpus.valid.source == ["A"]
+    assert [note.partition(",")[0] for note in corpus.notes] == [
+        f"{tmp_path / name}.*: left out" for name in ("dev", "valid1")
+    ]
+    assert corpus.notes[0].endswith(
+        ", validation data is what is called valid, val, dev or validation, the first of them alone"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "content", "columns"),
     [

@@ -35,6 +35,7 @@ WRONG = {
         "Le temps était vraiment très beau hier après-midi.",
     ),
     "mojibake": ("The beautiful green door is open today.", "Die schÃ¶ne grÃ¼ne TÃ¼r ist heute geÃ¶ffnet."),
+    "pieces": ("The door is now open.", "Die T@@ ür ist jetzt offen."),
     "control": ("The door is open.", "Die Tür ist \x07offen."),
     "length_ratio": ("Yes, of course we do.", "Ja. " + "Das ist ein Satz, der hier nicht steht und zu lang ist. " * 4),
     "numbers": ("The bridge was built in 1987.", "Die Brücke wurde 1978 gebaut."),

@@ -8,7 +8,7 @@ from heedful.data.text.columns import Columns, Rows, other_way
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.xml import elements, language_of, name_of
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 ANY = ("*all*", "")  # what a header says that has no source language
 
@@ -28,7 +28,7 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     there = sorted(found, key=lambda name: (name.lower() != first.lower(), -found[name], name))
     left, right = two_languages(there, source, target, where=str(path))
     without = sum(left not in unit or right not in unit for unit in units)
-    layout = f"TMX, {left} and {right}" + (f", {without:,} units without both left out" if without else "")
+    layout = f"TMX, {left} and {right}" + (f", {counted(without, 'unit')} without both left out" if without else "")
     rows = (
         (number, (unit[left], unit[right])) for number, unit in enumerate(units, 1) if left in unit and right in unit
     )

@@ -9,7 +9,7 @@ from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.xml import elements, name_of
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 # What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
@@ -48,7 +48,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     left, right = two_languages(there, source, target, where=str(path))
     turned = left != there[0]
     without = sum(not one.translated for one in segments)
-    layout = f"XLIFF, {left} and {right}" + (f", {without:,} units that are not translated left out" if without else "")
+    layout = f"XLIFF, {left} and {right}" + (f", {counted(without, 'unit')} not translated left out" if without else "")
     rows = (
         (number, (one.target, one.source) if turned else (one.source, one.target))
         for number, one in enumerate(segments, 1)

@@ -19,6 +19,7 @@ CHECKS: dict[str, Check] = {
     "wrong_language": Check("a side in another language", "look whether columns are mixed up", True),
     "mojibake": Check("text that was decoded wrongly", "export it again as UTF-8", True),
     "control": Check("control characters, or characters that were lost", "export it again as UTF-8", True),
+    "pieces": Check("words in pieces, as other programs cut them", "give the text before it was cut", True),
     "length_ratio": Check("one side is far too long for the other", "look whether lines are shifted", True),
     "numbers": Check("numbers that do not agree", "read them: some are written in words", False),
     "placeholders": Check("placeholders, tags, addresses that do not agree", "a model learns to lose them", False),

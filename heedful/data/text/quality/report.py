@@ -111,6 +111,8 @@ def faults_of(
             break
     if texts.CONTROL.search(one) or texts.CONTROL.search(other):
         yield "control", ""
+    if texts.CUT.search(one) or texts.CUT.search(other):
+        yield "pieces", ""
     if ratio := usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
     for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):

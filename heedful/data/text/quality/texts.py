@@ -14,6 +14,7 @@ PLACEHOLDER = re.compile(
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 )
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: RUF001  # as several countries write it
+CUT = re.compile(r"\S@@(?!\S)|(?<!\S)▁\w")  # as subword-nmt and SentencePiece leave words
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
 

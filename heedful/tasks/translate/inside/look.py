@@ -19,9 +19,7 @@ from heedful.tasks.translate.use import Translator
 
 
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
-    looked = look_at_translation(
-        translator.directed(tag=options.tag), text, target=options.target, layers=options.layer or "*"
-    )
+    looked = _looked(translator, text, options)
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
     return Looked(picture, f"{text}\n  -> {looked.text}{font_note(looked, kind)}", facts)
@@ -29,10 +27,12 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
 
 def attention_translating(translator: Translator, text: str, options: TranslationLook) -> dict[str, NamedWeights]:
     """What `look_translating` draws."""
-    looked = look_at_translation(
-        translator.directed(tag=options.tag), text, target=options.target, layers=options.layer or "*"
-    )
-    return named_weights(looked, options.head)
+    return named_weights(_looked(translator, text, options), options.head)
+
+
+def _looked(translator: Translator, text: str, options: TranslationLook) -> TextLook:
+    asked = translator.directed(options.from_language, options.to, options.tag)
+    return look_at_translation(asked, text, target=options.target, layers=options.layer or "*")
 
 
 def look_at_translation(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
@@ -74,6 +74,7 @@ def _answer_pairs(
     device: str,
     as_json: bool,
 ) -> None:
+    from heedful.data.text.layouts import languages_of_files
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
@@ -102,6 +103,8 @@ def _answer_pairs(
         pairs = read.train.apart()
     elif source is not None and target is not None:
         pairs = read_pairs(source, target)
+        if KEY in translator.about:
+            translator = translator.directed(*languages_of_files(source, target))
     else:
 
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
@@ -113,7 +116,7 @@ def _answer_pairs(
     both = [*zip(pairs.source, pairs.target, tags, strict=True)]
     groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
     if pairs.dropped:
-        say(f"{pairs.name}: {pairs.dropped:,} pairs left out, a side is empty")
+        say(f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty")
     answer_groups(
         groups,
         lambda some, _: one_each(each_as_tagged(translator, answers, some)),

@@ -10,7 +10,7 @@ import torch
 
 from heedful.data.text.corpus import read_parallel
 from heedful.decode.settings import DecodingOptions
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
@@ -92,7 +92,7 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
     """Writes what is not yet written, and tells in words how far it is. Raises as `Synthetic.write`."""
     count = len(writing.texts)
     if writing.written() is None:
-        yield f"{writing.out}: {count:,} translations, which were written before"
+        yield f"{writing.out}: {counted(count, 'translation')}, which were written before"
         return
     translator, how = fastest(writing.models, device, draws=bool(writing.settings.get("samples")))
     translator = translator.directed(*writing.direction)
@@ -108,4 +108,4 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
                 yield f"{done:,} of {count:,} translated, in {seconds:,.0f} seconds"
     if doubted:
         yield f"{doubted:,} texts are longer than all that was learnt from, or were not read as a whole"
-    yield f"{writing.out}: {count:,} pairs; {writing.out.with_suffix('.json')} says who wrote them"
+    yield f"{writing.out}: {counted(count, 'pair')}; {writing.out.with_suffix('.json')} says who wrote them"
