@@ -251,7 +251,7 @@ def test_tensors_that_are_not_accounted_for_are_refused(pair: Pair) -> None:
 
 def test_what_t5_has_no_words_for_is_refused() -> None:
     for preset, words in (
-        ("transformer-base", ("order = 'post'", "model.source.scaled = True", "model.tied = 'all'")),
+        ("transformer-base", ("order = 'post'", "model.source.scaled = True", "model.encoder.final_norm = False")),
         ("bart-base", ("model.source.norm_eps = 1e-05", "model.encoder.block.bias = True", "output_bias = True")),
     ):
         config = translator_config(TRANSLATORS[preset], source_vocab=9, target_vocab=9, joint=True)
