@@ -89,24 +89,18 @@ def search_texts(
     found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
-    for all_wishes in (False, True):  # what comes by itself need not be searched for
-        lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
-        if not lacking:
-            break
-        held = [
-            [translator.phrases.wish(one) for one in wanted[n] if all_wishes or not all(map(one.met, read[n]))]
-            for n in lacking
-        ]
-        again = translator.hypotheses(
-            [ids[n] for n in lacking],
-            replace(decoding, beam=max(decoding.beam, NARROWEST)),
-            None if forced is None else [forced[n] for n in lacking],
-            wishes=held,
-            plain=[plain[n] for n in lacking],
-            avoid=wishes.avoid,
-        )
-        for n, best in zip(lacking, again, strict=True):
-            found[n], read[n] = best, translator.texts_of(best)
+    # What comes by itself need not be searched for.
+    lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
+    again = translator.hypotheses(
+        [ids[n] for n in lacking],
+        replace(decoding, beam=max(decoding.beam, NARROWEST)),
+        None if forced is None else [forced[n] for n in lacking],
+        wishes=[[translator.phrases.wish(one) for one in wanted[n]] for n in lacking],
+        plain=[plain[n] for n in lacking],
+        avoid=wishes.avoid,
+    )
+    for n, best in zip(lacking, again, strict=True):
+        found[n], read[n] = best, translator.texts_of(best)
     if confidence and translator.engine is not None:
         filled = [n for n, own in enumerate(ids) if own]
         framed = [translator.framed(ids[n]) for n in filled]
