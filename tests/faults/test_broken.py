@@ -164,8 +164,8 @@ def test_a_checkpoint_of_broken_weights_is_never_gone_on_from(
     out = tmp_path / "run"
     plain, calls = Optimizer.step, iter(range(1, 100))
 
-    def step(optimizer: Optimizer, share: float, norm: float) -> None:
-        plain(optimizer, share, norm)
+    def step(optimizer: Optimizer, share: float, norm: float, count: int) -> None:
+        plain(optimizer, share, norm, count)
         if next(calls) == 6:
             with torch.no_grad():
                 for tensor in (optimizer.masters[0], optimizer.params[0]):
