@@ -111,6 +111,18 @@ def test_outer_product_mean_by_loops(tables: tuple[Tensor, Tensor]) -> None:
     close(layer(tables[0])[0, 1, 3], layer.out(outer.flatten()))
 
 
+def test_a_pair_begins_as_both_of_its_residues_and_their_offset() -> None:
+    """Jumper et al. 2021, supplement, algorithms 3 and 4."""
+    model, seen = loud(Evoformer(CONFIG)), list[Tensor]()
+    model.blocks[0].register_forward_pre_hook(lambda block, given: seen.append(given[1]))
+    sequences = torch.randint(4, (1, N, R))
+    model(sequences)
+    left, right, offsets = (table.weight.detach() for table in (model.left, model.right, model.offsets))
+    for i, one in enumerate(sequences[0, 0]):
+        for j, other in enumerate(sequences[0, 0]):
+            close(seen[0][0, i, j].detach(), left[one] + right[other] + offsets[max(-3, min(3, i - j)) + 3])
+
+
 def test_contacts_are_symmetric_and_know_no_order_of_relatives() -> None:
     model = loud(Evoformer(CONFIG))
     sequences = torch.randint(4, (B, N, R))
