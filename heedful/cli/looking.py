@@ -32,7 +32,7 @@ def look(
     Who looked at whom while a sentence was translated, or a text read for whatever is asked of it; or what was looked
     at in a picture, for what was found in it, or where in it a text is near.
 
-    Example: heed look runs/demo "The small cat is sleeping." --out look.html
+    Example: heed look runs/demo "My sister buys three apples." --out look.html
     """
     from heedful.run.device import chosen_device
     from heedful.tasks.load import row_of_run

@@ -31,7 +31,7 @@ def trace(
 ) -> None:
     """Follow a forward pass step by step: shapes, a few numbers, and each step's share of parameters and operations.
 
-    Example: heed trace runs/demo "The small cat is sleeping." --out trace.html
+    Example: heed trace runs/demo "My sister buys three apples." --out trace.html
     """
     if out is not None and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is no trace", where=str(out), fix="--out x.html or x.svg")

@@ -217,7 +217,7 @@ def translate(
 
     Documents are txt, md, html, docx, XLIFF, PO, srt and vtt.
 
-    Example: heed translate runs/demo "The small cat is sleeping."
+    Example: heed translate runs/demo "My sister buys three apples."
     """
     translator = model.load(run, own=bool(words.require or words.avoid or words.glossary or search.samples))
     wishes = words.wishes(translator.languages)
@@ -355,8 +355,8 @@ def demo(
     picture, page = own.pictures(out)
     shown.say(f"\nwho looked at whom: {picture} and, to explore in a browser, {page}")
     heed, run = os.environ.get("HEED", "heed"), shlex.quote(str(out))
-    shown.say(f'\nnext:\n  {heed} translate {run} "My sister is reading a book."')
-    shown.say(f'  {heed} look {run} "My sister is reading a book." --out look.html')
+    shown.say(f'\nnext:\n  {heed} translate {run} "{own.SHOWN}"')
+    shown.say(f'  {heed} look {run} "{own.SHOWN}" --out look.html')
     shown.say(f"  {heed} train translate --data PAIRS.tsv --out runs/mine    # yours: source TAB target, a pair a line")
     shown.say(f"  {heed} serve {run} --open    # what was just trained, in a browser and for other programs")
     if as_json:
