@@ -2,9 +2,20 @@
 
 import errno
 import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from heedful.store import files
+
+FAULTS = [(kind, for_good) for kind in ("ENOSPC", "EIO", "EACCES", "short", "torn") for for_good in (False, True)] + [
+    ("kill", True)
+]
 
 
 class Killed(BaseException):
@@ -125,3 +136,27 @@ class PowerCut(Faulty):
                 build(child, place / name)
 
         build(self.root.stat().st_ino, target)
+
+
+def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    return left.keys() == right.keys() and all(
+        left[name].dtype == right[name].dtype and torch.equal(left[name], right[name]) for name in left
+    )
+
+
+def damages(folder: Path, older: Path, flips: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every single-file fault of `folder`, as a name that holds the file's and a function that does it."""
+    chance = random.Random(flips)
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        yield f"{path.name} removed", path.unlink
+        yield f"{path.name} emptied", partial(path.write_bytes, b"")
+        cut = chance.randrange(1, len(data))
+        yield f"{path.name} cut", partial(path.write_bytes, data[:cut])
+        yield f"{path.name} longer", partial(path.write_bytes, data + b" ")
+        stale = (older / path.name).read_bytes()
+        yield f"{path.name} swapped", partial(path.write_bytes, stale)
+        for _ in range(flips):
+            flipped = bytearray(data)
+            flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            yield f"{path.name} flipped", partial(path.write_bytes, flipped)

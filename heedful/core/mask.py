@@ -44,7 +44,6 @@ class Mask:
                 _refuse_numbers(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
-
         if self.prefix is not None and not self.causal and self.window is None:
             raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
 

@@ -232,9 +232,8 @@ class Task:
     )
     # Likewise all of its directions, where it has several; none where it has one.
     directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
-    embedder: Lazy[type[Any]] | None = (
-        None  # has `load(run, device=...)` and, unless what is served is one, `of(served)`
-    )
+    # Has `load(run, device=...)` and, unless what is served is one, `of(served)`, and gives an Embedder.
+    embedder: Lazy[type[Any]] | None = None
     # Other libraries.
     hub: Lazy[Hub] | None = None
     hub_kind: str = ""  # what config.json calls the models that `hub` moves
