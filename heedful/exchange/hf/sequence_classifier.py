@@ -82,8 +82,8 @@ def below_head(
     theirs: dict[str, Any], body: Body, head: str, kind: str, where: str
 ) -> tuple[EncoderConfig, int, float]:
     """The encoder, how many answers there are, and the dropout before they are told. `kind` is how the class of a model
-    with this head ends. Raises InputError for a key that is not known, a value that we cannot
-    build, or a head that is for something else."""
+    with this head ends. Raises InputError for a key that is not known, a value that we cannot build, or a head that is
+    for something else."""
     for name in theirs.get("architectures") or ():
         if not str(name).endswith(kind):
             raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
