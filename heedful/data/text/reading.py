@@ -16,7 +16,7 @@ from pathlib import Path
 from heedful.data.lines import files_in, listed, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
-from heedful.data.text.directions import ARROW, Direction, said_in
+from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
@@ -142,11 +142,13 @@ def _read_directions(
     said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
 ) -> tuple[Read, dict[str, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
-    directions = list(dict.fromkeys(way for _, ways in said for way in ways))
-    if source or target:  # of all directions, those that are asked for
-        directions = [way for way in directions if source in (None, way[0]) and target in (None, way[1])]
+    there = list(dict.fromkeys(way for _, ways in said for way in ways))
+    directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
+    asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
     if not directions:
-        raise InputError(f"no pairs from {source} to {target}", where=said[0][0], fix="name a direction that is there")
+        what = f"no pairs {asked}: they are {in_words(there)}"
+        fix = "name one of these, or no languages at all: --source '' --target ''"
+        raise InputError(what, where=said[0][0], fix=fix)
     read: list[Read] = []
     weights: dict[str, float] = {}
     several = len(directions) > 1
@@ -159,6 +161,8 @@ def _read_directions(
             weights |= {file: weight for file in own.train.files if weight != 1}
             read.append(_of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]
+    left = in_words(way for way in there if way not in directions)
+    told = [*whole.told, *([f"not used, as pairs {asked} are asked for: {left}"] if left else [])]
     tests: dict[str, list[Pairs]] = {}
     for own in read:  # a test of several directions is one
         for name, part in own.tests.items():
@@ -166,7 +170,8 @@ def _read_directions(
     joined = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, other_way="")
-    return replace(whole, tests=joined, taken=taken, directions=directions if several else ()), weights
+    ways = directions if several else ()
+    return replace(whole, tests=joined, taken=taken, told=told, directions=ways), weights
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:

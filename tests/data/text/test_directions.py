@@ -137,3 +137,15 @@ def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
     assert not read.directions
     assert not len(read.train.ways)
     assert (read.taken.source, read.taken.target) == ("fr", "de")
+
+
+def test_directions_that_are_not_asked_for_are_told(tmp_path: Path) -> None:
+    path = memory(tmp_path / "m.tmx")
+    read, _ = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
+    assert read.told[-1] == "not used, as pairs from en to de are asked for: fr to de, en to fr"
+    assert read.taken[:2] == ("en", "de")
+    both, _ = read_whole(f"{path}:en>de,fr>de", target="de")
+    assert not any("not used" in line for line in both.told)
+    with pytest.raises(InputError, match=r"no pairs from en to de: they are de to en, fr to en") as error:
+        read_whole(f"{path}:de>en,fr>en", source="en", target="de")
+    assert error.value.fix == "name one of these, or no languages at all: --source '' --target ''"
