@@ -143,7 +143,7 @@ def test_directions_that_are_not_asked_for_are_told(tmp_path: Path) -> None:
     path = memory(tmp_path / "m.tmx")
     read, _ = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
     assert read.told[-1] == "not used, as pairs from en to de are asked for: fr to de, en to fr"
-    assert read.taken[:2] == ("en", "de")
+    assert (read.taken.source, read.taken.target) == ("en", "de")
     both, _ = read_whole(f"{path}:en>de,fr>de", target="de")
     assert not any("not used" in line for line in both.told)
     with pytest.raises(InputError, match=r"no pairs from en to de: they are de to en, fr to en") as error:
