@@ -146,7 +146,7 @@ def test_what_models_wrote_is_learnt_from_and_never_held_out(pairs: Path, tmp_pa
     assert found.train.source == [*corpus.train.source, "la la", "lu"]
     assert (found.valid, found.tests) == (corpus.valid, corpus.tests)
     assert f"{path}: 2 synthetic pairs left out, a side of theirs is held out" in found.notes
-    assert found.weights == {str(pairs): 0.5, str(path): 2.0}
+    assert found.weights == {(str(pairs), None): 0.5, (str(path), None): 2.0}
     assert with_synthetic(corpus, []) is corpus
     path.write_text(f"{held.source[0]}\tX\n")
     with pytest.raises(InputError, match="held out already"):

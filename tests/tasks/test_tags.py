@@ -77,7 +77,7 @@ def test_a_path_may_say_it(table: Path, tmp_path: Path) -> None:
     other.write_text("en\tde\n" + "".join(f"{one}\t{one}\n" for one in ("la", "lu")))
     read, weights = read_whole([f"{table}", f"{other}#news:2"])
     assert read.train.tags == [""] * 120 + ["news"] * 2
-    assert weights == {str(other): 2.0}
+    assert weights == {(str(other), None): 2.0}
     job = job_on([f"{table}", f"{other}#news:2"])
     tagged = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_news|>"]]
     assert len(tagged) == list(job.corpus.train.tags).count("news")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.parts import Parts, hold_out
-from heedful.data.text.directions import Direction
+from heedful.data.text.directions import Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
-from heedful.data.text.pairs import Pairs, joined
+from heedful.data.text.pairs import Origin, Pairs, joined
 from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError, counted
 
@@ -27,9 +27,9 @@ class Corpus(Parts[Pairs]):
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
-    weights: Mapping[str, float] = field(
+    weights: Mapping[Origin, float] = field(
         default_factory=dict, kw_only=True
-    )  # by file: how often an epoch has it, if not once
+    )  # how often an epoch has it, if not once
 
 
 def read_parallel(
@@ -50,7 +50,7 @@ def read_parallel(
     return _corpus(*read_whole(path, source=source, target=target, columns=columns, tag=tag))
 
 
-def _corpus(read: Read, weights: Mapping[str, float] | None = None) -> Corpus:
+def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
     train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
     lines = list(read.notes)
@@ -86,7 +86,7 @@ def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
     return source, target
 
 
-def _read_synthetic(path: str, like: Corpus) -> tuple[Read, dict[str, float]]:
+def _read_synthetic(path: str, like: Corpus) -> tuple[Read, dict[Origin, float]]:
     """In the languages of a corpus, or by columns that say which is the source."""
     source, target = languages_said(like)
     if source and target:
@@ -120,16 +120,18 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
         notes.append(f"{written.name}: {counted(written.dropped, 'synthetic pair')} dropped, a side is empty")
     own = corpus.train if corpus.train.lines else corpus.train.numbered()
     train = joined([own, written.rows(kept)], own.name)
-    weights |= {file: originals * corpus.weights.get(file, 1.0) for file in own.files}
+    weights |= {Origin(file): originals * corpus.weights.get(Origin(file), 1.0) for file in own.files}
     told = tuple(f"written by models: {_with_weight(line, weights)}" for read, _ in found for line in read.told)
     files = (*corpus.files, *(file for read, _ in found for file in read.files))
     return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)
 
 
-def _with_weight(line: str, weights: Mapping[str, float]) -> str:
+def _with_weight(line: str, weights: Mapping[Origin, float]) -> str:
     """What is told of a file, with how often an epoch has it, where that is not once."""
-    found = next((weight for file, weight in weights.items() if line.startswith(f"{file}:")), None)
-    return line if found is None else f"{line}, {found:g} times in each epoch"
+    for (file, way), weight in weights.items():
+        if line.startswith((f"{file}:", f"{file} + ")) and (way is None or line.endswith(f" ({in_words([way])})")):
+            return f"{line}, {weight:g} times in each epoch"
+    return line
 
 
 def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:

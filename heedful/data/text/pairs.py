@@ -8,12 +8,20 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.errors import InputError
 
 LINES = 1 << 40  # more than any file has
+
+
+class Origin(NamedTuple):
+    """What a pair comes from: a file, and where there are several directions its own."""
+
+    file: str
+    direction: Direction | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,9 @@ class Pairs:
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""
         return self.files[self.lines[i] // LINES] if self.lines else self.name
+
+    def origin_of(self, i: int) -> Origin:
+        return Origin(self.file_of(i), self.directions[self.ways[i]] if self.ways else None)
 
     @property
     def references(self) -> list[list[str]]:

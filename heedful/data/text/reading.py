@@ -21,7 +21,7 @@ from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
-from heedful.data.text.pairs import LINES, Pairs, joined, pairs_of, read_pairs
+from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
@@ -47,7 +47,7 @@ def read_whole(
     target: str | None = None,
     columns: tuple[int, int] | None = None,
     tag: str = "",
-) -> tuple[Read, dict[str, float]]:
+) -> tuple[Read, dict[Origin, float]]:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
     and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
@@ -113,7 +113,7 @@ def tags_in(path: Path, column: str, target: str) -> dict[int, str]:
 
 def _read_untagged(
     given: Sequence[str], source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> tuple[Read, dict[str, float]]:
+) -> tuple[Read, dict[Origin, float]]:
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
@@ -133,14 +133,17 @@ def _read_untagged(
     for one, _ in weighted[1:]:
         read.append(_read(one, source, target, columns) if alone else _read_beside(one, weighted[0][0], first))
     weights = {
-        file: weight for (_, weight), own in zip(weighted, read, strict=True) for file in own.train.files if weight != 1
+        Origin(file): weight
+        for (_, weight), own in zip(weighted, read, strict=True)
+        for file in own.train.files
+        if weight != 1
     }
     return (read[0] if len(read) == 1 else _united(read)), weights
 
 
 def _read_directions(
     said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
-) -> tuple[Read, dict[str, float]]:
+) -> tuple[Read, dict[Origin, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     there = list(dict.fromkeys(way for _, ways in said for way in ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
@@ -150,7 +153,7 @@ def _read_directions(
         fix = "name one of these, or no languages at all: --source '' --target ''"
         raise InputError(what, where=said[0][0], fix=fix)
     read: list[Read] = []
-    weights: dict[str, float] = {}
+    weights: dict[Origin, float] = {}
     several = len(directions) > 1
     for text, ways in said:
         if not ways:
@@ -158,7 +161,7 @@ def _read_directions(
             raise InputError("from which language to which? other data say theirs", where=text, fix=fix)
         for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
             own = _read(path, *way, None)
-            weights |= {file: weight for file in own.train.files if weight != 1}
+            weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
             read.append(_of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]
     left = in_words(way for way in there if way not in directions)
@@ -170,8 +173,7 @@ def _read_directions(
     joined = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, other_way="")
-    ways = directions if several else ()
-    return replace(whole, tests=joined, taken=taken, told=told, directions=ways), weights
+    return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ()), weights
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:

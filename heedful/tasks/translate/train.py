@@ -153,7 +153,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             )
         pairs, weights = parts[0], self.corpus.weights
         own = fits[: len(pairs)]
-        self.weights = [weights.get(pairs.file_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
+        self.weights = [weights.get(pairs.origin_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
         self.mixed = self._mixed(fits, [len(part) for part in parts])
         if len(self.pairs) < len(encoded):
             what = f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"

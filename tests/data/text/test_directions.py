@@ -93,7 +93,7 @@ def test_several_files_say_their_directions(tmp_path: Path) -> None:
         (tmp_path / f"{name}.tsv").write_text("".join(f"{one} {i}\t{other} {i}\n" for i in range(50)))
     corpus = read_parallel([f"{tmp_path / 'a.tsv'}:en>de", f"{tmp_path / 'b.tsv'}:fr>en:0.5"])
     assert ways_of(corpus) == {("en", "de"): 50, ("fr", "en"): 50}
-    assert corpus.weights == {str(tmp_path / "b.tsv"): 0.5}
+    assert corpus.weights == {(str(tmp_path / "b.tsv"), ("fr", "en")): 0.5}
     with pytest.raises(InputError, match="from which language to which"):
         read_parallel([f"{tmp_path / 'a.tsv'}:en>de", str(tmp_path / "b.tsv")])
 
@@ -149,3 +149,16 @@ def test_directions_that_are_not_asked_for_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no pairs from en to de: they are de to en, fr to en") as error:
         read_whole(f"{path}:de>en,fr>en", source="en", target="de")
     assert error.value.fix == "name one of these, or no languages at all: --source '' --target ''"
+
+
+def test_directions_of_one_file_have_weights_of_their_own(tmp_path: Path) -> None:
+    words = {"en": "house", "de": "Haus", "fr": "maison"}
+    for name, word in words.items():
+        (tmp_path / f"train.{name}").write_text("".join(f"{word} {i}\n" for i in range(60)))
+    corpus = read_parallel([f"{tmp_path}:en>de:2", f"{tmp_path}:en>fr:0.5", f"{tmp_path}:fr>de"])
+    file = str(tmp_path / "train.en")
+    assert corpus.weights == {(file, ("en", "de")): 2, (file, ("en", "fr")): 0.5}
+    told = {line.partition("pairs ")[2] for line in corpus.taken}
+    assert told == {"(en to de), 2 times in each epoch", "(en to fr), 0.5 times in each epoch", "(fr to de)"}
+    origins = Counter(corpus.train.origin_of(i).direction for i in range(len(corpus.train)))
+    assert {*origins} == {("en", "de"), ("en", "fr"), ("fr", "de")}

@@ -26,7 +26,7 @@ def test_sets_are_read_together_and_held_out_together(two: tuple[str, str]):
     parts = [corpus.train, corpus.valid, *corpus.tests.values()]
     assert sorted(text for part in parts for text in part.source) == sorted(text for text, _ in FIRST + SECOND)
     assert (corpus.source, corpus.target) == ("en", "de")
-    assert corpus.weights == {two[1]: 0.2}
+    assert corpus.weights == {(two[1], None): 0.2}
     assert corpus.taken[1].endswith("60 pairs, 0.2 times in each epoch")
     for part in parts:
         for i, text in enumerate(part.source):
