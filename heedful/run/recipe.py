@@ -157,7 +157,9 @@ class Recipe(Section):
         "where a task has several",
     )
     start_from: str = Field("", description="a run whose model training begins with, instead of a preset (`--from`)")
-    model: dict[str, Any] = Field(default_factory=dict, description="fields of the preset to replace")
+    model: dict[str, Any] = Field(
+        default_factory=dict, description="fields of the preset to replace; with start_from dropout alone"
+    )
     data: DataSection = DataSection()
     train: TrainSection = TrainSection()
 

@@ -1,6 +1,7 @@
 """Beginning a training with the model of another run: its tokenizer, its configuration, its weights."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
     folder, about = started_from(recipe, *tasks)
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_name` found a whole model
-    return Start(*tokenizers, read_model(folder)[0], {key: about[key] for key in AROUND if key in about})
+    return Start(*tokenizers, begun_with(recipe, folder), {key: about[key] for key in AROUND if key in about})
 
 
 def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
@@ -57,11 +58,43 @@ def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
     if name not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"
         raise InputError(what, where=str(folder), fix="start from another run")
-    if recipe.model:
-        key = next(iter(recipe.model))
+    if key := next((key for key in recipe.model if key != "dropout"), ""):
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     return folder, about
+
+
+def begun_with(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """The configuration of the model in `folder`, with the recipe's dropout, where it says one. Raises InputError."""
+    model = read_model(folder)[0]
+    return with_dropout(model, recipe.model["dropout"]) if "dropout" in recipe.model else model
+
+
+def with_dropout(config: dict[str, Any], share: object) -> dict[str, Any]:
+    """A configuration with another share of dropout in all places that have some; where none has, of embeddings and
+    of what comes out of branches. Raises InputError for what is no share."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        raise InputError(f"model.dropout is {share!r}, expected a number from 0 and below 1", fix="0.1 is usual")
+    config = deepcopy(config)
+    places = [*_dropouts(config)]
+    used = [(own, key) for own, key in places if own[key]]
+    plain = [(own, key) for own, key in places if key == "dropout" and not {"n_heads", "n_layers"} & own.keys()]
+    for own, key in used or plain:
+        own[key] = float(share)
+    return config
+
+
+def _dropouts(config: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """The shares of dropout in a configuration: what has each, and its name there."""
+    if isinstance(config, list):
+        for one in config:
+            yield from _dropouts(one)
+    elif isinstance(config, dict):
+        for key, value in config.items():
+            if key.endswith("dropout"):
+                yield config, key
+            else:
+                yield from _dropouts(value)
 
 
 def copy_weights(

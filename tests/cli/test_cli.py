@@ -274,8 +274,9 @@ def test_a_denoiser_for_machines(text, data, tmp_path, capsys):
     for verb in ("check", "info"):
         assert heed(verb, start, "--json") == 0
     words = ["train", "translate", "--data", data / "pairs.tsv", "--from", start, "--out", tmp_path / "tuned"]
-    assert heed(*words, "--set=train.steps=1", "--json") == 0
+    assert heed(*words, "--set=train.steps=1", "--set=model.dropout=0.25", "--json") == 0
     assert json.loads(lines(capsys)[-1])["steps"] == 1
+    assert json.loads((tmp_path / "tuned/config.json").read_text())["model"]["decoder"]["block"]["dropout"] == 0.25
     assert heed(*words[:-1], tmp_path / "never", "--set", "model.d_model=8") == 2
     assert "model.d_model cannot be chosen: the model is that of" in capsys.readouterr().err
     assert heed("train", "denoise", "--data", book, "--out", tmp_path / "never", "--set", "data.objective=span") == 2

@@ -18,7 +18,7 @@ from heedful.run.card import CardText, Scores, score_table
 from heedful.run.folder import load_weights, parameters
 from heedful.run.job import C, Job, M
 from heedful.run.recipe import Recipe
-from heedful.run.start import started_from
+from heedful.run.start import begun_with, started_from
 from heedful.store import files
 from heedful.store.model import read_model
 from heedful.tasks.shared.pictures import Prepared, Viewer
@@ -60,9 +60,8 @@ class PictureJob(Job[R, C, M]):
             saved = files.read_json(self.begun / "data.json")["start"]
             return PictureStart(from_json(self.config_kind, saved[0]), from_json(self.spec_kind, saved[1]))
         folder, about = started_from(recipe, recipe.task)
-        return PictureStart(
-            config_from(read_model(folder)[0], where=f"{folder}/config.json"), spec_of(self.spec_kind, about)
-        )
+        config = config_from(begun_with(recipe, folder), where=f"{folder}/config.json")
+        return PictureStart(config, spec_of(self.spec_kind, about))
 
     def portion(self, valid: Any, share: float) -> Any:
         """Of a part: some of its pictures, and what is known of them."""
