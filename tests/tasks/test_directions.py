@@ -70,7 +70,7 @@ def test_scores_are_told_by_direction(run: tuple[Path, Finished]) -> None:
     card = (out / "README.md").read_text()
     assert "Translates en, fr to de, fr, en." in card
     assert "| test, fr to en |" in card
-    assert " --to en" in card
+    assert f'heed translate {out} "A sentence in fr." --to en' in card
     about = json.loads((out / "task.json").read_text())
     assert about["languages"]["directions"] == ["en>de", "en>fr", "fr>en"]
     assert (about["source"], about["target"]) == ("en", "de")

@@ -170,6 +170,8 @@ def test_back_translations_have_a_tag_of_their_own(table: Path, tmp_path: Path) 
     assert with_tag(f"{back}:0.5") == f"{back}:0.5"
     back.with_suffix(".json").write_text(json.dumps({"writes": "source", "models": []}))
     assert with_tag(f"{back}:0.5") == f"{back}#back:0.5"
+    assert with_tag(f"{back}:en>de") == f"{back}:en>de#back"
+    assert with_tag(f"{back}:en>de:0.5") == f"{back}:en>de#back:0.5"
     assert with_tag(f"{back}#mine") == f"{back}#mine"
     job = job_on(str(table), f'data.synthetic=["{back}"]')
     marked = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_back|>"]]

@@ -1,6 +1,7 @@
 """Parallel text that a model is trained and measured on: pairs as `heedful.data.text.reading` reads them, and what of
 them is held out."""
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -8,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.parts import Parts, hold_out
-from heedful.data.text.directions import Direction, in_words
+from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
-from heedful.data.text.reading import Read, read_whole
+from heedful.data.text.reading import Read, of_way, read_whole
 from heedful.errors import InputError, counted
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
@@ -87,12 +88,24 @@ def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
 
 
 def _read_synthetic(path: str, like: Corpus) -> tuple[Read, dict[Origin, float]]:
-    """In the languages of a corpus, or by columns that say which is the source."""
-    source, target = languages_said(like)
+    """In the languages of a corpus, or by columns that say which is the source; of a corpus of several directions, in
+    some of these. Raises InputError."""
+    source, target = (None, None) if like.directions else languages_said(like)
     if source and target:
         with suppress(InputError):
             return read_whole(path, source=source, target=target)
-    return read_whole(path)
+    read, weights = read_whole(path)
+    if not (known := like.directions):
+        return read, weights
+    own = read.directions or [(read.taken.source, read.taken.target)]
+    if unknown := [way for way in own if way not in known]:
+        what = f"pairs from {in_words(unknown)}, and the others are from {in_words(known)}"
+        raise InputError(what, where=path, fix=f"say of which these are: --synthetic '{path}:{ARROW.join(known[0])}'")
+    weights = {Origin(file, way or own[0]): weight for (file, way), weight in weights.items()}
+    if len(own) == 1:
+        return of_way(read, known, own[0]), weights
+    ways = array("h", (known.index(own[way]) for way in read.train.ways))
+    return replace(read, train=replace(read.train, ways=ways, directions=known)), weights
 
 
 def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0) -> Corpus:
@@ -101,14 +114,14 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     Raises InputError or MissingError."""
     if not paths:
         return corpus
-    if corpus.directions:
-        raise InputError("synthetic pairs beside data of several directions", fix="train one direction at a time")
     found = [_read_synthetic(path, corpus) for path in paths]
     weights = {file: weight for _, own in found for file, weight in own.items()}
     written = joined([read.train for read, _ in found], " + ".join(read.train.name for read, _ in found))
     held = [corpus.valid, *corpus.tests.values()]
     sources = {_key(text) for part in held for text in part.source}
     targets = {_key(text) for part in held for own in part.references for text in own}
+    if corpus.directions:  # any side of what is held out may be any side of what was written
+        sources = targets = sources | targets
     both = zip(written.source, written.target, strict=True)
     kept = [i for i, (one, other) in enumerate(both) if _key(one) not in sources and _key(other) not in targets]
     if not kept:
@@ -120,7 +133,8 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
         notes.append(f"{written.name}: {counted(written.dropped, 'synthetic pair')} dropped, a side is empty")
     own = corpus.train if corpus.train.lines else corpus.train.numbered()
     train = joined([own, written.rows(kept)], own.name)
-    weights |= {Origin(file): originals * corpus.weights.get(Origin(file), 1.0) for file in own.files}
+    origins = [Origin(file, way) for file in own.files for way in corpus.directions or [None]]
+    weights |= {origin: originals * corpus.weights.get(origin, 1.0) for origin in origins}
     told = tuple(f"written by models: {_with_weight(line, weights)}" for read, _ in found for line in read.told)
     files = (*corpus.files, *(file for read, _ in found for file in read.files))
     return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)

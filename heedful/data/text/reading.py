@@ -162,7 +162,7 @@ def _read_directions(
         for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
             own = _read(path, *way, None)
             weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
-            read.append(_of_way(own, directions, way) if several else own)
+            read.append(of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]
     left = in_words(way for way in there if way not in directions)
     told = [*whole.told, *([f"not used, as pairs {asked} are asked for: {left}"] if left else [])]
@@ -205,7 +205,7 @@ def _languages(taken: Columns) -> Direction | None:
     return None if {None, *SIDES} & {*named} else (taken.source, taken.target)
 
 
-def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
+def of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
     """The same with the number of its direction beside each pair."""
     number = directions.index(way)
 
@@ -216,6 +216,13 @@ def _of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read
     tests = {name: marked(part) for name, part in read.tests.items()}
     valid = None if read.valid is None else marked(read.valid)
     return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
+
+
+def paths_of(texts: Sequence[str]) -> list[tuple[Path, float]]:
+    """The paths that are meant, each with its weight, whatever tag or directions stand behind them. Raises InputError
+    or MissingError."""
+    plain = [said_in(tag_said(text)[0])[0] for text in texts]
+    return [(Path(path), weight) for one in plain for path, weight in found_as(one)]
 
 
 def found_as(text: str) -> list[tuple[str, float]]:
@@ -250,7 +257,8 @@ def _united(read: Sequence[Read]) -> Read:
     tests: dict[str, Pairs] = {}
     for own in read:
         tests |= {name if name not in tests else f"{name}, {own.train.name}": part for name, part in own.tests.items()}
-    name = " + ".join(own.train.name for own in read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
+    names = list(dict.fromkeys(own.train.name for own in read))  # one file may be read in several directions
+    name = " + ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
     return Read(joined(parts, name), joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)

@@ -15,7 +15,7 @@ from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality.told import in_three_lines
-from heedful.data.text.reading import found_as, tag_said
+from heedful.data.text.reading import paths_of
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
@@ -236,9 +236,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def _teacher(self, device: str) -> Translator | None:
         """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
-        return teacher_of(
-            [Path(path) for text in self.recipe.data.synthetic for path, _ in found_as(tag_said(text)[0])], device
-        )
+        return teacher_of([path for path, _ in paths_of(self.recipe.data.synthetic)], device)
 
     def write(self, folder: Path, model: TranslationModel) -> None:
         files.remove_tree(folder / FILE)  # which was of another model

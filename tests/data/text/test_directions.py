@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.data.text.corpus import Corpus, read_parallel, with_synthetic
 from heedful.data.text.directions import said_in
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
@@ -162,3 +162,28 @@ def test_directions_of_one_file_have_weights_of_their_own(tmp_path: Path) -> Non
     assert told == {"(en to de), 2 times in each epoch", "(en to fr), 0.5 times in each epoch", "(fr to de)"}
     origins = Counter(corpus.train.origin_of(i).direction for i in range(len(corpus.train)))
     assert {*origins} == {("en", "de"), ("en", "fr"), ("fr", "de")}
+
+
+def test_what_models_wrote_is_of_some_of_the_directions(tmp_path: Path) -> None:
+    corpus = read_parallel(f"{memory(tmp_path / 'm.tmx')}:en>de,en>fr,fr>de")
+    own, held = len(corpus.train), corpus.valid.source[0]
+    path = tmp_path / "back.tsv"
+    path.write_text(f"new house\tneues Haus\n{corpus.valid.target[0]}\tla la\nla la\t{held.upper()}\n")
+    other = tmp_path / "many.tsv"
+    other.write_text("source\ttarget\tsource_lang\ttarget_lang\nx\ty\tfr\tde\nv\tw\ten\tfr\n")
+    found = with_synthetic(corpus, [f"{path}:en>de:0.5", str(other)], 2.0)
+    added = found.train.rows(range(own, len(found.train)))
+    assert [*zip(added.source, added.target, strict=True)] == [("new house", "neues Haus"), ("x", "y"), ("v", "w")]
+    assert [corpus.directions[way] for way in added.ways] == [("en", "de"), ("fr", "de"), ("en", "fr")]
+    assert f"{path} + {other}: 2 synthetic pairs left out, a side of theirs is held out" in found.notes
+    assert any(
+        line.startswith(f"written by models: {path}") and line.endswith("0.5 times in each epoch")
+        for line in found.taken
+    )
+    weights = [found.weights.get(found.train.origin_of(i), 1.0) for i in range(len(found.train))]
+    assert weights == [2.0] * own + [0.5, 1, 1]
+    with pytest.raises(
+        InputError, match="pairs from source to target, and the others are from en to de, en to fr"
+    ) as error:
+        with_synthetic(corpus, [str(path)])
+    assert error.value.fix == f"say of which these are: --synthetic '{path}:en>de'"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.data.text.columns import TARGET
-from heedful.data.text.reading import found_as, tag_said
+from heedful.data.text.reading import paths_of
 from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
 from heedful.run.card import CardText, Scores
 from heedful.tasks.translate.languages import TAGS
@@ -22,9 +22,9 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
     corpus, decode, first = job.corpus, job.recipe.decode, next(iter(scores.values()))
     verb, names, rank = job.recipe.task, job.score_names, job.metric.rank
     asked = "".join(f" --to {target}" for _, target in corpus.directions[-1:])  # of several directions the last
-    what, example = (
-        text.format(source=corpus.source, target=corpus.target) for text in (job.recipe.PURPOSE, job.recipe.EXAMPLE)
-    )
+    what = job.recipe.PURPOSE.format(source=corpus.source, target=corpus.target)
+    source, target = [(corpus.source, corpus.target), *corpus.directions][-1]
+    example = job.recipe.EXAMPLE.format(source=source, target=target)
     besides = [(name, end) for end in (BEFORE, TEACHER) for name in names if f"{name}{end}" in first]
     columns = [LABELS[name] for name in names] + ["exactly right"] * ("exact" in first)
     columns += [f"{LABELS[name]}{WHOSE[end]}" for name, end in besides]
@@ -58,8 +58,8 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
 def _written(job: "TranslateJob", scored: bool) -> str:
     """What of the data models wrote, and which; and whether a teacher among them is not `scored` beside it."""
     said, lacking = [], False
-    for path, weight in (own for text in job.recipe.data.synthetic for own in found_as(tag_said(text)[0])):
-        known = written_by(Path(path)) or {"models": []}
+    for path, weight in paths_of(job.recipe.data.synthetic):
+        known = written_by(path) or {"models": []}
         runs = " and ".join(f"`{one['run']}`" for one in known["models"])
         by = f", whose {known['writes']}s {runs} wrote" if runs else ""
         lacking |= bool(runs) and known["writes"] == TARGET and not scored

@@ -8,6 +8,7 @@ are, seen from its folder; a .part file has what is written so far, and is conti
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.headers import is_header
 from heedful.data.text.layouts import is_language
-from heedful.data.text.reading import found_as, holds_pairs, read_whole, tag_said
+from heedful.data.text.reading import holds_pairs, paths_of, read_whole, tag_said
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.exchange.ctranslate2 import made_of
@@ -132,9 +133,13 @@ def with_tag(text: str) -> str:
     plain, tag = tag_said(text)
     if tag:
         return text
-    (path, _), *others = found_as(plain)
-    back = not others and (written_by(Path(path)) or {}).get("writes") == SOURCE
-    return f"{path}#{BACK}{plain.removeprefix(path)}" if back else text
+    (path, _), *others = paths_of([plain])
+    if others or (written_by(path) or {}).get("writes") != SOURCE:
+        return text
+    weight = re.search(r"(:[\d.]+)?$", plain.removeprefix(str(path)))
+    assert weight is not None  # perhaps an empty one
+    end = len(plain) - len(weight[0])
+    return f"{plain[:end]}#{BACK}{plain[end:]}"
 
 
 def columns_called(source: str, target: str) -> tuple[str, str]:
