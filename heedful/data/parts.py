@@ -46,7 +46,13 @@ class PictureParts(Parts[E]):
 
 def spread(count: int, share: float, *, fewest: int = FEWEST) -> list[int]:
     """The numbers of this share of so many examples, evenly spread over them, but of no fewer than `fewest`."""
-    chosen = min(count, max(fewest, round(share * count)))
+    return some_of(count, max(fewest, round(share * count)))
+
+
+def some_of(count: int, most: int) -> list[int]:
+    """The numbers of at most so many of `count` examples, evenly spread over them: they often stand by language, by
+    label or by source."""
+    chosen = min(count, most)
     return [i * count // chosen for i in range(chosen)]
 
 

@@ -56,6 +56,8 @@ def test_each_source_begins_with_the_language_that_is_asked_for(data: list[str])
     for (source, _), text, way in zip(job.pairs, corpus.train.source, corpus.train.ways, strict=True):
         assert names[source[0]] == f"<|to_{corpus.directions[way][1]}|>"
         assert job.source.decode(source[1:]) == text
+    few = TranslateJob(override(recipe, ["train.eval_sentences=3"]))
+    assert [corpus.directions[way] for way in few.valid.ways] == [*DIRECTIONS], "each measurement is of all directions"
     noisy = TranslateJob(override(recipe, ["data.bpe_dropout=0.5", "noise.capitals=0.5"]))
     task = noisy.task(make_model(noisy.config))
     assert task.variants is not None

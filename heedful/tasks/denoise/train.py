@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch
-from heedful.data.parts import Parts
+from heedful.data.parts import Parts, some_of
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.text.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
@@ -77,7 +77,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
             raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
         check_words(self.passages, self.noise)
         self.lengths = length_facts([[*chain.from_iterable(passage)] for passage in self.passages], begun)
-        self.valid = fixed(valid[: recipe.train.eval_sentences], self.noise)
+        self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
         self.fingerprint = fingerprint(corpus.train)
         self.tokenizer_hash = self.tokenizer.fingerprint
 

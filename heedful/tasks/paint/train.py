@@ -11,6 +11,7 @@ from heedful.data.images.augment import AUGMENTS, Augment, seen
 from heedful.data.images.files import Images, Preparation, SomeImages, survey
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.data.images.palette import Palette, grey_palette, learn_palette
+from heedful.data.parts import some_of
 from heedful.errors import InputError
 from heedful.look.sheet import contact_sheet, png
 from heedful.models.lm import LM, LMConfig
@@ -74,8 +75,8 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
             raise InputError(what, fix="leave them out, or start_from")
         else:
             self.config, self.answers = self.start
-        most = min(recipe.train.eval_sentences, len(corpus.valid))
-        self.valid = Part(SomeImages(corpus.valid.images, range(most)), corpus.valid.labels[:most])
+        some = some_of(len(corpus.valid), recipe.train.eval_sentences)
+        self.valid = Part(SomeImages(corpus.valid.images, some), [corpus.valid.labels[i] for i in some])
         self.augment = augment_of(plan, AUGMENTS)
         self.fingerprint = found.fingerprint
         self.tokenizer_hash = sha256(repr(self.answers.palette).encode()).hexdigest()

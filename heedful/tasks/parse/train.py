@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from heedful.data.parts import Parts
+from heedful.data.parts import Parts, some_of
 from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError
@@ -61,7 +61,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
             self.notes.append(f"{left_out:,} trees of more than {longest} tokens are left out")
         self.fingerprint = sha256("\n".join(map(str, corpus.train)).encode()).hexdigest()
         self.tokenizer_hash = self.tokenizer.fingerprint
-        self.valid = corpus.valid[: recipe.train.eval_sentences]
+        self.valid = [corpus.valid[i] for i in some_of(len(corpus.valid), recipe.train.eval_sentences)]
 
     def read(self) -> Parts[list[Tree]]:
         return read_treebank(self.recipe.data.path)

@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
-from heedful.data.parts import spread
+from heedful.data.parts import some_of, spread
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
@@ -78,7 +78,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self._encode(parts, begun)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
-        self.valid = self.corpus.valid.rows(range(min(recipe.train.eval_sentences, len(self.corpus.valid))))
+        self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
 
     def _gathered(self) -> list[Pairs]:
         """The pairs of the data, synthetic ones too, and those of each mix; what is doubtful in them is noted."""
