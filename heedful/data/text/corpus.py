@@ -169,10 +169,10 @@ def _key(text: str) -> str:
 
 
 def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
-    """`count` parts and the rest, all pairs of one source together."""
+    """`count` parts and the rest, all pairs of one source together; of several directions, all that share a text."""
     groups: dict[str, list[int]] = {}
-    for i, text in enumerate(pairs.source):
-        groups.setdefault(_key(text), []).append(i)
+    for i, key in enumerate(_connected(pairs) if pairs.directions else map(_key, pairs.source)):
+        groups.setdefault(key, []).append(i)
     if len(groups) <= count:
         what = f"{counted(len(groups), 'different source sentence')}, expected at least"
         fix = "give more pairs, or a validation file of their own"
@@ -181,3 +181,20 @@ def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
     held = hold_out({key: len(rows) for key, rows in groups.items()}, room, parts=count)
     rest = [key for key in groups if not any(key in own for own in held)]
     return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*held, rest)]
+
+
+def _connected(pairs: Pairs) -> list[str]:
+    """Of each pair a text that is the same for all that are connected by shared texts: as a sentence in one language is
+    by its translations into others, in whatever order the pairs stand."""
+    above: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while (other := above.setdefault(text, text)) != text:
+            above[text] = above[other]
+            text = other
+        return text
+
+    for one, other in zip(map(_key, pairs.source), map(_key, pairs.target), strict=True):
+        first, second = sorted((root(one), root(other)))
+        above[second] = first
+    return [root(_key(text)) for text in pairs.source]

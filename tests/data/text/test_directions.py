@@ -53,6 +53,10 @@ def test_a_memory_of_several_languages(tmp_path: Path) -> None:
     held = {text for part in (corpus.valid, *corpus.tests.values()) for text in part.source}
     assert held
     assert not held & {*corpus.train.source}, "a source is on one side, in whatever direction"
+    held |= {text for part in (corpus.valid, *corpus.tests.values()) for text in part.target}
+    assert not held & {*corpus.train.source, *corpus.train.target}, "and so are its translations"
+    turned = read_parallel(f"{path}:fr>de,en>fr,en>de")
+    assert {*turned.valid.source} | {*turned.valid.target} == {*corpus.valid.source} | {*corpus.valid.target}
     assert (corpus.source, corpus.target) == ("en, fr", "de, fr")
 
 
@@ -61,9 +65,17 @@ def test_what_is_held_out_is_not_learnt_the_other_way_round(tmp_path: Path) -> N
     learnt = {*zip(corpus.train.target, corpus.train.source, strict=True)}
     for part in (corpus.valid, *corpus.tests.values()):
         assert not learnt & {*zip(part.source, part.target, strict=True)}
-    left = 120 - sum(map(len, (corpus.train, corpus.valid, *corpus.tests.values())))
-    assert left
-    assert any(f"{left:,} pairs left out, held out the other way" in note for note in corpus.notes)
+    assert ways_of(corpus) == {("en", "de"): 60, ("de", "en"): 60}, "both ways of a pair are on one side"
+
+
+def test_what_a_validation_file_has_is_not_learnt_the_other_way_round(tmp_path: Path) -> None:
+    for part, numbers in (("train", range(60)), ("val", range(57, 63))):
+        for name, word in (("en", "house"), ("de", "Haus")):
+            (tmp_path / f"{part}.{name}").write_text("".join(f"{word} {i}\n" for i in numbers))
+    (tmp_path / "val.de").write_text("".join(f"Haus {i if i != 58 else 'und Hof'}\n" for i in range(57, 63)))
+    corpus = read_parallel([f"{tmp_path}:en>de,de>en"])
+    assert ways_of(corpus) == {("en", "de"): 58 + 6, ("de", "en"): 58 + 6}
+    assert any("4 pairs left out, held out the other way round" in note for note in corpus.notes)
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
