@@ -43,7 +43,7 @@ class SearchOptions(TypedDict, total=False):
     `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt but
     its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
     `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` (0) is how many
-    come before the end token; `forbidden` never come; `rules` act after these two. `prefix` has the first tokens of
+    come before the end token; `forbidden` never come; `rules` act before these two. `prefix` has the first tokens of
     each sentence, forced whatever the rules say, and scored as all others. A hypothesis is ranked by its sum of
     log-probabilities / length ** `length_penalty` (1).
     """

@@ -94,7 +94,8 @@ class HubTokens:
         return sorted(dict.fromkeys(found), key=lambda index: (index != name, found.index(index)))
 
     def named(self, role: str) -> int | None:
-        names = [spelled(self.names, f"{role}_token")] if f"{role}_token" in self.names else CALLED.get(role, ())
+        key = f"{role}_token"
+        names = [spelled(self.names, key)] if key in self.names else CALLED.get(role, ())  # null: there is none
         return next((self.vocabulary[name] for name in names if name in self.vocabulary), None)
 
     def special(self, *, bos: int, eos: int) -> SpecialTokens:
@@ -167,8 +168,9 @@ def token_names(folder: Path) -> dict[str, Any]:
 
 
 def spelled(names: Mapping[str, Any], key: str, default: str = "") -> str:
-    name = names.get(key, default)
-    return str(name["content"] if isinstance(name, dict) else name)
+    """What the token of a role is called; the default where they do not say, or say null."""
+    name = names.get(key)
+    return default if name is None else str(name["content"] if isinstance(name, dict) else name)
 
 
 def optional(path: Path) -> dict[str, Any]:

@@ -71,14 +71,14 @@ def begun_with(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
 
 def with_dropout(config: dict[str, Any], share: object) -> dict[str, Any]:
-    """A configuration with another share of dropout in all places that have some; where none has, of embeddings and
+    """A configuration with another share of dropout wherever it has some; where it has none, of embeddings and
     of what comes out of branches. Raises InputError for what is no share."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
         raise InputError(f"model.dropout is {share!r}, expected a number from 0 and below 1", fix="0.1 is usual")
     config = deepcopy(config)
-    places = [*_dropouts(config)]
-    used = [(own, key) for own, key in places if own[key]]
-    plain = [(own, key) for own, key in places if key == "dropout" and not {"n_heads", "n_layers"} & own.keys()]
+    shares = [*_dropouts(config)]
+    used = [(own, key) for own, key in shares if own[key]]
+    plain = [(own, key) for own, key in shares if key == "dropout" and not {"n_heads", "n_layers"} & own.keys()]
     for own, key in used or plain:
         own[key] = float(share)
     return config

@@ -390,12 +390,13 @@ def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) ->
 
 
 def _token_rows(embedder: TextVectors, inputs: Sequence[list[int]]) -> list[Any]:
-    size, room = embedder.tokenizer.size, embedder.context
+    size, room, own = embedder.tokenizer.size, embedder.context, embedder.frame.extra(pair=False)
     for number, ids in enumerate(inputs):
         if max(ids) >= size:
             what = f"input {number + 1}: {max(ids)} is no token of this model, which has {size:,}"
             raise Problem(400, what, param="input")
-        if room is not None and len(ids) > room - embedder.frame.extra(pair=False):
+        if room is not None and len(ids) > room - own:
             what = f"input {number + 1}: {len(ids):,} tokens, but the model reads at most {room:,}"
+            what += f" with {own} of its own"
             raise Problem(400, what, param="input", code="context_length_exceeded")
     return [embedder.frame.put(ids) for ids in inputs]

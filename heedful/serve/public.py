@@ -4,7 +4,7 @@ protocol."""
 import inspect
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import HTTPException, Request, Response
@@ -22,6 +22,8 @@ GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="Asked")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults that are where a key stands
 
 log = logging.getLogger(__name__)
 
@@ -59,13 +61,21 @@ class Asked(BaseModel):
 
 def verdict(error: ValidationError | RequestValidationError) -> Problem:
     """The first thing that is wrong with a body, in one line."""
-    first = error.errors()[0]
+    first = _first_fault(error.errors())
     named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
     param = first.get("ctx", {}).get("key") or next(iter(named), None)
     said = first["msg"]
     if first["type"] == "extra_forbidden":
         said = "there is no such key"
+    if first["type"] in OF_A_KEY and len(named) > 1:
+        said = f"{named[-1]}: {said}"
     return Problem(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)
+
+
+def _first_fault(faults: Sequence[Any]) -> Any:
+    """Of a key that may be of several types, what is wrong by that which it has, and not by the others."""
+    alike = [fault for fault in faults if fault["loc"][:1] == faults[0]["loc"][:1]]
+    return next((fault for fault in alike if not fault["type"].endswith("_type")), faults[0])
 
 
 def problem_of(error: Exception) -> Problem:

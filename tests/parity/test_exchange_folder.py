@@ -12,6 +12,7 @@ import torch
 from heedful.errors import MissingError, StorageError
 from heedful.exchange.hf import folder
 from heedful.exchange.hf.folder import read_weights
+from heedful.exchange.hub import HubTokens
 from heedful.store import files
 from heedful.store import tensors as tensors_file
 from hostile import TENSOR_FILES
@@ -119,3 +120,11 @@ def test_hostile_files_are_refused_in_one_line(kind: str, tmp_path: Path) -> Non
     except StorageError as error:
         told = f"{error} {error.fix}"
     assert "\n" not in told
+
+
+def test_a_token_that_is_null_is_not_the_word_none(tmp_path: Path) -> None:
+    names = {"bos_token": None, "eos_token": "</s>", "pad_token": None, "unk_token": None, "mask_token": None}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(names))
+    tokens = HubTokens(tmp_path, {}, {"None": 0, "</s>": 1, "<unk>": 2}, size=3)
+    assert [tokens.named(role) for role in ("bos", "eos", "pad", "unk", "mask")] == [None, 1, None, None, None]
+    assert tokens.special(bos=1, eos=1).pad is None

@@ -445,6 +445,7 @@ def test_base64_is_little_endian_float32(address: str) -> None:
         ({"input": ["ba", ""]}, "an empty text"),
         ({"input": [9999]}, "input 1: 9999 is no token"),
         ({"input": [[5], [6] * 30]}, "input 2: 30 tokens, but the model reads at most 24"),
+        ({"input": [6] * 23}, "input 1: 23 tokens, but the model reads at most 24 with 2 of its own"),
         ({"input": "ba de " * 30}, "input 1"),
         ({"input": 3}, "input"),
         ({"encoding_format": "hex"}, "encoding_format"),

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from pydantic import ValidationError
 
 from heedful.serve import deepl, libretranslate, openai
 from heedful.serve.openai_requests import Chat, Completion, Embedding
-from heedful.serve.public import Asked
+from heedful.serve.public import Asked, verdict
 from serving import hosted, translator
 
 BODIES = (Chat, Completion, Embedding, libretranslate.Translation, deepl.Translation)
@@ -37,3 +39,20 @@ def test_the_page_of_documentation_has_every_key(body: type[Asked], root: Path) 
     assert [key for key in keys if f"`{key}`" not in text] == []
     assert not set(body.IGNORED) & set(body.ONLY)
     assert not {*body.IGNORED, *body.ONLY} & set(body.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "message"),
+    [
+        (Embedding, {"input": []}, "input: List should have at least 1 item"),
+        (Completion, {"prompt": [-1]}, "prompt: Input should be greater than or equal to 0"),
+        (Completion, {"prompt": "a", "stop": ["a", ""]}, "stop: String should have at least 1 character"),
+        (Completion, {"prompt": 5}, "prompt: Input should be a valid string"),
+        (Completion, {"prompt": "a", "stream_options": {"ba": True}}, "stream_options: ba: there is no such key"),
+        (Chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages: type: Input should be"),
+    ],
+)
+def test_a_value_is_told_what_is_wrong_by_its_own_type(body: type[Asked], given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        body.model_validate({"model": "m"} | given)
+    assert verdict(raised.value).message.startswith(message)
