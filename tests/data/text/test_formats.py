@@ -2,6 +2,7 @@
 
 import gzip
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,18 @@ def test_a_broken_file_is_one_line(tmp_path: Path, fault: str, tally):
     assert caught.value.fix
     assert (tmp_path / name).read_bytes() == data
     tally("R10 bad data", 1)
+
+
+@pytest.mark.parametrize("at", range(300, 4300, 100))
+def test_a_workbook_with_a_few_wrong_bytes_is_read_or_one_line(tmp_path: Path, at: int) -> None:
+    data = written.xlsx(MANY)
+    (tmp_path / "m.xlsx").write_bytes(overwritten(data, at % len(data), 3))
+    with suppress(InputError):
+        read_parallel(tmp_path / "m.xlsx")
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0b"])
+def test_what_only_python_takes_for_a_line_end_is_a_blank_of_a_catalogue(tmp_path: Path, sign: str) -> None:
+    data = written.po(MANY).decode().replace("sentence 4 ", f"sentence 4{sign}")
+    (tmp_path / "m.po").write_text(data)
+    assert all_pairs(read_parallel(tmp_path / "m.po")) == dict(MANY)

@@ -187,3 +187,9 @@ def test_columns_by_number_are_found_again_in_what_is_left(tmp_path: Path):
     checked = check_data(tmp_path / "p.tsv", source="1", target="3")
     write_cleaned(checked, tmp_path / "clean.tsv")
     assert read_whole(tmp_path / "clean.tsv")[0].train.source == [one for one, _ in GOOD]
+
+
+def test_a_text_that_is_just_near_enough():
+    text = "abcdefghijklmnopqrstuvwx"  # 20 pieces, of which it may lack 4
+    assert Overlap([text]).near(f"{text[:20]}1234")
+    assert not Overlap([text]).near(f"{text[:19]}12345")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from heedful.data.documents.po import NO_LINE_END
 from heedful.data.lines import read_lines
 from heedful.data.text.columns import SOURCE, Columns, Rows, other_way
 from heedful.data.text.formats.languages import two_languages
@@ -16,7 +17,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     MissingError."""
     import polib
 
-    text = "\n".join(read_lines(path))
+    text = NO_LINE_END.sub(" ", "\n".join(read_lines(path)))
     try:
         catalogue = polib.pofile(f"{text}\n")
     except (OSError, ValueError) as error:
