@@ -219,3 +219,9 @@ def test_what_only_python_takes_for_a_line_end_is_a_blank_of_a_catalogue(tmp_pat
     data = written.po(MANY).decode().replace("sentence 4 ", f"sentence 4{sign}")
     (tmp_path / "m.po").write_text(data)
     assert all_pairs(read_parallel(tmp_path / "m.po")) == dict(MANY)
+
+
+def test_marked_text_is_as_deep_as_it_is(tmp_path: Path):
+    data = written.tmx(MANY).replace(b"sentence 4 ", b"<hi>" * 3000 + b"sentence" + b"</hi>" * 3000 + b" 4 ")
+    (tmp_path / "m.tmx").write_bytes(data)
+    assert all_pairs(read_parallel(tmp_path / "m.tmx")) == dict(MANY)
