@@ -67,14 +67,15 @@ def check_data(
 
 def write_cleaned(checked: Checked, out: Path) -> Path:
     """The pairs that are kept, a table under a header, and beside it those that are left out, where each stood and why;
-    the path of the second. Where there are several directions, each row says its languages. Raises InputError,
-    MissingError or StorageError."""
+    the path of the second. Where there are several directions, each row says its languages; of several
+    references each has a row. Raises InputError, MissingError or StorageError."""
     files.need_folder_for(out)
     if out.suffix != ".tsv":
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
     pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
-    rows = [tsv_row(pairs.source[i], pairs.target[i], *_direction(pairs, i)) for i in kept]
+    references = pairs.references
+    rows = [tsv_row(pairs.source[i], one, *_direction(pairs, i)) for i in kept for one in references[i]]
     told = [own[0] for own in SIDES] if pairs.directions else []
     files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
     beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)

@@ -225,3 +225,21 @@ def test_marked_text_is_as_deep_as_it_is(tmp_path: Path):
     data = written.tmx(MANY).replace(b"sentence 4 ", b"<hi>" * 3000 + b"sentence" + b"</hi>" * 3000 + b" 4 ")
     (tmp_path / "m.tmx").write_bytes(data)
     assert all_pairs(read_parallel(tmp_path / "m.tmx")) == dict(MANY)
+
+
+def test_a_language_may_be_written_in_capitals(tmp_path: Path):
+    (tmp_path / "m.tmx").write_bytes(written.tmx(MANY).replace(b'xml:lang="de"', b'xml:lang="DE"', 7))
+    assert all_pairs(read_parallel(tmp_path / "m.tmx", source="en", target="de")) == dict(MANY)
+
+
+def test_rows_of_a_sheet_may_end_early(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)  # as it does not say how wide it is, a row has the cells that are written
+    sheet = book.create_sheet()
+    for row in (["en", "de"], *MANY, ["no translation yet"]):
+        sheet.append(row)
+    book.save(tmp_path / "m.xlsx")
+    corpus = read_parallel(tmp_path / "m.xlsx")
+    assert all_pairs(corpus) == dict(MANY)
+    assert "1 of 31 pairs dropped" in corpus.notes[0]

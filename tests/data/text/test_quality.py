@@ -193,3 +193,9 @@ def test_a_text_that_is_just_near_enough():
     text = "abcdefghijklmnopqrstuvwx"  # 20 pieces, of which it may lack 4
     assert Overlap([text]).near(f"{text[:20]}1234")
     assert not Overlap([text]).near(f"{text[:19]}12345")
+
+
+def test_all_references_are_in_what_is_left(tmp_path: Path):
+    (tmp_path / "p.jsonl").write_text('{"en": "The house.", "de": ["Das Haus.", "Ein Haus."]}\n')
+    write_cleaned(check_data(tmp_path / "p.jsonl"), tmp_path / "clean.tsv")
+    assert read_whole(tmp_path / "clean.tsv")[0].train.target == ["Das Haus.", "Ein Haus."]

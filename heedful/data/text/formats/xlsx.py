@@ -38,5 +38,5 @@ def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         what = f"not a workbook that can be read: {' '.join(str(error).split()) or type(error).__name__}"
         raise InputError(what, where=str(path), fix="save it again as .xlsx, or as .csv") from None
     widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for _, row in cells)
-    filled = ((number, row[:widest] if any(row) else []) for number, row in cells)
+    filled = ((number, [*row, *[""] * widest][:widest] if any(row) else []) for number, row in cells)
     return table_rows(path, filled, source, target, f"a sheet {sheet.title!r}")
