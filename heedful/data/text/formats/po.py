@@ -3,12 +3,13 @@
 import re
 from pathlib import Path
 
-from heedful.data.documents.po import NO_LINE_END
 from heedful.data.lines import read_lines
 from heedful.data.text.columns import SOURCE, Columns, Rows, other_way
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import column_of
 from heedful.errors import InputError
+
+NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
 
 
 def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
