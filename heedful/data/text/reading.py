@@ -40,7 +40,7 @@ class Read:
     directions: Sequence[Direction] = ()  # where there are several
 
 
-class Said(NamedTuple):
+class Given(NamedTuple):
     """A path, and what is said beside it."""
 
     path: str
@@ -140,7 +140,7 @@ def _read_given(
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
     said = [
-        Said(*found, ways or directions_in(Path(found[0])), own)
+        Given(*found, ways or directions_in(Path(found[0])), own)
         for one, own in given
         for one, ways in [said_in(one)]
         for found in found_as(one)
@@ -171,7 +171,7 @@ def _read_given(
 
 
 def _read_directions(
-    said: Sequence[Said], source: str | None, target: str | None, tag: str
+    said: Sequence[Given], source: str | None, target: str | None, tag: str
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     there = list(dict.fromkeys(way for one in said for way in one.ways))
