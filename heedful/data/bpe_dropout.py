@@ -12,7 +12,7 @@ from heedful.errors import InputError
 
 Word = tuple[int, ...]
 
-MOST = 1 << 18  # cuts of words of which it is remembered what may follow
+MOST = 1 << 20  # merges that are remembered, of words as they are cut
 
 
 class BPEDropout:
@@ -27,27 +27,28 @@ class BPEDropout:
             raise InputError(what, where="data.bpe_dropout", fix="--set data.tokenizer=bpe, or data.bpe_dropout=0")
         self.tokenizer, self.share = tokenizer, share
         self._merged = {(left, right): (rank, made) for rank, (left, right, made) in enumerate(merges)}
-        self._following: dict[Word, list[Word]] = {}
+        self._possible: dict[Word, list[tuple[int, int]]] = {}
+        self._held = 0
 
     def encode(self, text: str, draw: random.Random) -> list[int]:
         """The ids of a text, without BOS and EOS."""
         ids: list[int] = []
         for word in self.tokenizer.unmerged(text):
-            cut: Word | None = word
-            while cut is not None:
-                word = cut
-                cut = next((one for one in self._after(word) if draw.random() >= self.share), None)
+            while merge := next((one for one in self._merges_of(word) if draw.random() >= self.share), None):
+                at, made = merge
+                word = (*word[:at], made, *word[at + 2 :])
             ids += word
         return ids
 
-    def _after(self, word: Word) -> list[Word]:
-        """What one merge makes of a word, the merge that was learnt first first."""
-        found = self._following.get(word)
+    def _merges_of(self, word: Word) -> list[tuple[int, int]]:
+        """Where two tokens of a word can be merged, and what they become, the merge that was learnt first first."""
+        found = self._possible.get(word)
         if found is None:
             pairs = ((self._merged.get(pair), at) for at, pair in enumerate(pairwise(word)))
             ranked = sorted((merge, at) for merge, at in pairs if merge is not None)
-            found = [(*word[:at], made, *word[at + 2 :]) for (_, made), at in ranked]
-            if len(self._following) >= MOST:
-                self._following.clear()
-            self._following[word] = found
+            found = [(at, made) for (_, made), at in ranked]
+            self._held += len(word)
+            if self._held > MOST:
+                self._possible, self._held = {}, len(word)
+            self._possible[word] = found
         return found

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import tsv_row
+from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.directions import SIDES, Direction
 from heedful.data.text.pairs import LINES, Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
@@ -64,22 +66,36 @@ def check_data(
 
 
 def write_cleaned(checked: Checked, out: Path) -> Path:
-    """The pairs that are kept, a table of two columns under a header, and beside it those that are left out, where each
-    stood and why; the path of the second. Raises InputError, MissingError or StorageError."""
+    """The pairs that are kept, a table under a header, and beside it those that are left out, where each stood and why;
+    the path of the second. Where there are several directions, each row says its languages; of several
+    references each has a row. Raises InputError, MissingError or StorageError."""
     files.need_folder_for(out)
     if out.suffix != ".tsv":
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
-    pairs, taken = checked.read.train, checked.read.taken
+    pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
-    rows = [tsv_row(pairs.source[i], pairs.target[i]) for i in kept]
-    files.write_bytes(out, "\n".join([tsv_row(taken.source, taken.target), *rows, ""]).encode())
+    references = pairs.references
+    rows = [tsv_row(pairs.source[i], one, *_direction(pairs, i)) for i in kept for one in references[i]]
+    told = [own[0] for own in SIDES] if pairs.directions else []
+    files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
     beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
     gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
     gone += [_gone(pairs, i, faults) for i, faults in checked.left_out.items()]
     lines = [tsv_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]
-    header = tsv_row(taken.source, taken.target, "where", "why")
+    header = tsv_row(*names, "where", "why")
     files.write_bytes(beside, "\n".join([header, *lines, ""]).encode())
     return beside
+
+
+def _names(read: Read) -> tuple[str, str]:
+    """What the columns are called, by which they are found again: a number is that of the column in another file."""
+    taken = read.taken
+    numbered = any(name.startswith("column ") for name in (taken.source, taken.target))
+    return (SOURCE, TARGET) if read.directions or numbered else (taken.source, taken.target)
+
+
+def _direction(pairs: Pairs, i: int) -> Direction | tuple[()]:
+    return pairs.directions[pairs.ways[i]] if pairs.directions else ()
 
 
 def _gone(pairs: Pairs, i: int, faults: list[str]) -> tuple[int, str, str, str]:

@@ -2,6 +2,7 @@
 always be read back."""
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -48,3 +49,15 @@ def test_a_merge_is_left_out_as_often_as_it_should_be() -> None:
 def test_what_merges_nothing_is_refused(kind: str) -> None:
     with pytest.raises(InputError, match="only a BPE vocabulary"):
         BPEDropout(train_tokenizer(TEXTS, kind=kind, size=400), 0.1)
+
+
+def test_a_text_without_spaces_takes_little_memory() -> None:
+    draw = random.Random(2)
+    text = "".join(draw.choices([chr(0x4E00 + i) for i in range(80)], k=150))
+    encoder = BPEDropout(train_tokenizer([text] * 2, kind="bpe", size=700), 0.1)
+    tracemalloc.start()
+    try:
+        encoder.encode(text, draw)
+        assert tracemalloc.get_traced_memory()[1] < 16e6
+    finally:
+        tracemalloc.stop()

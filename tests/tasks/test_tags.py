@@ -1,6 +1,7 @@
 """Kinds of translations, which a token before the source asks for: in training, use and scores."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,3 +178,28 @@ def test_back_translations_have_a_tag_of_their_own(table: Path, tmp_path: Path) 
     marked = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_back|>"]]
     assert len(marked) == 1
     assert "tagged" not in job.spec()
+
+
+def test_tags_are_of_the_data_that_they_are_said_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text("en\tde\nhello\thallo\n")
+    (tmp_path / "a.en").write_text("hello\n")
+    (tmp_path / "a.de").write_text("hallo\n")
+    assert read_whole("./a.tsv#formal")[0].train.tags == ["formal"]
+    ways = read_whole(["a.tsv:en>de#formal", "a.tsv:de>en"])[0].train
+    assert [*zip(ways.source, ways.tags, strict=True)] == [("hello", "formal"), ("hallo", "")]
+    assert read_whole(["a.en", "a.de#formal"])[0].train.tags == ["formal"]
+    with pytest.raises(InputError, match="two tags of the same pairs: formal and plain"):
+        read_whole(["a.en#plain", "a.de#formal"])
+
+
+def test_a_column_of_tags_beside_languages_in_a_zip_file_or_without_a_header(tmp_path: Path) -> None:
+    rows = "source\ttarget\tsource_lang\ttarget_lang\tkind\nhello\thallo\ten\tde\tformal\nhi\tsalut\ten\tfr\tplain\n"
+    (tmp_path / "a.tsv").write_text(rows)
+    assert read_whole(tmp_path / "a.tsv", tag="kind")[0].train.tags == ["formal", "plain"]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.tsv", "en\tde\tkind\nhello\thallo\tformal\n")
+    assert read_whole(tmp_path / "a.zip", tag="kind")[0].train.tags == ["formal"]
+    (tmp_path / "b.tsv").write_text("hello\thallo\nbye\ttschüss\n")
+    with pytest.raises(InputError, match="no column 'kind': it has no header"):
+        read_whole(tmp_path / "b.tsv", tag="kind")

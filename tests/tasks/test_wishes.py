@@ -136,3 +136,10 @@ def test_wishes_that_cannot_be_are_refused(model: Translator) -> None:
 def test_a_glossary_may_be_a_file(model: Translator, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("ba\tLU\n")
     assert whole("LU", model.translate("ba", glossary=tmp_path / "terms.tsv"))
+
+
+@pytest.mark.parametrize("avoid", ["", " "])
+def test_an_empty_word_to_be_avoided_is_refused_beside_others(avoid: str) -> None:
+    for require, glossary in (("x", None), ((), {"dog": "Hund"})):
+        with pytest.raises(InputError, match="a word to be avoided is empty"):
+            wishes_of(require, avoid, glossary, ("en", "de"))

@@ -13,7 +13,7 @@ from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Passage, Placed
 from heedful.data.documents.plain import rewrapped
 
-FRONT = re.compile(r"---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL | re.MULTILINE)
+FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL | re.MULTILINE)
 TAIL = re.compile(
     r"""\]\(\s*(?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)
         (?:\s+(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\)))?\s*\)

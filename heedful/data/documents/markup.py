@@ -45,8 +45,9 @@ class Token:
 def tokens_of(text: str, markup: Literal["xml", "html"]) -> Iterator[Token]:
     """In time that is in proportion to the length."""
     begin = position = 0
+    absent = set[str]()  # ends of what is neither a tag nor a text, of which no more come
     while (position := text.find("<", position)) >= 0:
-        token = _tag_at(text, position, markup)
+        token = _tag_at(text, position, markup, absent)
         if token is None:
             position += 1
             continue
@@ -70,10 +71,12 @@ def refuse_malformed(text: str) -> None:
         raise ValueError(f"not well-formed XML ({error})") from None
 
 
-def _tag_at(text: str, position: int, markup: Literal["xml", "html"]) -> Token | None:
+def _tag_at(text: str, position: int, markup: Literal["xml", "html"], absent: set[str]) -> Token | None:
     for begin, close in APART:
         if text.startswith(begin, position):
-            end = text.find(close, position + len(begin))
+            end = -1 if close in absent else text.find(close, position + len(begin))
+            if end < 0:
+                absent.add(close)
             return None if end < 0 else Token("other", text[position : end + len(close)], "", position)
     found = TAG.match(text, position)
     if found is None:

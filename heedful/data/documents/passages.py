@@ -1,5 +1,6 @@
 """What a document is made of: passages, which are translated, and what is kept between them as it stands."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -116,15 +117,17 @@ def split_at(text: str, marks: Sequence[Mark]) -> list[str | Mark]:
 def with_pairs(marks: Sequence[Mark], names: Sequence[str]) -> list[Mark]:
     """Marks that open and close, with their pairs numbered: a close belongs to the last open one of its name. What has
     no partner, or crosses another pair, becomes a mark alone."""
-    made, stack = [*marks], list[int]()
+    made, stack, opened = [*marks], list[int](), Counter[str]()
     for number, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.role == "opens":
             stack.append(number)
+            opened[name] += 1
         elif mark.role == "closes" and stack and names[stack[-1]] == name:
             begin = stack.pop()
+            opened[name] -= 1
             made[begin], made[number] = replace(made[begin], pair=begin), replace(mark, pair=begin)
-        elif mark.role == "closes" and name in [names[each] for each in stack]:
-            while names[stack[-1]] != name:
-                stack.pop()
-            stack.pop()  # both stay without a partner, and so does what was opened between them
+        elif mark.role == "closes" and opened[name]:
+            while (last := names[stack.pop()]) != name:
+                opened[last] -= 1
+            opened[name] -= 1  # both stay without a partner, and so does what was opened between them
     return [replace(mark, role="alone") if mark.role != "alone" and mark.pair < 0 else mark for mark in made]

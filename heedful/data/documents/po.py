@@ -12,11 +12,11 @@ from heedful.data.documents.encodings import PO, decoded
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Part, Passage, Placed, State
 from heedful.data.documents.plain import lines_of
+from heedful.data.text.formats.po import NO_LINE_END
 from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
-NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
 LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
 
 

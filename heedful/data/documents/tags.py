@@ -9,7 +9,7 @@ before it belong to what was before it, and as many after it to what was after i
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
@@ -110,7 +110,14 @@ class _Mover:
         return top
 
     def place(self, nodes: list[Node], low: int, high: int) -> None:
-        """Gives the nodes, which are side by side, their words among those from `low` to before `high`."""
+        """Gives the nodes, which are side by side, their words among those from `low` to before `high`, and those
+        inside of them theirs."""
+        todo = [(nodes, low, high)]
+        while todo:
+            todo += self._place(*todo.pop())
+
+    def _place(self, nodes: list[Node], low: int, high: int) -> Iterator[tuple[list[Node], int, int]]:
+        """What is inside of each, and the words that it is placed among."""
         pairs = [node for node in nodes if node.closes is not None and node.words]
         free = [(low, high)] if low < high else []
         shares = [self.share(node.words, low, high) for node in pairs]
@@ -122,13 +129,13 @@ class _Mover:
                 around = next(span for span in free if span[0] <= node.begin and node.end <= span[1])
                 free.remove(around)
                 free += [span for span in ((around[0], node.begin), (node.end, around[1])) if span[0] < span[1]]
-                self.place(node.inner, node.begin, node.end)
+                yield node.inner, node.begin, node.end
         placed = [node for node in pairs if node.begin < node.end]
         inside = {k for node in placed for k in range(node.begin + 1, node.end)}
         for node in nodes:
             if node.begin == node.end:
                 node.begin = node.end = self.cut(node.words.start, low, high, inside)
-                self.place(node.inner, node.begin, node.end)
+                yield node.inner, node.begin, node.end
 
     def share(self, words: range, low: int, high: int) -> list[float]:
         """How much of each word of the translation belongs to these words."""
@@ -151,18 +158,16 @@ class _Mover:
         return max(allowed, key=lambda k: (round(sums[k - low], 9), -abs(k - word)))
 
     def put(self, nodes: list[Node]) -> list[str | Mark]:
-        self._put(nodes)
+        todo = [(node, True) for node in _last_first(nodes)]  # each, and whether it begins
+        while todo:
+            node, begins = todo.pop()
+            if begins:
+                self._mark(node.opens, node.begin, opens=node.begin < node.end)
+                todo += [(node, False), *((inner, True) for inner in _last_first(node.inner))]
+            elif node.closes is not None:
+                self._mark(node.closes, node.end, closes=node.begin < node.end)
         self._text(len(self.translation))
         return self.made
-
-    def _put(self, nodes: list[Node]) -> None:
-        order = sorted(range(len(nodes)), key=lambda number: (nodes[number].begin, nodes[number].end, number))
-        for number in order:
-            node = nodes[number]
-            self._mark(node.opens, node.begin, opens=node.begin < node.end)
-            self._put(node.inner)
-            if node.closes is not None:
-                self._mark(node.closes, node.end, closes=node.begin < node.end)
 
     def _mark(self, mark: Mark, word: int, *, opens: bool = False, closes: bool = False) -> None:
         at = max(self.cursor, self._character(mark, word, opens, closes))
@@ -200,6 +205,12 @@ class _Mover:
 
     def _word(self, number: int) -> str:
         return self.translation[slice(*self.alignment.target[number])]
+
+
+def _last_first(nodes: Sequence[Node]) -> list[Node]:
+    """The last to be written first; of those at the same place, the last in the text."""
+    order = sorted(range(len(nodes)), key=lambda number: (nodes[number].begin, nodes[number].end, number))
+    return [nodes[number] for number in reversed(order)]
 
 
 def _best(shares: Sequence[float], first: int, low: int, high: int) -> tuple[float, int, int]:

@@ -8,6 +8,7 @@ is each line where blanks are to be kept.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
@@ -54,11 +55,12 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     after: dict[int, list[Part]] = {}  # and what comes after it
     gone: set[int] = set()
     left = 0
+    line_ends = [found.start() for found in re.finditer("\n", text)]
     for unit in units:
         if unit.kept or _is_translated(unit, tokens):
             left += 1
             continue
-        made = _target(unit, tokens, text)
+        made = _target(unit, tokens, 1 + bisect_left(line_ends, tokens[unit.found["source"][0]].begin))
         if (old := unit.found.get("target")) is not None:
             gone.update(range(old[0], old[1] + 1))
             after[old[1]] = made
@@ -130,8 +132,8 @@ def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
     return said and not any(state in UNTRANSLATED for state in states)
 
 
-def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[Part]:
-    """The whole target element."""
+def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
+    """The whole target element of a unit whose source stands in this line."""
     first, last = unit.found.get("seg-source", unit.found["source"])
     source = tokens[unit.found["source"][0]]
     prefix = source.name.removesuffix(source.local)
@@ -142,7 +144,6 @@ def _target(unit: Unit, tokens: Sequence[Token], text: str) -> list[Part]:
     if tokens[unit.opens].local == "trans-unit":
         done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
         begins = State(_with(opening, done), _with(opening, review))
-    line = text.count("\n", 0, source.begin) + 1
     passages = _passages(tokens[first + 1 : last], _preserved(source, unit.preserved), line)
     return [begins, *passages, f"</{prefix}target>"]
 

@@ -55,6 +55,7 @@ def layout_of(where: Path, files: Sequence[Path], source: str | None, target: st
         found = {stem: both for stem in parts if (both := _both(where, groups[stem], parts[stem], names, notes))}
     if not any(parts[stem] == "train" for stem in found):
         raise _nothing(where, files)
+    _refuse_hidden(where, files, found.values())
     train, valid = ([own for stem, own in found.items() if parts[stem] == part] for part in ("train", "valid"))
     taken = next((stem for stem in VALID if stem in found), None)
     if exact:
@@ -118,6 +119,15 @@ def _groups(files: Sequence[Path]) -> Groups:
         if stem and not PAPERS.match(path.name):
             groups.setdefault(stem, {}).setdefault(suffix, path)
     return groups
+
+
+def _refuse_hidden(where: Path, files: Sequence[Path], found: Iterable[Files]) -> None:
+    """Raises InputError where a file would not be read, as one in another folder of the zip file has its name."""
+    used = {path.name: path for own in found for path in own}
+    for path in files:
+        if path != (other := used.get(path.name, path)):
+            what = f"two files of one name: {other.relative_to(where)} and {path.relative_to(where)}"
+            raise InputError(what, where=str(where), fix="unpack it, and give the folders or files that are meant")
 
 
 def _exact_part(stem: str) -> str | None:

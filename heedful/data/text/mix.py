@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.data.text.corpus import Corpus, languages_said, read_parallel
-from heedful.data.text.reading import found_as
+from heedful.data.text.directions import said_in
+from heedful.data.text.reading import found_as, tag_said
 from heedful.errors import InputError
 
 LEAST_OWN = 0.05  # of an epoch, that is not mixed in
@@ -24,13 +25,12 @@ def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
     names = (None, None) if like.directions else languages_said(like)
     mixes: list[MixedIn] = []
     for text in given:
-        found = found_as(text)
+        found = found_as(said_in(tag_said(text)[0])[0])
         share = found[0][1]
         if not 0 < share < 1:
             what = f"mixes in {share:g} of each epoch" if ":" in text else "does not say how much of each epoch"
             raise InputError(what, where=f"--mix {text}", fix=f"--mix {found[0][0]}:0.2 draws a fifth of it from there")
-        paths = [path for path, _ in found]
-        corpus = read_parallel(paths[0] if len(paths) == 1 else paths, source=names[0], target=names[1])
+        corpus = read_parallel(text.rpartition(":")[0], source=names[0], target=names[1])
         mixes.append(MixedIn(share, corpus))
     if (whole := sum(mix.share for mix in mixes)) > 1 - LEAST_OWN:
         what = f"{whole:g} of each epoch is mixed in"

@@ -10,10 +10,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob
-from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
-from heedful.data.lines import files_in, listed, unreadable
+from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
@@ -38,6 +38,15 @@ class Read:
     notes: Sequence[str] = ()
     told: Sequence[str] = ()
     directions: Sequence[Direction] = ()  # where there are several
+
+
+class Given(NamedTuple):
+    """A path, and what is said beside it."""
+
+    path: str
+    weight: float
+    ways: list[Direction]
+    tag: str
 
 
 def read_whole(
@@ -75,24 +84,22 @@ def read_whole(
     Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
     """
     given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-    read, weights = _read_untagged([text for text, _ in given], source or None, target or None, columns)
-    if not tag and not any(own for _, own in given):
-        return read, weights
-    tags = {found: own for text, own in given for found, _ in found_as(said_in(text)[0])}
+    return _read_given(given, source or None, target or None, columns, tag)
 
-    def tagged(part: Pairs) -> Pairs:
-        own: list[str] = [""] * len(part)
-        for file in part.files:
-            said = tags[max((one for one in tags if file.startswith(one)), key=len)]
-            told = {} if said or not tag else tags_in(Path(file), tag, read.taken.target)
-            for i in range(len(part)):
-                if part.file_of(i) == file:
-                    own[i] = said or told.get(part.lines[i] % LINES, "")
-        return replace(part, tags=own)
 
-    tests = {name: tagged(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else tagged(read.valid)
-    return replace(read, train=tagged(read.train), valid=valid, tests=tests), weights
+def tagged(read: Read, said: str, column: str) -> Read:
+    """The same with the tag that is said of all its pairs, or else with those that a column says."""
+    if not said and not column:
+        return read
+
+    def with_tags(part: Pairs) -> Pairs:
+        rows = {} if said else {file: tags_in(Path(file), column) for file in part.files}
+        tags = [said or rows[part.file_of(i)].get(part.lines[i] % LINES, "") for i in range(len(part))]
+        return replace(part, tags=tags)
+
+    tests = {name: with_tags(part) for name, part in read.tests.items()}
+    valid = None if read.valid is None else with_tags(read.valid)
+    return replace(read, train=with_tags(read.train), valid=valid, tests=tests)
 
 
 def tag_said(text: str) -> tuple[str, str]:
@@ -103,64 +110,86 @@ def tag_said(text: str) -> tuple[str, str]:
     return text[: found.start()] + text[found.end() :], found[1]
 
 
-def tags_in(path: Path, column: str, target: str) -> dict[int, str]:
+def tags_in(path: Path, column: str) -> dict[int, str]:
     """What a column or key of a table says, by the numbers of its rows. Raises InputError where there is none."""
-    if not path.is_file() or kind_of(path).lower().removeprefix(".") not in ("tsv", "csv", "jsonl", "json", "txt"):
+    if not (path.is_file() or archive_of(path)) or kind_of(path).lower().removeprefix(".") not in (
+        "tsv",
+        "csv",
+        "jsonl",
+        "json",
+        "txt",
+    ):
         fix = f"say what its pairs are: --data '{path}#formal'"
         raise InputError(f"has no column {column!r}: it is no table of text", where=str(path), fix=fix)
-    return {number: row[0].strip() for number, row in read_rows(path, column, target)[0]}
+    rows, taken = read_rows(path, column, column, named=True)
+    if not taken.header and not column.isdigit():
+        raise InputError(f"has no column {column!r}: it has no header", where=str(path), fix="give it one")
+    return {number: row[0].strip() for number, row in rows}
 
 
-def _read_untagged(
-    given: Sequence[str], source: str | None, target: str | None, columns: tuple[int, int] | None
+def _read_given(
+    given: Sequence[tuple[str, str]],
+    source: str | None,
+    target: str | None,
+    columns: tuple[int, int] | None,
+    tag: str,
 ) -> tuple[Read, dict[Origin, float]]:
+    """Paths, each with its tag."""
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    said = [said_in(one) for one in given]
-    said = [(one, ways or directions_in(Path(found_as(one)[0][0]))) for one, ways in said]
-    if any(ways for _, ways in said):
-        return _read_directions(said, source, target)
-    weighted = [own for one in given for own in found_as(one)]
-    if len(given) == 2 and two_sides(weighted):
-        return _read_sides((Path(given[0]), Path(given[1])), source, target), {}
-    if not weighted:
+    said = [
+        Given(*found, ways or directions_in(Path(found[0])), own)
+        for one, own in given
+        for one, ways in [said_in(one)]
+        for found in found_as(one)
+    ]
+    if any(one.ways for one in said):
+        return _read_directions(said, source, target, tag)
+    if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
+        if len(tags := {one.tag for one in said if one.tag}) > 1:
+            fix = "say one behind the first"
+            raise InputError(f"two tags of the same pairs: {' and '.join(sorted(tags))}", where=given[0][0], fix=fix)
+        sides = _read_sides((Path(said[0].path), Path(said[1].path)), source, target)
+        return tagged(sides, "".join(tags), tag), {}
+    if not said:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(one, source, target, columns) for one, _ in weighted[:1]]
+    read = [_read(said[0].path, source, target, columns)]
     first = read[0].taken
     alone = source or target or columns or not (first.header or _languages(first))
-    for one, _ in weighted[1:]:
-        read.append(_read(one, source, target, columns) if alone else _read_beside(one, weighted[0][0], first))
+    for one in said[1:]:
+        read.append(_read(one.path, source, target, columns) if alone else _read_beside(one.path, said[0].path, first))
+    read = [tagged(own, one.tag, tag) for one, own in zip(said, read, strict=True)]
     weights = {
-        Origin(file): weight
-        for (_, weight), own in zip(weighted, read, strict=True)
+        Origin(file): one.weight
+        for one, own in zip(said, read, strict=True)
         for file in own.train.files
-        if weight != 1
+        if one.weight != 1
     }
     return (read[0] if len(read) == 1 else _united(read)), weights
 
 
 def _read_directions(
-    said: Sequence[tuple[str, list[Direction]]], source: str | None, target: str | None
+    said: Sequence[Given], source: str | None, target: str | None, tag: str
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
-    there = list(dict.fromkeys(way for _, ways in said for way in ways))
+    there = list(dict.fromkeys(way for one in said for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
     if not directions:
         what = f"no pairs {asked}: they are {in_words(there)}"
         fix = "name one of these, or no languages at all: --source '' --target ''"
-        raise InputError(what, where=said[0][0], fix=fix)
+        raise InputError(what, where=said[0].path, fix=fix)
     read: list[Read] = []
     weights: dict[Origin, float] = {}
     several = len(directions) > 1
-    for text, ways in said:
+    for path, weight, ways, told_tag in said:
         if not ways:
-            fix = f"say it: --data '{text}:en>de'"
-            raise InputError("from which language to which? other data say theirs", where=text, fix=fix)
-        for (path, weight), way in product(found_as(text), [way for way in ways if way in directions]):
-            own = _read(path, *way, None)
+            fix = f"say it: --data '{path}:en>de'"
+            raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
+        for way in (way for way in ways if way in directions):
+            own = tagged(_read(path, *way, None), told_tag, tag)
             weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]

@@ -26,20 +26,24 @@ BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
-def read_rows(path: Path, source: str, target: str, columns: tuple[int, int] | None = None) -> tuple[Rows, Columns]:
+def read_rows(
+    path: Path, source: str, target: str, columns: tuple[int, int] | None = None, *, named: bool = False
+) -> tuple[Rows, Columns]:
     """The rows of a file, each a source and its references, of which some may be empty; and what was taken of it. What
-    is inside says what it is, where lines of text do not leave that to its name. Raises InputError or MissingError."""
+    is inside says what it is, where lines of text do not leave that to its name. `named`: the two are columns or keys,
+    also where rows say their languages. Raises InputError or MissingError."""
     if found := format_of(path):
         return reader_of(found)(path, source, target)
     kind = kind_of(path).lower().removeprefix(".")
     if kind == "json":
-        return object_rows(json_items(path), source, target)
+        return object_rows(json_items(path), source, target, named=named)
     lines, encoding = read_encoded_lines(path)
     if kind == "jsonl" or (kind not in TABLES and _is_object(lines)):
-        rows, taken = object_rows(_parsed(path, lines), source, target)
+        rows, taken = object_rows(_parsed(path, lines), source, target, named=named)
     else:
         between, cells = table_cells(path, lines, is_header)
-        rows, taken = table_rows(path, cells, source, target, f"separated by {between}", columns, between)
+        described = f"separated by {between}"
+        rows, taken = table_rows(path, cells, source, target, described, columns, between, named=named)
     return rows, taken._replace(layout=f"{taken.layout}, in {encoding}") if encoding else taken
 
 
@@ -56,13 +60,15 @@ def table_rows(
     described: str,
     columns: tuple[int, int] | None = None,
     between: str = "cell",
+    *,
+    named: bool = False,
 ) -> tuple[Rows, Columns]:
     """The two columns of a table's rows, and which they are. Raises InputError."""
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
-    if told := language_columns(first):
-        named = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
-        return _told_rows(path, cells, first, told, (source, target)), named
+    if not named and (told := language_columns(first)):
+        taken = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
+        return _told_rows(path, cells, first, told, (source, target)), taken
     taken = _columns(f"{path}:{number}", first, source, target, columns)
     rows = cells if taken.header else chain([(number, first)], cells)
     by_language = None
@@ -110,42 +116,78 @@ def _told_rows(
     at: LanguageColumns,
     asked: tuple[str, str],
 ) -> Rows:
-    """Of rows that say their languages those of the direction that is asked for; all, where none is."""
+    """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
+    where these are of several."""
     plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True, ""), "", whole=True)
+    only = Only(asked)
     for number, cells in plain:
-        languages = (cells[at.source_language], cells[at.target_language]) if any(cells) else asked
-        if asked in ((SOURCE, TARGET), tuple(language.strip() for language in languages)):
-            yield number, (cells[at.source], cells[at.target]) if any(cells) else ("", "")
+        if not any(cells):
+            yield number, ("", "")
+        elif only.has((cells[at.source_language], cells[at.target_language]), f"{path}:{number}"):
+            yield number, (cells[at.source], cells[at.target])
+
+
+class Only:
+    """The direction that is asked for; that of the first pair, where none is."""
+
+    def __init__(self, asked: Direction) -> None:
+        self.found, self.any = None if asked == (SOURCE, TARGET) else asked, asked == (SOURCE, TARGET)
+
+    def has(self, languages: tuple[object, object], where: str) -> bool:
+        """Whether a row is of it. Raises InputError for another, where none is asked for."""
+        own = _said_languages(languages, where)
+        self.found = self.found or own
+        if self.any and own != self.found:
+            what = f"from {' to '.join(own)}, and other rows are from {' to '.join(self.found)}"
+            fix = "name both languages, --source en --target de, or give the table itself, in no folder"
+            raise InputError(what, where=where, fix=fix)
+        return own == self.found
+
+
+def _said_languages(languages: tuple[object, object], where: str) -> Direction:
+    """Raises InputError where one is left out."""
+    one, other = (language.strip() if isinstance(language, str) else "" for language in languages)
+    if not one or not other:
+        raise InputError("a row that does not say its languages, as others do", where=where, fix="fill in both")
+    return one, other
 
 
 def directions_in(path: Path) -> list[Direction]:
     """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
     InputError or MissingError."""
     kind = kind_of(path).lower().removeprefix(".")
-    if kind not in ("tsv", "csv", "jsonl", "txt") or not path.is_file() or format_of(path):
+    if kind not in ("tsv", "csv", "jsonl", "json", "txt") or not path.is_file() or format_of(path):
         return []
-    first = read_beginning(path, LOOKED_AT).replace(b"\0", b"").partition(b"\n")[0].lower()
+    begin = read_beginning(path, LOOKED_AT).replace(b"\0", b"").lower()
+    first = begin if kind == "json" else begin.partition(b"\n")[0]
     if not any(word.encode() in first for words in SIDES for word in words):
         return []
+    if kind == "json":
+        return _directions_of(json_items(path))
     lines, _ = read_encoded_lines(path)
     if kind == "jsonl":
-        objects = [row for _, row in _parsed(path, lines) if isinstance(row, dict)]
-        told = language_columns([*objects[0]]) if objects else None
-        if told is None:
-            return []
-        names = [*objects[0]]
-        keys = names[told.source_language], names[told.target_language]
-        return [*dict.fromkeys((str(row.get(keys[0])), str(row.get(keys[1]))) for row in objects if row)]
-    rows = (cells for _, cells in table_cells(path, lines, is_header)[1] if cells)
-    told = language_columns(next(rows, []))
+        return _directions_of(_parsed(path, lines))
+    rows = ((number, cells) for number, cells in table_cells(path, lines, is_header)[1] if cells)
+    told = language_columns(next(rows, (0, []))[1])
     if told is None:
         return []
-    most = max(told)
-    return [
-        *dict.fromkeys(
-            (row[told.source_language].strip(), row[told.target_language].strip()) for row in rows if len(row) > most
-        )
-    ]
+    languages = (
+        _said_languages((row[told.source_language], row[told.target_language]), f"{path}:{number}")
+        for number, row in rows
+        if len(row) > max(told) and any(row)
+    )
+    return [*dict.fromkeys(languages)]
+
+
+def _directions_of(items: Iterable[tuple[str, object]]) -> list[Direction]:
+    """Those that JSON objects say; none where the first does not."""
+    objects = [(where, row) for where, row in items if isinstance(row, dict) and row]
+    names = [*objects[0][1]] if objects else []
+    told = language_columns(names)
+    if told is None:
+        return []
+    one, other = names[told.source_language], names[told.target_language]
+    return [*dict.fromkeys(_said_languages((row.get(one), row.get(other)), where) for where, row in objects)]
 
 
 def _named(header: list[str], taken: Columns) -> str:
@@ -159,7 +201,9 @@ def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
         yield where, json_line(line, where=where) if line.strip() else BLANK
 
 
-def object_rows(items: Iterable[tuple[str, object]], source: str, target: str) -> tuple[Rows, Columns]:
+def object_rows(
+    items: Iterable[tuple[str, object]], source: str, target: str, *, named: bool = False
+) -> tuple[Rows, Columns]:
     """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
     items = iter(items)
     before: list[tuple[str, object]] = []
@@ -168,7 +212,7 @@ def object_rows(items: Iterable[tuple[str, object]], source: str, target: str) -
         if item[1] is not BLANK:
             break
     names = [*first] if isinstance(first := before[-1][1], dict) else []
-    if told := language_columns(names):
+    if not named and (told := language_columns(names)):
         return _told_objects(chain(before, items), names, told, (source, target))
     taken = _keys(before[-1][1], source, target)
     rows = (
@@ -181,19 +225,21 @@ def object_rows(items: Iterable[tuple[str, object]], source: str, target: str) -
 def _told_objects(
     items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str]
 ) -> tuple[Rows, Columns]:
-    """Of objects that say their languages those of the direction that is asked for; all, where none is."""
+    """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
+    InputError where these are of several."""
     left, right = names[at.source], names[at.target]
     keys = names[at.source_language], names[at.target_language]
+    only = Only(asked)
 
-    def meant(row: object) -> bool:
-        if asked == (SOURCE, TARGET) or not isinstance(row, dict) or row is BLANK:
+    def meant(row: object, where: str) -> bool:
+        if not isinstance(row, dict) or row is BLANK:
             return True
-        return asked == (str(row.get(keys[0])).strip(), str(row.get(keys[1])).strip())
+        return only.has((row.get(keys[0]), row.get(keys[1])), where)
 
     rows = (
         (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
         for number, (where, row) in enumerate(items, 1)
-        if meant(row)
+        if meant(row, where)
     )
     return rows, Columns(0, 1, *asked, True, other_way(*asked), f"JSON, keys {left!r} and {right!r}")
 

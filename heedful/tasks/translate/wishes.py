@@ -72,6 +72,8 @@ class Wishes:
 
     def __post_init__(self) -> None:
         """Raises InputError for what is blank, and for a word that is both required and to be avoided."""
+        if not all(map(str.strip, self.avoid)):
+            raise InputError("a word to be avoided is empty", fix="leave it out")
         for word in self.require:
             if not (forms := forms_of(word)):
                 raise InputError("a required word is empty", fix="leave it out")

@@ -111,3 +111,14 @@ def test_what_crosses_or_has_no_partner_is_alone() -> None:
     assert {mark.role for mark in with_pairs(marks, ["a", "b", "a", "b"])} == {"alone"}
     pairs = with_pairs([*marks[:2], marks[3], marks[2]], ["a", "b", "b", "a"])
     assert [mark.pair for mark in pairs] == [0, 1, 1, 0]
+
+
+def test_tags_within_tags_are_as_deep_as_they_are() -> None:
+    depth = 2000
+    marks = [Mark(2 * at, "<b>", "opens") for at in range(1, depth)]
+    marks += [Mark(2 * depth, "</b>", "closes")] * (depth - 1)
+    text = "a " * depth
+    words = words_in(text)
+    alignment = Alignment(words, words, [{number: 1.0} for number in range(depth)])
+    made = moved(text, with_pairs(marks, ["b"] * len(marks)), text, alignment)
+    assert plain(made) == plain(split_at(text, marks))

@@ -219,3 +219,15 @@ def test_a_kind_that_is_not_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="is not the name of a kind of document") as raised:
         read_document(tmp_path / name)
     assert all(ending in raised.value.fix for ending in READERS)
+
+
+@pytest.mark.parametrize("text", ["<!--" * 100_000, "<![CDATA[" * 50_000, "<b>" * 20_000 + "x" + "</i>" * 20_000])
+def test_tags_without_an_end_take_no_longer(text: str) -> None:
+    begun = time.process_time()
+    hypertext_parts(text, "html")
+    assert time.process_time() - begun < 4
+
+
+def test_a_line_above_a_blank_one_is_no_front_matter() -> None:
+    assert passages("md", "---\n\n# Title\n\nsome text\n\n---\n\nmore\n") == ["Title", "some text", "more"]
+    assert passages("md", "---\ntitle: A\n---\nmore\n") == ["more"]

@@ -199,3 +199,46 @@ def test_what_models_wrote_is_of_some_of_the_directions(tmp_path: Path) -> None:
     ) as error:
         with_synthetic(corpus, [str(path)])
     assert error.value.fix == f"say of which these are: --synthetic '{path}:en>de'"
+
+
+def test_each_file_of_a_pattern_says_its_own_directions(tmp_path: Path) -> None:
+    header = "source\ttarget\tsource_lang\ttarget_lang\n"
+    (tmp_path / "a.tsv").write_text(f"{header}house\tHaus\ten\tde\n")
+    (tmp_path / "b.tsv").write_text(f"{header}tree\tarbre\ten\tfr\nroof\tDach\ten\tde\n")
+    read, _ = read_whole(str(tmp_path / "*.tsv"))
+    own = [read.directions[way] for way in read.train.ways]
+    assert {*zip(read.train.target, own, strict=True)} == {
+        ("Haus", ("en", "de")),
+        ("Dach", ("en", "de")),
+        ("arbre", ("en", "fr")),
+    }
+
+
+ROWS = [("house", "Haus", "en", "de"), ("house", "maison", "en", "fr")]
+KEYS = "source", "target", "source_lang", "target_lang"
+
+
+def test_a_list_of_objects_says_its_directions(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([dict(zip(KEYS, row, strict=True)) for row in ROWS], indent=1))
+    assert read_whole(tmp_path / "a.json")[0].directions == [("en", "de"), ("en", "fr")]
+
+
+def test_several_directions_are_not_read_as_one(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("".join("\t".join(row) + "\n" for row in (KEYS, *ROWS)))
+    with pytest.raises(InputError, match="tsv:3: from en to fr, and other rows are from en to de"):
+        read_whole(tmp_path)
+    assert read_whole(tmp_path, source="en", target="fr")[0].train.target == ["maison"]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.json"])
+def test_a_row_without_its_languages_is_refused(tmp_path: Path, name: str) -> None:
+    rows = [*ROWS, ("house", "casa", "", "it")]
+    objects = [{key: cell for key, cell in zip(KEYS, row, strict=True) if cell} for row in rows]
+    made = {
+        "a.tsv": "".join("\t".join(row) + "\n" for row in (KEYS, *rows)),
+        "a.jsonl": "".join(json.dumps(own) + "\n" for own in objects),
+        "a.json": json.dumps(objects),
+    }
+    (tmp_path / name).write_text(made[name])
+    with pytest.raises(InputError, match="does not say its languages"):
+        read_whole(tmp_path / name)

@@ -2,6 +2,7 @@
 
 import gzip
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,42 @@ def test_a_broken_file_is_one_line(tmp_path: Path, fault: str, tally):
     assert caught.value.fix
     assert (tmp_path / name).read_bytes() == data
     tally("R10 bad data", 1)
+
+
+@pytest.mark.parametrize("at", range(300, 4300, 100))
+def test_a_workbook_with_a_few_wrong_bytes_is_read_or_one_line(tmp_path: Path, at: int) -> None:
+    data = written.xlsx(MANY)
+    (tmp_path / "m.xlsx").write_bytes(overwritten(data, at % len(data), 3))
+    with suppress(InputError):
+        read_parallel(tmp_path / "m.xlsx")
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0b"])
+def test_what_only_python_takes_for_a_line_end_is_a_blank_of_a_catalogue(tmp_path: Path, sign: str) -> None:
+    data = written.po(MANY).decode().replace("sentence 4 ", f"sentence 4{sign}")
+    (tmp_path / "m.po").write_text(data)
+    assert all_pairs(read_parallel(tmp_path / "m.po")) == dict(MANY)
+
+
+def test_marked_text_is_as_deep_as_it_is(tmp_path: Path):
+    data = written.tmx(MANY).replace(b"sentence 4 ", b"<hi>" * 3000 + b"sentence" + b"</hi>" * 3000 + b" 4 ")
+    (tmp_path / "m.tmx").write_bytes(data)
+    assert all_pairs(read_parallel(tmp_path / "m.tmx")) == dict(MANY)
+
+
+def test_a_language_may_be_written_in_capitals(tmp_path: Path):
+    (tmp_path / "m.tmx").write_bytes(written.tmx(MANY).replace(b'xml:lang="de"', b'xml:lang="DE"', 7))
+    assert all_pairs(read_parallel(tmp_path / "m.tmx", source="en", target="de")) == dict(MANY)
+
+
+def test_rows_of_a_sheet_may_end_early(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)  # as it does not say how wide it is, a row has the cells that are written
+    sheet = book.create_sheet()
+    for row in (["en", "de"], *MANY, ["no translation yet"]):
+        sheet.append(row)
+    book.save(tmp_path / "m.xlsx")
+    corpus = read_parallel(tmp_path / "m.xlsx")
+    assert all_pairs(corpus) == dict(MANY)
+    assert "1 of 31 pairs dropped" in corpus.notes[0]

@@ -98,3 +98,14 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, what: str) -> None
 def test_no_term_is_an_error() -> None:
     with pytest.raises(InputError, match="no term"):
         glossary_of([])
+
+
+def test_a_status_may_be_an_element(tmp_path: Path) -> None:
+    """As files of 2019 write it in the style whose elements are called as the data categories."""
+    old = "<tig><term>Karre</term></tig>"
+    new = old.replace("</term>", "</term><m:administrativeStatus>deprecatedTerm-admn-sts</m:administrativeStatus>")
+    text = TBX.replace("<martif", '<martif xmlns:m="http://www.tbxinfo.net/ns/min"')
+    for added, forms in ((old, True), (new, False)):
+        (tmp_path / "t.tbx").write_text(text.replace('xml:lang="de">', f'xml:lang="de">{added}', 1))
+        terms = read_glossary(tmp_path / "t.tbx", source="en", target="de").terms
+        assert any("Karre" in term.forms for term in terms) is forms

@@ -194,3 +194,10 @@ def test_a_damaged_member_of_a_zip_file_is_named(tmp_path: Path) -> None:
     put(tmp_path, {"z.zip": bytes(data)})
     with pytest.raises(InputError, match=r"z\.zip/p\.tsv: damaged in the zip file"):
         read_parallel(tmp_path / "z.zip")
+
+
+def test_files_of_one_name_in_several_folders_of_a_zip_file(tmp_path: Path) -> None:
+    files = {f"{part}/data.tsv": f"en\tde\n{EN[:8]}\t{DE[:6]}\n" for part in ("test", "train", "valid")}
+    (tmp_path / "p.zip").write_bytes(packed(files))
+    with pytest.raises(InputError, match=r"two files of one name: test/data\.tsv and train/data\.tsv"):
+        read_parallel(tmp_path / "p.zip")

@@ -35,3 +35,12 @@ def test_a_share_that_cannot_be_is_refused(tmp_path: Path, given: list[str], mes
     like = read_parallel(path)
     with pytest.raises(InputError, match=message):
         read_mixes([one.format(path) for one in given], like)
+
+
+def test_a_pattern_with_directions(tmp_path: Path) -> None:
+    one, other = written(tmp_path / "a.tsv", "a"), written(tmp_path / "b.tsv", "b")
+    like = read_parallel([f"{one}:en>de", f"{one}:de>en"])
+    (mix,) = read_mixes([f"{other.replace('b.tsv', '[b]*.tsv')}:de>en:0.2"], like)
+    assert (mix.share, mix.corpus.source, len(mix.corpus.train)) == (0.2, "de", 38)
+    (mix,) = read_mixes([f"{other}:en>de,de>en:.2"], like)
+    assert (mix.share, mix.corpus.directions) == (0.2, (("en", "de"), ("de", "en")))

@@ -164,3 +164,38 @@ def test_a_training_says_in_three_lines_what_is_wrong(tmp_path: Path):
         "of 50 pairs looked at, hardly any has a fault: heed data check shows all",
         "of as many, 10 have a text of the validation or test data, and 0 nearly one",
     ]
+
+
+def test_each_direction_has_its_own_languages_and_lengths(tmp_path: Path):
+    german = [f"Der alte Hund läuft am Morgen sehr schnell durch den Garten der Familie {n}" for n in range(100, 130)]
+    french = [f"Le vieux chien court très vite le matin à travers le jardin {n}" for n in range(100, 110)]
+    english = [f"The old dog runs very quickly through the garden of the family {n}" for n in range(100, 130)]
+    rows = [f"{one}\t{other}\ten\tde" for one, other in zip(english, german, strict=True)]
+    rows += [f"{one}\t{other}\ten\tfr" for one, other in zip(english, french, strict=False)]
+    (tmp_path / "p.tsv").write_text("\n".join(["source\ttarget\tsource_lang\ttarget_lang", *rows, rows[-1], ""]))
+    checked = check_data(tmp_path / "p.tsv")
+    assert dict(checked.report.counts) == {"duplicates": 1}
+    assert checked.report.languages == ("en", "de, fr")
+    write_cleaned(checked, tmp_path / "clean.tsv")
+    again = read_whole(tmp_path / "clean.tsv")[0]
+    assert again.directions == [("en", "de"), ("en", "fr")]
+    assert (len(again.train), [*again.train.ways]) == (40, [0] * 30 + [1] * 10)
+
+
+def test_columns_by_number_are_found_again_in_what_is_left(tmp_path: Path):
+    (tmp_path / "p.tsv").write_text("".join(f"{one}\tx\t{other}\n" for one, other in GOOD))
+    checked = check_data(tmp_path / "p.tsv", source="1", target="3")
+    write_cleaned(checked, tmp_path / "clean.tsv")
+    assert read_whole(tmp_path / "clean.tsv")[0].train.source == [one for one, _ in GOOD]
+
+
+def test_a_text_that_is_just_near_enough():
+    text = "abcdefghijklmnopqrstuvwx"  # 20 pieces, of which it may lack 4
+    assert Overlap([text]).near(f"{text[:20]}1234")
+    assert not Overlap([text]).near(f"{text[:19]}12345")
+
+
+def test_all_references_are_in_what_is_left(tmp_path: Path):
+    (tmp_path / "p.jsonl").write_text('{"en": "The house.", "de": ["Das Haus.", "Ein Haus."]}\n')
+    write_cleaned(check_data(tmp_path / "p.jsonl"), tmp_path / "clean.tsv")
+    assert read_whole(tmp_path / "clean.tsv")[0].train.target == ["Das Haus.", "Ein Haus."]

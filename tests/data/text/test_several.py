@@ -68,3 +68,9 @@ def test_weights_say_how_often_an_epoch_has_a_pair():
         assert sum(order[i] for i in range(110, 118)) == 20
     assert len({i for order in orders for i in order if 10 <= i < 110}) > 50  # others in each epoch
     assert weighted_order(weights, 3, 1) == weighted_order(weights, 3, 1) != weighted_order(weights, 4, 1)
+
+
+def test_a_small_weight_leaves_a_pair_to_an_epoch():
+    orders = [weighted_order([0.001] * 100 + [0.2] * 2, 3, epoch) for epoch in range(9)]
+    assert {len(order) for order in orders} == {2}
+    assert len({tuple(order) for order in orders}) > 1

@@ -10,19 +10,22 @@ CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm
 
 def words_of(segment: Element | None) -> str:
     """The text of a segment, its codes left out."""
-    return "" if segment is None else "".join(_parts(segment))
+    parts, todo = list[str](), [] if segment is None else _inside(segment)
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            parts.append(item)
+        elif name_of(item) == "cp":  # a character that XML cannot hold
+            parts.append(_character(item.get("hex", "")))
+        elif name_of(item) not in CODES:
+            todo += _inside(item)
+    return "".join(parts)
 
 
-def _parts(element: Element) -> list[str]:
-    parts = [element.text or ""]
-    for child in element:
-        name = name_of(child)
-        if name == "cp":  # a character that XML cannot hold
-            parts.append(_character(child.get("hex", "")))
-        elif name not in CODES:
-            parts += _parts(child)
-        parts.append(child.tail or "")
-    return parts
+def _inside(element: Element) -> list[str | Element]:
+    """The texts and the elements in it, the last first."""
+    parts = [element.text or "", *(part for child in element for part in (child, child.tail or ""))]
+    return parts[::-1]
 
 
 def _character(number: str) -> str:

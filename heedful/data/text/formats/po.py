@@ -9,6 +9,8 @@ from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import column_of
 from heedful.errors import InputError
 
+NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
+
 
 def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The entries that are translated, by the lines where they begin; those that are marked fuzzy, and obsolete ones,
@@ -16,7 +18,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     MissingError."""
     import polib
 
-    text = "\n".join(read_lines(path))
+    text = NO_LINE_END.sub(" ", "\n".join(read_lines(path)))
     try:
         catalogue = polib.pofile(f"{text}\n")
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ from heedful.errors import InputError
 
 ROOTS = ("martif", "tbx")
 CONCEPTS, LANGUAGES, TERMS = ("termentry", "conceptentry"), ("langset", "langsec"), ("tig", "ntig", "termsec")
+STATUS = "administrativestatus"  # the type of a note on a term, or an element of this name
 NOT_USED = ("deprecated", "superseded", "rejected", "obsolete")  # how a status begins of what is not to be said
 
 
@@ -29,7 +30,7 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
                 used, term = True, ""
         elif name == "term":
             term = " ".join("".join(element.itertext()).split())
-        elif name == "termnote" and element.get("type") == "administrativeStatus":
+        elif (element.get("type", "") if name == "termnote" else name).lower() == STATUS:
             used = not (element.text or "").strip().lower().startswith(NOT_USED)
         elif name in TERMS and term and used:
             found.setdefault(language, []).append(term)

@@ -15,13 +15,13 @@ ANY = ("*all*", "")  # what a header says that has no source language
 
 def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The units that have both languages, numbered as they stand in the file; of several variants of a unit in one
-    language the first. Inline codes are left out. Raises InputError or MissingError."""
-    first, units = "", list[dict[str, str]]()
+    language, capitals aside, the first. Inline codes are left out. Raises InputError or MissingError."""
+    first, units, spelled = "", list[dict[str, str]](), dict[str, str]()
     for kind, value in _units(path):
         if isinstance(value, str):
             first = value
         elif kind == "unit":
-            units.append(value)
+            units.append({spelled.setdefault(name.lower(), name): text for name, text in value.items()})
     found = Counter(language for unit in units for language in unit)
     if not found:
         raise InputError("no unit with a segment of text", where=str(path), fix="export the memory again")
@@ -48,7 +48,8 @@ def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
             segment = next((child for child in element if name_of(child) == "seg"), None)
             if not language:
                 raise InputError("a tuv without xml:lang", where=str(path), fix="each needs the language of its text")
-            unit.setdefault(language, words_of(segment))
+            if language.lower() not in map(str.lower, unit):
+                unit[language] = words_of(segment)
         elif event == "end" and name == "tu":
             yield "unit", unit
             unit = {}

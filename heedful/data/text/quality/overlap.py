@@ -1,6 +1,7 @@
 """Texts to train on that are in a test set too, or nearly."""
 
 from collections.abc import Iterable
+from math import ceil
 
 from heedful.data.text.quality.texts import letters
 
@@ -29,7 +30,7 @@ class Overlap:
         own = _pieces(text)
         if not own:
             return False
-        rarest = sorted(own, key=lambda piece: len(self.having.get(piece, ())))[: int((1 - SHARE) * len(own)) + 1]
+        rarest = sorted(own, key=lambda piece: len(self.having.get(piece, ())))[: len(own) - ceil(SHARE * len(own)) + 1]
         found = {number for piece in rarest for number in self.having.get(piece, ())}
         return any(len(own & self.pieces[i]) >= SHARE * max(len(own), len(self.pieces[i])) for i in found)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class Example:
 
 @dataclass
 class Report:
-    """What was found: the faults of each pair, by its number, how many have each, and the first few of them."""
+    """What was found: the faults of each pair, by its number, how many have each, and the first few of them.
+    `languages` are the codes of both sides; "de, fr" where a side has several."""
 
     pairs: int
     tokens: tuple[int, int]  # words of both sides, as blanks separate them
@@ -56,28 +58,31 @@ def leaving(keep: Collection[str] = (), drop: Collection[str] = ()) -> set[str]:
 
 def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", target: str = "", step: int = 1) -> Report:
     """All checks over all pairs, or over each `step`-th. `source` and `target` name the languages."""
-    codes = languages.expected(source, pairs.source), languages.expected(target, pairs.target)
+    kinds = _kinds(pairs, source, target)
+    told = [
+        ", ".join(dict.fromkeys(filter(None, side))) or None for side in zip(*(one.codes for one in kinds), strict=True)
+    ]
     words = tuple(sum(len(text.split()) for text in side) for side in (pairs.source, pairs.target))
-    report = Report(len(pairs), (words[0], words[1]), codes)
-    usual = Lengths(pairs)
+    report = Report(len(pairs), (words[0], words[1]), (told[0], told[1]))
     known = {texts.plain(text) for part in tests for side in (part.source, part.target) for text in side}
     near = Overlap(text for part in tests for side in (part.source, part.target) for text in side)
-    seen: set[tuple[str, str]] = set()
-    targets: dict[str, set[str]] = {}
+    seen: set[tuple[int, str, str]] = set()
+    targets: dict[tuple[int, str], set[str]] = {}
     for i in range(0, len(pairs), step):
         one, other = pairs.source[i], pairs.target[i]
         both = texts.plain(one), texts.plain(other)
         report.looked_at += 1
-        for fault, note in faults_of(one, other, both, codes, usual, known, near):
+        way = pairs.ways[i] if len(pairs.ways) else 0
+        for fault, note in faults_of(one, other, both, kinds[way], known, near):
             report.add(i, fault, lambda i=i, note=note: _example(pairs, i, note))  # type: ignore[misc]
-        if both in seen:
+        if (way, *both) in seen:
             report.add(i, "duplicates", lambda i=i: _example(pairs, i))  # type: ignore[misc]
-        seen.add(both)
-        targets.setdefault(both[0], set()).add(both[1])
+        seen.add((way, *both))
+        targets.setdefault((way, both[0]), set()).add(both[1])
     many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
-    shown: set[str] = set()
+    shown: set[tuple[int, str]] = set()
     for i in range(0, len(pairs), step) if many else ():
-        text = texts.plain(pairs.source[i])
+        text = (pairs.ways[i] if len(pairs.ways) else 0), texts.plain(pairs.source[i])
         if text in many:
             note = f"{many[text]} targets"
             report.add(i, "many_targets", None if text in shown else lambda i=i, n=note: _example(pairs, i, n))  # type: ignore[misc]
@@ -89,8 +94,7 @@ def faults_of(
     one: str,
     other: str,
     both: tuple[str, str],
-    codes: tuple[str | None, str | None],
-    usual: "Lengths",
+    kind: "Kind",
     known: Collection[str],
     near: Overlap,
 ) -> Iterator[tuple[str, str]]:
@@ -101,7 +105,7 @@ def faults_of(
     if both[0] == both[1] and any(character.isalpha() for character in one):
         yield "copies", ""
     else:
-        for text, code in zip((one, other), codes, strict=True):
+        for text, code in zip((one, other), kind.codes, strict=True):
             if found := languages.another(text, code):
                 yield "wrong_language", f"{found}, not {code}"
                 break
@@ -113,7 +117,7 @@ def faults_of(
         yield "control", ""
     if texts.CUT.search(one) or texts.CUT.search(other):
         yield "pieces", ""
-    if ratio := usual.too_far(one, other):
+    if ratio := kind.usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
     for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):
         first, second = read(one), read(other)
@@ -124,6 +128,24 @@ def faults_of(
         yield "overlap_test", ""
     elif known and (near.near(one) or near.near(other)):
         yield "near_overlap_test", ""
+
+
+class Kind(NamedTuple):
+    """What the pairs of a direction are to be like: the languages of both sides, and their lengths."""
+
+    codes: tuple[str | None, str | None]
+    usual: "Lengths"
+
+
+def _kinds(pairs: Pairs, source: str, target: str) -> list[Kind]:
+    """That of all pairs; where there are several directions, that of each."""
+    names = pairs.directions or ((source, target),)
+    rows = pairs.by_direction()
+    parts = [pairs.rows(rows.get(name, ())) for name in names] if pairs.directions else [pairs]
+    return [
+        Kind((languages.expected(one, part.source), languages.expected(other, part.target)), Lengths(part))
+        for (one, other), part in zip(names, parts, strict=True)
+    ]
 
 
 class Lengths:
