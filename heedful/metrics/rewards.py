@@ -18,9 +18,9 @@ class RewardedPair(NamedTuple):
     worse_length: int
 
 
-def calibration_error(chances: Sequence[float], right: Sequence[bool]) -> float:
+def calibration_error(chances: Sequence[float], right: Sequence[float | bool]) -> float:
     """The expected calibration error (Guo et al. 2017, equation 5): how far the chance of being right that is said is
-    from the share that is right, on average over ten bins of equal width."""
+    from the share that is right, on average over ten bins of equal width. 0.5 is half right."""
     bins: list[list[int]] = [[] for _ in range(BINS)]
     for i, chance in enumerate(chances):
         bins[min(BINS - 1, int(chance * BINS))].append(i)
@@ -33,15 +33,12 @@ def pair_scores(pairs: Sequence[RewardedPair]) -> dict[str, float]:
     from that; and whether length is what is rewarded: the rank correlation of reward and length over all answers, and
     the share in the right order where the better answer is the shorter one, and where it is the longer one."""
     hits = [0.5 if one.better == one.worse else float(one.better > one.worse) for one in pairs]
-    chances, right = [], []
-    for one in pairs:  # of the answer that is rewarded more
-        chances.append(1 / (1 + exp(-min(700.0, abs(one.better - one.worse)))))
-        right.append(one.better > one.worse)
+    chances = [1 / (1 + exp(-min(700.0, abs(one.better - one.worse)))) for one in pairs]  # of the one rewarded more
     rewards = [reward for one in pairs for reward in (one.better, one.worse)]
     lengths = [float(length) for one in pairs for length in (one.better_length, one.worse_length)]
     scores = {
         "pair_accuracy": sum(hits) / len(hits),
-        "calibration_error": calibration_error(chances, right),
+        "calibration_error": calibration_error(chances, hits),
         "length_correlation": spearman(rewards, lengths),
     }
     shorter = [hit for hit, one in zip(hits, pairs, strict=True) if one.better_length < one.worse_length]

@@ -20,3 +20,9 @@ def test_scores_of_pairs() -> None:
     assert found["length_correlation"] > 0.5
     sure = [RewardedPair(800.0, -800.0, 1, 1)]
     assert pair_scores(sure) == {"pair_accuracy": 1.0, "calibration_error": 0.0, "length_correlation": 0.0}
+
+
+def test_equal_rewards_say_a_chance_of_a_half_and_are_half_right() -> None:
+    found = pair_scores([RewardedPair(1.0, 1.0, 1, 2)] * 4)
+    assert found["pair_accuracy"] == 0.5
+    assert found["calibration_error"] == 0.0

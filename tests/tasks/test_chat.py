@@ -3,6 +3,7 @@ what the same weights say elsewhere."""
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -195,6 +196,9 @@ def test_long_conversations_are_cut_at_whole_turns_and_it_is_said(model):
     ]
     with pytest.raises(InputError, match="no conversation of at most 40 tokens"):
         learnable(model.written, [alone], 40, "made")
+    with pytest.raises(InputError, match="no conversation of at most 40 tokens") as raised:
+        ChatJob(recipe(), replace(CORPUS, tests={"test": [alone]}))
+    assert raised.value.where == "made, test"
 
 
 def talk_of(model, text):

@@ -129,6 +129,9 @@ def test_layouts_of_gpt_1():
     assert layout.cut == 1
     assert len(long) <= 10
     assert long[-4:] == [*de, extract]
+    alone = layout.encode([Example("ba de gi ko lu", label="x")])[0]
+    assert len(alone.sequences[0].tokens) == layout.context
+    assert (alone.read, layout.cut) == (layout.context - 2, 2)
     with pytest.raises(InputError, match="the label 'y' was not among those"):
         layout.encode([Example("ba", label="y")])
 

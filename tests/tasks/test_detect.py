@@ -164,6 +164,19 @@ def test_labels_that_were_not_learnt_and_options_that_say_nothing():
         average_precision([[]], [()])
 
 
+def test_what_is_measured_on_has_boxes():
+    made = corpus()
+    empty = BoxedPart(made.valid.images, [()] * 6, made.valid.names)
+    for valid, test, name in ((empty, made.valid, "valid"), (made.valid, empty, "test")):
+        with pytest.raises(InputError, match=f"no box in any picture of the part {name}"):
+            DetectJob(recipe(), BoxedImages(made.train, valid, {"test": test}, "made", channels=3, size=(64, 64)))
+    scarce = BoxedPart(made.valid.images[[0] * 40], [(), made.valid.things[0], *[()] * 38], ["x"] * 40)
+    job = DetectJob(recipe(), BoxedImages(made.train, scarce, {}, "made", channels=3, size=(64, 64)))
+    some = job.portion(job.valid, 0.1)
+    assert len(some) == len(some.images) == 17
+    assert sum(map(len, some.things)) == len(made.valid.things[0])
+
+
 def test_there_are_queries_for_all_things():
     crowded = corpus()
     things = (Thing("a", SQUARE),) * 20

@@ -87,3 +87,17 @@ def test_a_sentence_without_places_is_refused(data):
 def test_there_is_no_other_model_to_begin_with(data):
     with pytest.raises(InputError, match="begins with no other model"):
         ParseJob(build({"task": "parse", "start_from": "runs/x", "data": {"path": str(data)}}, where="test"))
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_trees_that_cannot_be_scored_are_refused_before_anything_is_learnt(tmp_path, name):
+    (tmp_path / "train.tree").write_text("\n".join(TREES))
+    (tmp_path / "dev.tree").write_text(TREES[0])
+    (tmp_path / f"{name}.tree").write_text(f"(S {'(NP (NP (NN cat)))' * 6})")
+    model = TINY | {"style": "bart", "context_length": 20}
+    recipe = build(
+        {"task": "parse", "preset": "bart-base", "model": model, "data": {"path": str(tmp_path), "vocab_size": 300}},
+        where="test",
+    )
+    with pytest.raises(InputError, match="a text of 33 tokens, but the model has 20 positions"):
+        ParseJob(recipe)

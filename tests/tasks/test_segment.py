@@ -1,5 +1,7 @@
 """A segmenter from its masks to what it says of pixels; and how that is counted."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from PIL import Image
@@ -115,3 +117,11 @@ def test_overlaps_by_hand():
     assert found == pytest.approx({"iou a": 3 / 5, "iou b": 2 / 4, "miou": 0.55, "pixel_accuracy": 5 / 7})
     with pytest.raises(InputError, match="no pixel"):
         overlaps(torch.zeros(2, 2, dtype=torch.int64), ("a", "b"))
+
+
+def test_masks_without_a_class_are_refused_before_anything_is_learnt():
+    made = corpus()
+    part = made.tests["test"]
+    nothing = replace(part, masks=torch.full_like(torch.stack([*part.masks]), IGNORE))
+    with pytest.raises(InputError, match="no pixel of these masks"):
+        SegmentJob(recipe(), replace(made, tests={"test": nothing}))

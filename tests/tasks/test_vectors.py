@@ -21,7 +21,7 @@ from heedful.tasks.vectors.formats import as_binary, as_text, read_vectors
 from heedful.tasks.vectors.judged import judged, read_pairs, solved
 from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.use import WordVectors
-from heedful.tasks.vectors.words import GAP, Splitting, count_words, kept_shares, near_pairs, numbered
+from heedful.tasks.vectors.words import GAP, Splitting, count_words, kept_shares, near_pairs, numbered, some_of_stream
 from heedful.verbs.train import train
 
 PETS, CARS = ["cat", "dog", "bird", "fish"], ["car", "bus", "tram", "ship"]
@@ -218,6 +218,15 @@ def test_neighbours_and_analogies() -> None:
     assert raised.value.fix == "did you mean king?"
 
 
+def test_what_is_measured_is_spread_over_a_long_text() -> None:
+    stream = torch.arange(20_000, dtype=torch.int32)
+    assert some_of_stream(stream, 20_000, gap=3) is stream
+    chosen = some_of_stream(stream, 4_000, gap=3).view(2, -1)
+    assert chosen[:, 0].tolist() == [0, 10_000]
+    assert chosen[:, 1999].tolist() == [1_999, 11_999]
+    assert chosen[:, 2000:].tolist() == [[GAP] * 3] * 2
+
+
 def test_judged_by_pairs_and_analogies(tmp_path: Path) -> None:
     vectors, file = of(SQUARE), tmp_path / "pairs.txt"
     file.write_text("word1\tword2\tPOS\tSimLex999\nking\tqueen\tN\t9\nMan\tking\tN\t5\nman\tfar\tN\t1\nx\ty\tN\t2\n")
@@ -225,8 +234,11 @@ def test_judged_by_pairs_and_analogies(tmp_path: Path) -> None:
     assert judged(vectors, read_pairs(file)) == (4, 3, pytest.approx(1.0))
     file.write_text("king,queen,1\nman,king,5\nman,far,9\n")
     assert judged(vectors, read_pairs(file)).spearman == pytest.approx(-1.0)
+    file.write_text("word 1, word 2, mean\nking, queen, 9\nman, king, 5\n")
+    assert read_pairs(file) == [("king", "queen", 9.0), ("man", "king", 5.0)]
     lines = [": family", "man king woman queen", "man king woman far", ": none", "a b c d"]
     assert solved(vectors, lines, "x") == [("family", 2, 2, 0.5), ("none", 1, 0, 0.0), ("all", 3, 2, 0.5)]
+    assert solved(vectors, [*lines, ": family", "man king woman queen"], "x")[0].known == 3
     for text, said in (("a b\n", "two words and a score"), ("a\tb\t1\n", "fewer than two pairs")):
         file.write_text(text)
         with pytest.raises(InputError, match=said):

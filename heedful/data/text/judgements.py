@@ -9,6 +9,7 @@ two) and UltraFeedback's ("instruction" and "completions" with scores) are read 
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, takewhile
@@ -155,7 +156,7 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
         shared = [one for one, other in takewhile(lambda two: two[0] == two[1], zip(chosen, rejected, strict=False))]
         begun = asked if asked and shared[: len(asked)] != asked else shared  # a prompt may stand in both sides too
         sides = [_last(side[0 if begun is not shared else len(shared) :], where) for side in (chosen, rejected)]
-        return Judgement(_prompt(begun, where), tuple(sides), ((0,), (1,)))
+        return _of_two(_prompt(begun, where), sides[0], sides[1])
     if not isinstance(chosen, str) or not isinstance(rejected, str):
         what = '"chosen" and "rejected" are not two texts, nor two lists of messages'
         raise InputError(what, where=where, fix=EXAMPLE)
@@ -164,7 +165,12 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
         prompt = "".join(one for one, _ in takewhile(lambda two: two[0] == two[1], pairs))
         prompt = prompt[: prompt.rfind(" ")] if " " in prompt else ""
         chosen, rejected = chosen[len(prompt) :], rejected[len(prompt) :]
-    return Judgement(_prompt(prompt, where), (sanitise(chosen), sanitise(rejected)), ((0,), (1,)))
+    return _of_two(_prompt(prompt, where), sanitise(chosen), sanitise(rejected))
+
+
+def _of_two(prompt: str, chosen: str, rejected: str) -> Judgement:
+    """The first is the better one; the same text twice is alike."""
+    return Judgement(prompt, (chosen, rejected), ((0, 1),) if chosen == rejected else ((0,), (1,)))
 
 
 def _scored(row: Mapping[str, Any], where: str) -> Judgement:
@@ -180,7 +186,7 @@ def _scored(row: Mapping[str, Any], where: str) -> Judgement:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _prompt(value: object, where: str) -> str:

@@ -77,6 +77,8 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
         self.notes += self._learnable(self.corpus.valid, f"{self.corpus.name}, to validate on").notes
+        for name, part in self.corpus.tests.items():
+            self.notes += self._learnable(part, f"{self.corpus.name}, {name}").notes
         self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
         self.tokenizer_hash = self.tokenizer.fingerprint
 

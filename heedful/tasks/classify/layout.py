@@ -113,7 +113,7 @@ class ClassifyLayout:
         room, tokens = self.context - self.frame.extra(pair=second is not None), sum(map(len, parts))
         if tokens > room:
             self.cut += 1
-            most = max(t for t in range(room) if sum(min(len(ids), t) for ids in parts) <= room)
+            most = max(t for t in range(room + 1) if sum(min(len(ids), t) for ids in parts) <= room)
             parts = [ids[:most] for ids in parts]
         read = sum(map(len, parts))
         if second is None:

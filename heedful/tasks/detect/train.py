@@ -12,6 +12,8 @@ from torch import Tensor
 from heedful.core.config import to_json
 from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images, thing_labels
 from heedful.data.images.files import Preparation, survey
+from heedful.data.parts import spread
+from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detr_config
@@ -62,9 +64,12 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         corpus = self.corpus
         labels = thing_labels(corpus.train)
         found = survey(corpus.train.images)
-        for part in (corpus.valid, *corpus.tests.values()):
+        for name, part in {"valid": corpus.valid, **corpus.tests}.items():
             check_labels(part, labels)
             survey(part.images)
+            if not any(part.things):
+                what = f"no box in any picture of the part {name}, on which the model is to be measured"
+                raise InputError(what, where=corpus.name, fix="give pictures with boxes there, or leave the part out")
         most = max(map(len, corpus.train.things))
         size = view_size(corpus.size, recipe.images.size)
         if self.start is None:
@@ -85,6 +90,13 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
 
     def read(self) -> BoxedImages:
         return read_boxed_images(self.recipe.data.path, channels=self.channels)
+
+    def portion(self, valid: BoxedPart, share: float) -> BoxedPart:
+        """With boxes among its pictures, however few have one."""
+        numbers, full = spread(len(valid), share), [i for i, own in enumerate(valid.things) if own]
+        if not any(valid.things[i] for i in numbers):
+            numbers = sorted({*numbers, *(full[i] for i in spread(len(full), share))})
+        return self.picked(valid, numbers)
 
     def describe(self) -> str:
         things, (rows, columns) = sum(map(len, self.corpus.train.things)), self.answers.preparation.size

@@ -17,7 +17,7 @@ from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.parse.recipe import ParseRecipe
 from heedful.tasks.parse.use import Parser, ParseSpec
-from heedful.tasks.shared.lengths import most_positions
+from heedful.tasks.shared.lengths import check_lengths, most_positions
 from heedful.tasks.translate.training.epochs import TranslationTask
 
 SHOWN = 4  # trees of a sample
@@ -51,7 +51,8 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
         row = row_of(PARSERS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
         self.config = translator_config(row, **sizes, joint=False)
-        longest = min(data.longest, most_positions(self.config) or data.longest)
+        positions = most_positions(self.config)
+        longest = min(data.longest, positions or data.longest)
         encoded = list(zip(self.tokenizer.encode(sentences), map(brackets.encode, corpus.train), strict=True))
         self.pairs = [pair for pair in encoded if max(map(len, pair)) < longest]
         if not self.pairs:
@@ -59,6 +60,10 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
             raise InputError(what, where=corpus.name, fix="--set data.longest=1000")
         if left_out := len(encoded) - len(self.pairs):
             self.notes.append(f"{left_out:,} trees of more than {longest} tokens are left out")
+        if positions is not None:  # what is measured and scored is never left out
+            for part in (corpus.valid, *corpus.tests.values()):
+                words = self.tokenizer.encode([" ".join(tree.words()) for tree in part])
+                check_lengths([*words, *map(brackets.encode, part)], positions, where=corpus.name)
         self.fingerprint = sha256("\n".join(map(str, corpus.train)).encode()).hexdigest()
         self.tokenizer_hash = self.tokenizer.fingerprint
         self.valid = [corpus.valid[i] for i in some_of(len(corpus.valid), recipe.train.eval_sentences)]

@@ -10,7 +10,8 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.images.files import Preparation, survey
-from heedful.data.images.masks import MaskedImages, MaskedPart, read_masked_images
+from heedful.data.images.masks import IGNORE, MaskedImages, MaskedPart, read_masked_images
+from heedful.errors import InputError
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from heedful.run.card import CardText, Scores
@@ -113,8 +114,13 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
 
 def _read(part: MaskedPart) -> str:
     """Every mask, and the sha256 of all. Raises InputError for one that cannot be read, or has a number that is no
-    class."""
-    digest = sha256()
+    class, and where no pixel of all has a class."""
+    digest, classed = sha256(), False
     for index in range(len(part)):
-        digest.update(part.masks[index].contiguous().numpy().tobytes())
+        mask = part.masks[index].contiguous()
+        classed = classed or bool((mask != IGNORE).any())
+        digest.update(mask.numpy().tobytes())
+    if not classed:
+        what = "no pixel of these masks has a class"
+        raise InputError(what, where=part.names[0], fix=f"give masks with other numbers than {IGNORE}")
     return digest.hexdigest()

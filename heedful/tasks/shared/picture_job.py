@@ -65,12 +65,16 @@ class PictureJob(Job[R, C, M]):
 
     def portion(self, valid: Any, share: float) -> Any:
         """Of a part: some of its pictures, and what is known of them."""
-        numbers, own = spread(len(valid), share), {one.name: getattr(valid, one.name) for one in fields(valid)}
+        return self.picked(valid, spread(len(valid), share))
+
+    def picked(self, part: Any, numbers: list[int]) -> Any:
+        """These pictures of a part, and what is known of them."""
+        own = {one.name: getattr(part, one.name) for one in fields(part)}
         picked = {
             name: [values[i] for i in numbers] if isinstance(values, list) else SomeImages(values, numbers)
             for name, values in own.items()
         }
-        return replace(valid, **picked)
+        return replace(part, **picked)
 
     @property
     def channels(self) -> int | None:

@@ -42,7 +42,8 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
     made: list[tuple[str, str, float]] = []
     column = 2
     for number, line in enumerate(read_lines(path), start=1):
-        cells = re.split(r"[\t,]" if re.search(r"[\t,]", line) else r" +", line.strip())
+        parted = re.split(r"[\t,]" if re.search(r"[\t,]", line) else r" +", line.strip())
+        cells = [cell.strip() for cell in parted]
         if not line.strip():
             continue
         if not made and number == 1 and len(cells) > 2 and not _is_number(cells[2]):
@@ -59,7 +60,7 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
 
 
 def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"[-+]?\d+(\.\d+)?", cell.strip()) is not None
+    return re.fullmatch(r"[-+]?\d+(\.\d+)?", cell) is not None
 
 
 def _names_a_score(name: str) -> bool:
@@ -89,7 +90,6 @@ def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solve
         words = line.split()
         if line.startswith(":"):
             name = line[1:].strip()
-            sections[name] = []
         elif len(words) == 4:
             sections.setdefault(name, []).append(words)
         elif words:

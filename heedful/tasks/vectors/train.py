@@ -20,7 +20,14 @@ from heedful.tasks.vectors.formats import as_binary, as_text
 from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.recipe import VectorsRecipe
 from heedful.tasks.vectors.use import WordVectors
-from heedful.tasks.vectors.words import Splitting, count_words, kept_shares, near_pairs, numbered
+from heedful.tasks.vectors.words import (
+    Splitting,
+    count_words,
+    kept_shares,
+    near_pairs,
+    numbered,
+    some_of_stream,
+)
 from heedful.training.loss import Loss
 
 PAIRS = 8  # pairs of GloVe for each word of `train.tokens`
@@ -104,7 +111,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
     @torch.no_grad()
     def _loss(self, model: Vectors, texts: Sequence[str]) -> float:
         """Raises NonFiniteError."""
-        stream = self._numbered(texts)[:MEASURED]
+        stream = some_of_stream(self._numbered(texts), MEASURED, gap=self.recipe.data.window)
         if int((stream >= 0).sum()) < 2:
             return 0.0
         task = VectorsTask(self.recipe, self._frequencies, stream, self.config.method)

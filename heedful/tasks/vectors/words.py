@@ -15,10 +15,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.data.parts import some_of
 from heedful.errors import InputError
 
 LETTERS = re.compile(r"\w+(?:['\N{RIGHT SINGLE QUOTATION MARK}]\w+)*")
 GAP = -1  # between lines: near to nothing
+STRETCH = 2000  # words that are read together, where a text is too long to be read as a whole
 WordsAre = Literal["letters", "blanks"]
 
 
@@ -59,6 +61,16 @@ def numbered(
         made += [numbers[word] for word in words if word in numbers]
         made += [GAP] * gap
     return torch.tensor(made, dtype=torch.int32)
+
+
+def some_of_stream(stream: Int[Tensor, "N"], most: int, *, gap: int) -> Int[Tensor, "M"]:
+    """Stretches of a text in numbers that has more than `most`: about so many, evenly spread over it, and so many gaps
+    behind each stretch."""
+    if len(stream) <= most:
+        return stream
+    stretches = stream.unfold(0, STRETCH, STRETCH)
+    chosen = stretches[some_of(len(stretches), most // STRETCH)]
+    return torch.nn.functional.pad(chosen, (0, gap), value=GAP).flatten()
 
 
 def kept_shares(counts: Int[Tensor, "V"], threshold: float) -> Float[Tensor, "V"]:
