@@ -44,7 +44,8 @@ class SearchOptions(TypedDict, total=False):
     its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
     `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` (0) is how many
     come before the end token; `forbidden` never come; `rules` act before these two. `prefix` has the first tokens of
-    each sentence, forced whatever the rules say, and scored as all others. A hypothesis is ranked by its sum of
+    each sentence, forced whatever the rules say, and scored as all others. Where they `renormalise`, what the rules and
+    `forbidden` leave sums to 1. A hypothesis is ranked by its sum of
     log-probabilities / length ** `length_penalty` (1).
     """
 
@@ -56,6 +57,7 @@ class SearchOptions(TypedDict, total=False):
     rules: Sequence[Rule]
     prefix: Sequence[Sequence[int]] | None
     length_penalty: float
+    renormalise: bool
 
 
 @dataclass(frozen=True)

@@ -84,20 +84,29 @@ class SearchStart:
     rules: tuple[Rule, ...]
     length_penalty: float
     scale: Float[Tensor, "U"]
+    renormalise: bool = False
 
     def scores(
         self, logits: Float[Tensor, "R V"], history: Int[Tensor, "R t"], rows: Rows
     ) -> tuple[Float[Tensor, "R V"], Float[Tensor, "R"]]:
         """The logits that the rules leave, or the forced token's alone; and what to subtract for log-probabilities."""
         scores = logits.float()
-        normaliser = log_normaliser(scores)
+        whole = log_normaliser(scores)
         t, width = history.shape[1], len(logits) // len(rows.result)
         if t >= rows.prefix.shape[1]:
-            return self._ruled(history, scores), normaliser
+            ruled = self._ruled(history, scores)
+            return ruled, self._normaliser(ruled, whole)
         token = rows.prefix[:, t, None].repeat_interleave(width, dim=0)
         forced = (rows.given > t)[:, None].repeat_interleave(width, dim=0)
         alone = torch.full_like(scores, NEVER).scatter_(1, token, scores.gather(1, token))
-        return torch.where(forced, alone, self._ruled(history, scores)), normaliser
+        ruled = self._ruled(history, scores)
+        return torch.where(forced, alone, ruled), torch.where(forced[:, 0], whole, self._normaliser(ruled, whole))
+
+    def _normaliser(self, ruled: Float[Tensor, "R V"], whole: Float[Tensor, "R"]) -> Float[Tensor, "R"]:
+        """Of what the rules leave, where it is to sum to 1; of all where they leave nothing."""
+        if not self.renormalise:
+            return whole
+        return torch.where(ruled.amax(-1) == NEVER, whole, log_normaliser(ruled))
 
     def _ruled(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
         for rule in self.rules:
@@ -127,6 +136,7 @@ def start_search(source: Int[Tensor, "B S"], options: SearchOptions) -> SearchSt
         ends=ends,
         rules=(*options.get("rules", ()), Forbid(options.get("forbidden", ())), *shortest),
         length_penalty=length_penalty,
+        renormalise=options.get("renormalise", False),
         scale=torch.tensor([max(length, 1) ** -length_penalty for length in range(steps + 2)], device=device),
     )
 

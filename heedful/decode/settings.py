@@ -41,6 +41,7 @@ class Decoding(Sampling):
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    renormalise: bool = False  # probabilities are shares of what may come, so that what may not has none
     forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
     samples: int = 0
 
@@ -67,6 +68,7 @@ class DecodingOptions(SamplingOptions, total=False):
     longest: int | None
     shortest: int
     no_repeat: int
+    renormalise: bool
     forced_eos: bool
     samples: int
 

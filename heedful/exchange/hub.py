@@ -48,7 +48,6 @@ NEUTRAL: dict[str, Any] = {
     "max_time": None,
     "num_beam_groups": 1,
     "penalty_alpha": None,
-    "renormalize_logits": False,
     "repetition_penalty": 1.0,
     "sequence_bias": None,
     "stop_strings": None,
@@ -156,6 +155,7 @@ class HubTokens:
             found |= {"shortest": shortest} if shortest > 0 else {}
         except TypeError:
             raise InputError("a length is no number", where=where) from None
+        found |= {"renormalise": True} if said.get("renormalize_logits") else {}
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)

@@ -361,19 +361,44 @@ def translations(theirs: Any, tokenizer: Any, texts: list[str], **options: Any) 
     return found
 
 
+@pytest.mark.parametrize("renormalise", [False, True])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_translations_are_theirs(marian: Both, beam: int) -> None:
+def test_translations_are_theirs(marian: Both, beam: int, renormalise: bool) -> None:
     """Where they end: at a limit, transformers lets an unfinished hypothesis win against a finished one."""
     texts = [text for text in SOURCES if text.strip()]
-    decoding = marian.ours.decoding(beam=beam, longest=40)
+    decoding = marian.ours.decoding(beam=beam, longest=40, renormalise=renormalise)
     found = marian.ours.hypotheses(marian.ours.source.encode(texts), decoding)
-    expected = translations(marian.theirs, marian.tokenizer, texts, num_beams=beam, max_length=41)
+    options = {"num_beams": beam, "max_length": 41, "renormalize_logits": renormalise}
+    expected = translations(marian.theirs, marian.tokenizer, texts, **options)
     ended = [i for i, ids in enumerate(expected) if ids[-1] == 0]
     assert len({tuple(expected[i]) for i in ended}) > 5
     assert [[*found[i][0].tokens, 0] for i in ended] == [expected[i] for i in ended]
     read = [marian.tokenizer.decode(ids, skip_special_tokens=True) for ids in expected]
-    made = marian.ours.translate(texts, beam=beam, longest=40)
+    made = marian.ours.translate(texts, beam=beam, longest=40, renormalise=renormalise)
     assert [made[i] for i in ended] == [read[i] for i in ended]
+
+
+def test_what_may_not_come_has_no_share(marian: Both, tmp_path: Path) -> None:
+    """As OPUS-MT is published: padding has a logit, is forbidden, and what is left is to sum to 1."""
+    folder = shutil.copytree(marian.folder, tmp_path / "published")
+    said = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps(said | {"renormalize_logits": True}))
+    assert heed("import", folder, "--out", tmp_path / "run") == 0
+    ours = Translator.load(tmp_path / "run")
+    assert ours.about["decode"]["renormalise"] is True
+    text = LINES[0]
+    ids = torch.tensor([marian.tokenizer(text).input_ids])
+    options = {"num_beams": 2, "max_length": 41, "renormalize_logits": True, "output_scores": True}
+    theirs = marian.theirs.generate(ids, return_dict_in_generate=True, do_sample=False, **options)
+    found = ours.hypotheses(ours.source.encode([text]), ours.decoding(longest=40))[0][0]
+    assert [*found.tokens, 0] == theirs.sequences[0, 1:].tolist()
+    assert found.score == pytest.approx(theirs.sequences_scores.item(), abs=1e-5)
+    plain = ours.hypotheses(ours.source.encode([text]), ours.decoding(longest=40, renormalise=False))[0][0]
+    assert plain.score < found.score - 1e-3
+    assert heed("export", tmp_path / "run", "--to", "hf", "--out", tmp_path / "back") == 0
+    assert json.loads((tmp_path / "back/generation_config.json").read_text())["renormalize_logits"] is True
+    assert heed("translate", tmp_path / "run", text, "--engine", "ctranslate2") == 2
+    assert heed("translate", tmp_path / "run", text, "--engine", "auto") == 0
 
 
 def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         "rules": _rules(translator, batch),
         "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
+        "renormalise": decoding.renormalise,
     }
     asked = (model, source, segments)
     if decoding.samples:
@@ -180,8 +181,9 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
     if decoding.groups > 1 and (batch.wishes or engine):
         what = "a beam is searched in groups by heedful alone, and not held to words"
         raise InputError(what, fix="leave out the groups")
-    if engine and (translator.begin or decoding.forced_eos):
-        what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+    if engine and (translator.begin or decoding.forced_eos or decoding.renormalise):
+        what = "this model's translations begin or end with certain tokens, or are scored by what may come alone: "
+        what += "CTranslate2 would not know"
         raise InputError(what, fix="leave out the engine")
 
 

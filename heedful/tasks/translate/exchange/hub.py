@@ -157,6 +157,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "min_length": decoding.shortest + 1 if decoding.shortest else None,
         "max_length": longest if decoding.longest is None else decoding.longest + 1,
         "forced_eos_token_id": eos if decoding.forced_eos else None,
+        "renormalize_logits": decoding.renormalise or None,
         "early_stopping": about.get("early_stopping", True if source.ours else None),
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
