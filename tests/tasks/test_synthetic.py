@@ -1,9 +1,9 @@
 """Pairs that models write: a teacher's for its student, and back-translations."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from heedful.tasks.translate.training import synthetic
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, backwards
+from saved import save_run
 
 TEXTS = ["ba de", "gi ko lu", "ma", "ne pi ro su", "ba ba", "de"]
 TINY = [f"model.{key}={value}" for key, value in TRANSFORMER["model"].items()]
@@ -134,6 +135,21 @@ def test_the_fastest_engine_says_the_same(translators: tuple[Path, Path]) -> Non
     both, how = fastest(translators, "cpu")
     assert "several models" in how
     assert both.translate(texts) == load_together(translators).translate(texts)
+
+
+@pytest.mark.parametrize("said", [{"begin": [9]}, {"decode": {"forced_eos": True}}, {"decode": {"renormalise": True}}])
+def test_a_teacher_that_the_library_does_not_know_writes_by_heedful(
+    translators: tuple[Path, Path], tmp_path: Path, said: dict[str, Any]
+) -> None:
+    one = load_translator(translators[0])
+    about = one.about | {
+        key: {**one.about.get(key, {}), **own} if key == "decode" else own for key, own in said.items()
+    }
+    run = save_run(tmp_path / "run", one.model, one.source, one.target, about)
+    teacher, how = fastest([run], "cpu")
+    assert teacher.engine is None
+    assert how.startswith("by heedful itself (this model's ")
+    assert teacher.translate(TEXTS[:1])
 
 
 def test_what_models_wrote_is_learnt_from_and_never_held_out(pairs: Path, tmp_path: Path) -> None:

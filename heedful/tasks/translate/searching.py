@@ -168,6 +168,15 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     return beam(*asked, beam=width, n_best=n_best, **options)
 
 
+def refuse_engine(translator: "Translator", decoding: Decoding) -> None:
+    """Raises InputError for what CTranslate2 does not know of this model."""
+    what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+    if decoding.renormalise:
+        what = "this model's probabilities are shares of what may come, which CTranslate2 would not know"
+    if translator.begin or decoding.forced_eos or decoding.renormalise:
+        raise InputError(what, fix="leave out the engine")
+
+
 def _refuse(translator: "Translator", batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
     if translator.about.get("target") == "":
@@ -181,10 +190,8 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
     if decoding.groups > 1 and (batch.wishes or engine):
         what = "a beam is searched in groups by heedful alone, and not held to words"
         raise InputError(what, fix="leave out the groups")
-    if engine and (translator.begin or decoding.forced_eos or decoding.renormalise):
-        what = "this model's translations begin or end with certain tokens, or are scored by what may come alone: "
-        what += "CTranslate2 would not know"
-        raise InputError(what, fix="leave out the engine")
+    if engine:
+        refuse_engine(translator, decoding)
 
 
 def _limits(translator: "Translator", batch: Searched) -> list[int]:

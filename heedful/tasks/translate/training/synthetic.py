@@ -30,6 +30,7 @@ from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.searching import refuse_engine
 from heedful.tasks.translate.use import Translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down
@@ -186,7 +187,9 @@ def fastest(runs: Sequence[Path], device: str, *, draws: bool = False) -> tuple[
     why = "several models" if len(runs) > 1 else "drawn at random" if draws else f"on {device}"
     if len(runs) == 1 and not draws and device == "cpu":
         try:
-            return load_translator(runs[0], engine=ENGINE), "by CTranslate2"
+            translator = load_translator(runs[0], engine=ENGINE)
+            refuse_engine(translator, translator.decoding())
+            return translator, "by CTranslate2"
         except MissingError as error:
             if not runs[0].is_dir():
                 raise
