@@ -1,6 +1,7 @@
 """Pairs that models write: a teacher's for its student, and back-translations."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
