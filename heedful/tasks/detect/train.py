@@ -22,7 +22,7 @@ from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.detect.recipe import DetectRecipe
 from heedful.tasks.detect.use import Detector, DetectSpec, check_labels, target_of
-from heedful.tasks.shared.picture_job import PictureJob, make_viewer, view_size
+from heedful.tasks.shared.picture_job import PictureJob, make_viewer, some_pictures, view_size
 from heedful.tasks.shared.pictures import PictureBatch, Viewer
 from heedful.training.detection import set_loss
 from heedful.training.loss import Loss
@@ -96,7 +96,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         numbers, full = spread(len(valid), share), [i for i, own in enumerate(valid.things) if own]
         if not any(valid.things[i] for i in numbers):
             numbers = sorted({*numbers, *(full[i] for i in spread(len(full), share))})
-        return self.picked(valid, numbers)
+        return some_pictures(valid, numbers)
 
     def describe(self) -> str:
         things, (rows, columns) = sum(map(len, self.corpus.train.things)), self.answers.preparation.size

@@ -42,6 +42,16 @@ class PictureStart(NamedTuple):
         return {"start": [to_json(self.config), to_json(self.spec)]}
 
 
+def some_pictures(part: Any, numbers: list[int]) -> Any:
+    """These pictures of a part, and what is known of them."""
+    own = {one.name: getattr(part, one.name) for one in fields(part)}
+    picked = {
+        name: [values[i] for i in numbers] if isinstance(values, list) else SomeImages(values, numbers)
+        for name, values in own.items()
+    }
+    return replace(part, **picked)
+
+
 class PictureJob(Job[R, C, M]):
     """All pictures are read once, so that what is wrong with one is said before anything is trained."""
 
@@ -65,16 +75,7 @@ class PictureJob(Job[R, C, M]):
 
     def portion(self, valid: Any, share: float) -> Any:
         """Of a part: some of its pictures, and what is known of them."""
-        return self.picked(valid, spread(len(valid), share))
-
-    def picked(self, part: Any, numbers: list[int]) -> Any:
-        """These pictures of a part, and what is known of them."""
-        own = {one.name: getattr(part, one.name) for one in fields(part)}
-        picked = {
-            name: [values[i] for i in numbers] if isinstance(values, list) else SomeImages(values, numbers)
-            for name, values in own.items()
-        }
-        return replace(part, **picked)
+        return some_pictures(valid, spread(len(valid), share))
 
     @property
     def channels(self) -> int | None:

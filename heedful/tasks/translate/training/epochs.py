@@ -70,7 +70,7 @@ class TranslationTask:
 
 def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]:
     """The numbers of an epoch's pairs, in random order: of those with a weight of 2.2 all twice, and another fifth of
-    them each epoch; of a weight, one pair at least."""
+    them each epoch; of a weight above 0, one pair at least."""
     groups: dict[float, list[int]] = {}
     for i, weight in enumerate(weights):
         groups.setdefault(weight, []).append(i)
@@ -78,7 +78,7 @@ def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]
     for number, (weight, rows) in enumerate(sorted(groups.items()), 1):
         chosen += rows * int(weight)
         drawn = shuffled(len(rows), seed + number, epoch)
-        chosen += [rows[i] for i in drawn[: max(int(weight < 1), round(weight % 1 * len(rows)))]]
+        chosen += [rows[i] for i in drawn[: max(int(0 < weight < 1), round(weight % 1 * len(rows)))]]
     return [chosen[i] for i in shuffled(len(chosen), seed, epoch)]
 
 
