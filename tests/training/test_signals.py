@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +17,15 @@ def test_a_signal_is_kept() -> None:
             raise AssertionError("came before, and so nothing is begun")
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """SIGHUP is not ignored, as it is for all that nohup runs."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_work_is_given_up(wish: signal.Signals) -> None:
     with Signals() as signals:
