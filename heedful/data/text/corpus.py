@@ -28,9 +28,8 @@ class Corpus(Parts[Pairs]):
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
-    weights: Mapping[Origin, float] = field(
-        default_factory=dict, kw_only=True
-    )  # how often an epoch has it, if not once
+    # How often an epoch has what comes from there, if not once.
+    weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
 
 
 def read_parallel(
@@ -115,7 +114,7 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     if not paths:
         return corpus
     found = [_read_synthetic(path, corpus) for path in paths]
-    weights = {file: weight for _, own in found for file, weight in own.items()}
+    weights = {origin: weight for _, own in found for origin, weight in own.items()}
     written = joined([read.train for read, _ in found], " + ".join(read.train.name for read, _ in found))
     held = [corpus.valid, *corpus.tests.values()]
     sources = {_key(text) for part in held for text in part.source}

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.data.text.corpus import Corpus, languages_said, read_parallel
-from heedful.data.text.directions import said_in
-from heedful.data.text.reading import found_as, tag_said
+from heedful.data.text.reading import paths_of
 from heedful.errors import InputError
 
 LEAST_OWN = 0.05  # of an epoch, that is not mixed in
@@ -25,7 +24,7 @@ def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
     names = (None, None) if like.directions else languages_said(like)
     mixes: list[MixedIn] = []
     for text in given:
-        found = found_as(said_in(tag_said(text)[0])[0])
+        found = paths_of([text])
         share = found[0][1]
         if not 0 < share < 1:
             what = f"mixes in {share:g} of each epoch" if ":" in text else "does not say how much of each epoch"

@@ -22,7 +22,7 @@ from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
-from heedful.data.text.rows import TABLES, directions_in, read_rows, sides_of
+from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows, sides_of
 from heedful.errors import InputError, MissingError, pip_install
 
 
@@ -112,13 +112,8 @@ def tag_said(text: str) -> tuple[str, str]:
 
 def tags_in(path: Path, column: str) -> dict[int, str]:
     """What a column or key of a table says, by the numbers of its rows. Raises InputError where there is none."""
-    if not (path.is_file() or archive_of(path)) or kind_of(path).lower().removeprefix(".") not in (
-        "tsv",
-        "csv",
-        "jsonl",
-        "json",
-        "txt",
-    ):
+    is_file = path.is_file() or archive_of(path) is not None
+    if not is_file or kind_of(path).lower().removeprefix(".") not in TEXT_TABLES:
         fix = f"say what its pairs are: --data '{path}#formal'"
         raise InputError(f"has no column {column!r}: it is no table of text", where=str(path), fix=fix)
     rows, taken = read_rows(path, column, column, named=True)
@@ -139,12 +134,10 @@ def _read_given(
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
         raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    said = [
-        Given(*found, ways or directions_in(Path(found[0])), own)
-        for one, own in given
-        for one, ways in [said_in(one)]
-        for found in found_as(one)
-    ]
+    said: list[Given] = []
+    for text, own_tag in given:
+        plain, ways = said_in(text)
+        said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
     if any(one.ways for one in said):
         return _read_directions(said, source, target, tag)
     if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):

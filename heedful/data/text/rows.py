@@ -17,7 +17,8 @@ from heedful.data.text.headers import column_of, is_header, meaning, two_of
 from heedful.data.text.quality.languages import language
 from heedful.errors import InputError, counted
 
-TABLES = ("tsv", "csv", "jsonl", "json", "txt", "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
+TEXT_TABLES = ("tsv", "csv", "jsonl", "json", "txt")
+TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
 LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
 LOOKED_INTO = 200  # rows, whose languages tell which column is which
 MOST_TEXT = 4000  # characters of a column that its language is told by

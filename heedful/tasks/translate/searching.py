@@ -170,11 +170,9 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
 
 def refuse_engine(translator: "Translator", decoding: Decoding) -> None:
     """Raises InputError for what CTranslate2 does not know of this model."""
-    what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
-    if decoding.renormalise:
-        what = "this model's probabilities are shares of what may come, which CTranslate2 would not know"
-    if translator.begin or decoding.forced_eos or decoding.renormalise:
-        raise InputError(what, fix="leave out the engine")
+    which = "translations begin or end with certain tokens" if translator.begin or decoding.forced_eos else ""
+    if which := which or ("probabilities are shares of what may come" if decoding.renormalise else ""):
+        raise InputError(f"this model's {which}, which CTranslate2 would not know", fix="leave out the engine")
 
 
 def _refuse(translator: "Translator", batch: Searched) -> None:

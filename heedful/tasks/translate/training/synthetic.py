@@ -137,10 +137,9 @@ def with_tag(text: str) -> str:
     (path, _), *others = paths_of([plain])
     if others or (written_by(path) or {}).get("writes") != SOURCE:
         return text
-    weight = re.search(r"(:[\d.]+)?$", plain.removeprefix(str(path)))
-    assert weight is not None  # perhaps an empty one
-    end = len(plain) - len(weight[0])
-    return f"{plain[:end]}#{BACK}{plain[end:]}"
+    if Path(plain).exists():
+        return f"{plain}#{BACK}"
+    return re.sub(r"(?=(:[\d.]+)?$)", f"#{BACK}", plain, count=1)  # before a weight
 
 
 def columns_called(source: str, target: str) -> tuple[str, str]:
