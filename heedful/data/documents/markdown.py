@@ -20,6 +20,9 @@ TAIL = re.compile(
       | \]\[[^\[\]]*\] | \]""",
     re.VERBOSE,
 )
+BREAK = re.compile(r"(?:\\| *)\n *")
+# What a token is in the source, where its markup alone does not say it.
+PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
@@ -127,70 +130,58 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
     """The inline parts in the order of the content, in runs between hard line breaks; None where a token is not found
     where it must be."""
     runs: list[list[Inline]] = [[]]
-    at = 0
-
-    def take(end: int, said: str | None = None, role: str = "alone", name: str = "") -> None:
-        nonlocal at
-        runs[-1].append(Inline(text[offsets[at] : offsets[end]], said, role, name))
-        at = end
-
-    skip = False
+    at, skip = 0, False
     for token in children:
-        kind, markup = token.type, token.markup
         if skip:  # inside <an address>
-            skip = kind != "link_close"
+            skip = token.type != "link_close"
             continue
-        raw = token.content if kind in ("text", "html_inline") else markup
-        if kind == "softbreak" or kind == "hardbreak":
-            found = re.compile(r"(?:\\| *)\n *").match(content, at)
-            if found is None:
-                return None
-            if kind == "softbreak":
-                take(found.end(), " ")
-            else:
-                runs[-1].append(Inline(text[offsets[at] : offsets[found.end()]], None))
-                at = found.end()
-                runs.append([])
-        elif kind == "code_inline":
-            found = re.compile(rf"{markup}(?!`).*?(?<!`){markup}(?!`)", re.DOTALL).match(content, at)
-            if found is None:
-                return None
-            take(found.end())
-        elif kind == "image":
-            end = _label(content, at + 1)
-            found = TAIL.match(content, end) if end else None
-            if found is None:
-                return None
-            take(found.end())
-        elif kind == "link_open" and markup == "autolink":
-            end = content.find(">", at) + 1
-            if not end or content[at] != "<":
-                return None
-            take(end)
-            skip = True
-        elif kind == "link_open":
-            if content[at : at + 1] != "[":
-                return None
-            take(at + 1, None, "opens", "link")
-        elif kind == "link_close":
-            found = TAIL.match(content, at)
-            if found is None:
-                return None
-            take(found.end(), None, "closes", "link")
-        elif not content.startswith(raw, at):
+        skip = token.type == "link_open" and token.markup == "autolink"
+        end = _end(token, content, at)
+        if end is None:
             return None
-        elif kind == "text":
-            for number, part in enumerate(KEPT.split(token.content)):
-                take(at + len(part), None if number % 2 else part)
-        elif kind == "text_special":
-            take(at + len(raw), html.unescape(markup) if markup.startswith("&") else token.content)
-        elif kind == "html_inline":
-            name = re.match(r"</?([\w-]+)", raw)
-            role = "closes" if raw.startswith("</") else "opens" if name and not raw.endswith("/>") else "alone"
-            take(at + len(raw), None, role, f"<{name[1].lower()}>" if name else "")
-        else:
-            take(at + len(raw), None, "opens" if token.nesting > 0 else "closes", kind.rpartition("_")[0])
+        for length, said, role, name in _said(token, end - at):
+            runs[-1].append(Inline(text[offsets[at] : offsets[at + length]], said, role, name))
+            at += length
+        runs += [[]] if token.type == "hardbreak" else []
     return runs if not content[at:].strip() else None
+
+
+def _end(token: Any, content: str, at: int) -> int | None:
+    """Where the token ends that begins there; None where it does not."""
+    kind, markup = token.type, token.markup
+    if kind == "code_inline":
+        found = re.compile(rf"{markup}(?!`).*?(?<!`){markup}(?!`)", re.DOTALL).match(content, at)
+    elif kind == "image":
+        end = _label(content, at + 1)
+        found = TAIL.match(content, end) if end else None
+    elif kind == "link_open" and markup != "autolink":
+        return at + 1 if content.startswith("[", at) else None
+    elif pattern := PATTERNS.get(kind):
+        found = pattern.match(content, at)
+    else:
+        raw = token.content if kind in ("text", "html_inline") else markup
+        return at + len(raw) if content.startswith(raw, at) else None
+    return found.end() if found else None
+
+
+def _said(token: Any, length: int) -> list[tuple[int, str | None, str, str]]:
+    """The parts of a token so long: how long each is, what it says if it is text, and else its role and name."""
+    kind = token.type
+    if kind == "text":
+        parts = enumerate(KEPT.split(token.content))
+        return [(len(part), None if number % 2 else part, "alone", "") for number, part in parts]
+    if kind == "text_special":
+        said = html.unescape(token.markup) if token.markup.startswith("&") else token.content
+        return [(length, said, "alone", "")]
+    if kind == "softbreak":
+        return [(length, " ", "alone", "")]
+    if kind == "html_inline":
+        raw, tag = token.content, re.match(r"</?([\w-]+)", token.content)
+        role = "closes" if raw.startswith("</") else "opens" if tag and not raw.endswith("/>") else "alone"
+        return [(length, None, role, f"<{tag[1].lower()}>" if tag else "")]
+    if not token.nesting or token.markup == "autolink":
+        return [(length, None, "alone", "")]
+    return [(length, None, "opens" if token.nesting > 0 else "closes", kind.rpartition("_")[0])]
 
 
 def _label(content: str, begin: int) -> int:
