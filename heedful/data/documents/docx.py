@@ -12,12 +12,13 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.encodings import XML, Decoded, decoded
 from heedful.data.documents.markup import Token, tokens_of
-from heedful.data.documents.passages import Document, Mark, Passage, Placed, with_pairs
+from heedful.data.documents.passages import Document, Mark, Passage, Placed, Role, with_pairs
 from heedful.data.xml import root_of
 from heedful.errors import InputError
 
@@ -48,7 +49,7 @@ class Piece:
     raw: str  # as it stands, but that each item of a run is a run
     text: str | None = None
     format: str = ""
-    role: str = "alone"
+    role: Role = "alone"
     name: str = ""
     kept: str = ""  # what is written of it
 
@@ -170,41 +171,48 @@ def _passage(run: Sequence[Piece], line: int) -> Iterator[str | Passage]:
     for piece in inner:
         lengths[piece.format] += len(piece.text or "")
     base = lengths.most_common(1)[0][0]
+    text, marks = _marked(inner, base)
+    yield Passage(text, marks, "".join(piece.raw for piece in inner), partial(_written, base), line)
+    yield "".join(piece.raw for piece in run[last:])
+
+
+def _marked(pieces: Sequence[Piece], base: str) -> tuple[str, tuple[Mark, ...]]:
+    """What the pieces say, and what is marked in it: tags, and words in another format than `base`."""
     text, current = "", base
-    marks: list[Mark] = []
-    names: list[str] = []
-    for piece in inner:
-        other = piece.format if piece.text else base
-        if current != other and current != base:
-            marks.append(Format(len(text), current, "closes"))
-            names.append("format")
-        if current != other and other != base:
-            marks.append(Format(len(text), other, "opens"))
-            names.append("format")
+    marks, names = list[Mark](), list[str]()
+
+    def turn_to(other: str) -> None:
+        nonlocal current
+        if current == other:
+            return
+        marks.extend([Format(len(text), current, "closes")] if current != base else [])
+        marks.extend([Format(len(text), other, "opens")] if other != base else [])
+        names.extend(["format"] * (len(marks) - len(names)))
         current = other
+
+    for piece in pieces:
+        turn_to(piece.format if piece.text else base)
         if piece.text is None:
-            marks.append(Mark(len(text), piece.kept, piece.role))  # type: ignore[arg-type]
+            marks.append(Mark(len(text), piece.kept, piece.role))
             names.append(piece.name)
         text += piece.text or ""
-    if current != base:
-        marks.append(Format(len(text), current, "closes"))
-        names.append("format")
+    turn_to(base)
+    return text, tuple(with_pairs(marks, names))
 
-    def write(placed: Placed) -> str:
-        made, formats = "", [base]
-        for part in placed:
-            if isinstance(part, str):
-                made += f'<w:r>{formats[-1]}<w:t xml:space="preserve">{escape(part)}</w:t></w:r>'
-            elif not isinstance(part, Format):
-                made += part.raw
-            elif part.role == "opens":
-                formats.append(part.raw)
-            elif part.role == "closes":
-                formats.pop()
-        return made
 
-    yield Passage(text, tuple(with_pairs(marks, names)), "".join(piece.raw for piece in inner), write, line)
-    yield "".join(piece.raw for piece in run[last:])
+def _written(base: str, placed: Placed) -> str:
+    """Texts as runs, each in its format."""
+    made, formats = "", [base]
+    for part in placed:
+        if isinstance(part, str):
+            made += f'<w:r>{formats[-1]}<w:t xml:space="preserve">{escape(part)}</w:t></w:r>'
+        elif not isinstance(part, Format):
+            made += part.raw
+        elif part.role == "opens":
+            formats.append(part.raw)
+        elif part.role == "closes":
+            formats.pop()
+    return made
 
 
 def _unpaired(run: Sequence[Piece]) -> bool:
