@@ -112,8 +112,11 @@ def test_a_batch_is_one_by_one_and_what_is_given_stays(run, files):
     greedy = painter.paint(begun, temperature=0.0)
     assert torch.equal(greedy[1:2], painter.paint(begun[1:2], temperature=0.0))
     assert torch.equal(greedy, painter.paint(begun, top_k=1))
-    with pytest.raises(InputError, match="leaves no row to paint"):
-        painter.begin(files, keep=1.0)
+    for keep in (1.0, math.nan):
+        with pytest.raises(InputError, match="leaves no row to paint"):
+            painter.begin(files, keep=keep)
+    with pytest.raises(InputError, match="no picture to complete"):
+        painter.begin([])
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path, corpus):

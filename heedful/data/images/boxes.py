@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -90,6 +91,9 @@ def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     rows = _Reader().parts(Path(path))
     tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
+    for name, own in tests.items():
+        if not own:
+            raise MissingError(f"no picture in the part {name}", where=str(path), fix=EXAMPLE)
     return {name: _part(own, channels) for name, own in tests.items()}
 
 
@@ -267,7 +271,7 @@ class _Finder:
         """Raises MissingError."""
         if not Path(name).is_absolute():
             for folder in self.folders:
-                if (folder / name).is_file():
+                if isfile(folder / name):
                     return ImageFile(folder / name)
         if stem:  # the name in an .xml file is often that of another machine
             if self.stems is None:
@@ -291,7 +295,7 @@ def _header(picture: ImageFile, told: Sequence[object], *, where: str) -> tuple[
 def _numbers(values: Sequence[object], where: str) -> tuple[float, ...]:
     try:
         found = tuple(float(value) for value in values)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = (math.nan,)
     if not all(map(math.isfinite, found)):
         raise InputError(f"a box of {', '.join(map(str, values)):.80}", where=where, fix="four numbers are expected")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 
 import numpy
@@ -61,6 +62,8 @@ def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) 
         test = _test_beside(idx) if path.is_dir() else None
         return {idx.name: _read_idx(idx, labelled)} if test is None else {"test": _read_idx(test, labelled)}
     rows = {name: part for name, part in _rows(path, labelled).items() if part}
+    if not rows:
+        raise MissingError("no picture to score", where=str(path), fix=EXAMPLE)
     tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
     return {name: _part(part, channels) for name, part in tests.items()}
 
@@ -159,9 +162,10 @@ def _table(path: Path, labelled: bool) -> list[Row]:
     find = Finder(path.parent)
     found = []
     for where, row in named_cells(path, rows[1:], header):
-        if labelled and not row["label"]:
+        label = row["label"].strip() if labelled else ""
+        if labelled and not label:
             raise InputError("no label", where=where)
-        found.append((find(row[column], where=where), row["label"] if labelled else ""))
+        found.append((find(row[column], where=where), label))
     if not found:
         raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
     return found
@@ -184,9 +188,9 @@ class Finder:
         """Raises MissingError, or InputError where several pictures are so called."""
         if name in self.zipped:
             return self.zipped[name]
-        if name and (self.folder / name).is_file():
+        if name and isfile(self.folder / name):
             return ImageFile(self.folder / name)
-        found = [ImageFile(path / name) for path in self.folders if name and (path / name).is_file()]
+        found = [ImageFile(path / name) for path in self.folders if name and isfile(path / name)]
         found += self.inside.get(name, [])
         if len(found) > 1:
             fix = "write the name of the folder before it"
@@ -197,7 +201,9 @@ class Finder:
 
 
 def _name(file: ImageFile, path: Path) -> str:
-    return file.member or file.path.relative_to(path if path.is_dir() else path.parent).as_posix()
+    folder = path if path.is_dir() else path.parent
+    outside = not file.path.is_relative_to(folder)
+    return file.member or (file.path.name if outside else file.path.relative_to(folder).as_posix())
 
 
 # idx files -------------------------------------------------------------------------------------------------------

@@ -87,9 +87,10 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
     Classes are the numbers that occur in the masks to learn from, in order; 255 is none of them, unless 0 and 255 are
-    all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them. Masks
-    of 16 bits number things: they are one class, and 0 is ground. Without a part to validate on, a tenth of the
-    pictures is held out, chosen by a hash of the names. Raises InputError or MissingError.
+    all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them: two
+    names are those of 0 and 255, where these are all. Masks of 16 bits number things: they are one class, and 0 is
+    ground. Without a part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. Raises
+    InputError or MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -191,8 +192,9 @@ def _classes(path: Path, rows: Sequence[_Row]) -> Classes:
     if deep:
         labels = tuple(names.values()) if len(names) == 2 else ("ground", "thing")
         return Classes(labels, (0, 1), things=True)
-    if found != {0, IGNORE}:
-        found -= {IGNORE}
+    if found == {0, IGNORE} and len(names) in (0, 2):
+        return Classes(tuple(names.values()) or ("0", "255"), (0, IGNORE))
+    found -= {IGNORE}
     if names:
         strange = found - names.keys()
         if strange:
@@ -217,7 +219,8 @@ def _names(path: Path) -> dict[int, str]:
             raise InputError('expected a list, or {"0": "name", ...}', where=str(data)) from None
     else:
         return {}
-    if len(names) < 2 or min(names) < 0 or max(names) >= IGNORE or len(set(names.values())) < len(names):
+    beyond = bool(names) and max(names) >= IGNORE and names.keys() != {0, IGNORE}
+    if len(names) < 2 or min(names) < 0 or beyond or len(set(names.values())) < len(names):
         where = str(text if text.is_file() else data)
         raise InputError("expected two or more different names, of numbers from 0 to 254", where=where)
     return dict(sorted(names.items()))
