@@ -45,19 +45,23 @@ class Classes:
     values: tuple[int, ...]
     things: bool = False  # masks number things from 1, all of class 1: 0 is ground
 
+    def __post_init__(self) -> None:
+        if len({*self.values} & {*range(256)}) != len(self.labels) or len(self.values) != len(self.labels):
+            raise InputError("expected as many labels as different numbers from 0 to 255")
+
     def of(self, file: ImageFile) -> UInt8[Tensor, "1 H W"]:
         numbers = read_numbers(file).long()
         if self.things:
             return (numbers > 0).to(torch.uint8)[None]
-        table = torch.full((65536,), 254, dtype=torch.uint8)
+        table = torch.full((65536,), -1, dtype=torch.int16)
         table[IGNORE] = IGNORE
-        table[list(self.values)] = torch.arange(len(self.values), dtype=torch.uint8)
+        table[list(self.values)] = torch.arange(len(self.values), dtype=torch.int16)
         found = table[numbers]
-        if (found == 254).any():
-            number = int(numbers[found == 254][0])
+        if (found < 0).any():
+            number = int(numbers[found < 0][0])
             what = f"a mask with the number {number}, which is none of {', '.join(map(str, self.values))}"
             raise InputError(what[:200], where=str(file), fix="name all numbers in labels.txt, or train on such a mask")
-        return found[None]
+        return found[None].to(torch.uint8)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,16 @@ def test_names(tmp_path):
     assert "1 pictures held out" in read.notes[0]
 
 
+def test_as_many_classes_as_a_byte_has_room_for(tmp_path):
+    for i in range(2):
+        for name in ("images", "masks"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(numpy.arange(256, dtype=numpy.uint8)[None]).save(tmp_path / name / f"{i}.png")
+    read = read_masked_images(tmp_path)
+    assert len(read.classes.labels) == 255
+    assert read.train.masks[0].flatten().tolist() == [*range(256)]
+
+
 def test_black_and_white(tmp_path):
     pairs(tmp_path, [0, 255], [255, 0])
     read = read_masked_images(tmp_path)
