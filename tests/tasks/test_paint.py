@@ -174,8 +174,11 @@ def test_what_cannot_be_done_is_one_line(run, files, capsys, tmp_path):
     assert heed("paint", out, tmp_path / "no.png", "--out", tmp_path / "x.png") == 3
     assert heed("paint", out, files[0], "--keep", 1.0, "--out", tmp_path / "x.png") == 2
     assert heed("look", out, files[0], "--out", tmp_path / "x.png") == 2
+    before = files[0].read_bytes()
+    assert heed("paint", out, files[0], "--out", files[0]) == 2
+    assert files[0].read_bytes() == before
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(told) == 4
+    assert len(told) == 5
     with pytest.raises(InputError):
         export_model(out, tmp_path / "out", to="ctranslate2")
     task = json.loads((out / "task.json").read_text())

@@ -83,6 +83,8 @@ def test_masks_to_learn_from_are_not_written_over(run, tmp_path, monkeypatch):
     assert heed("segment", out, "images/0.png") == 0
     assert (tmp_path / "masks" / "0.png").read_bytes() == before
     assert (tmp_path / "segmented" / "0.png").is_file()
+    assert heed("segment", out, "images/0.png", "--out", "images") == 2
+    assert (tmp_path / "images" / "0.png").read_bytes() == before
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):
