@@ -25,6 +25,7 @@ from heedful.errors import InputError, MissingError
 Box = tuple[float, float, float, float]
 
 NAMED = 3  # files that a note names
+BESIDE = ("captions_", "image_info_", "panoptic_", "person_keypoints_", "stuff_")  # COCO's own, beside instances_*.json
 EXAMPLE = "give a COCO .json file, a folder with train.json and valid.json, or one with Pascal VOC's .xml files"
 
 
@@ -56,7 +57,8 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     """Reads what boxes are to be learnt from; of pictures only the headers, the pixels when they are needed.
 
     - COCO: a .json file with images, annotations and categories (Lin et al. 2014); or a folder with several of them,
-      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too).
+      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too, and
+      then without "captions_val2017" and the like, which notes name).
     - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt, val.txt and
       test.txt may say which belong where (Everingham et al. 2010).
     - a folder with folders train*, valid* and test*, each of them one of these.
@@ -137,12 +139,14 @@ class _Reader:
         self.clipped: list[str] = []
         self.empty: list[str] = []
         self.crowds: list[str] = []
+        self.beside: list[str] = []
 
     def notes(self, path: Path) -> list[str]:
         told = {
             "boxes reach beyond their picture and are clipped": self.clipped,
             "boxes without an inside are left out": self.empty,
             "crowds are left out": self.crowds,
+            "files beside instances_*.json are not read": self.beside,
         }
         return [f"{path}: {len(names):,} {what}: {_listed(names)}" for what, names in told.items() if names]
 
@@ -162,7 +166,10 @@ class _Reader:
         files = entries(folder)
         tables = [file for file in files if file.suffix == ".json"]
         if tables:
-            return {file.stem: self.coco(file) for file in tables}
+            published = any(file.name.startswith("instances_") for file in tables)
+            beside = [file.name for file in tables if published and file.name.startswith(BESIDE)]
+            self.beside += beside
+            return {file.stem: self.coco(file) for file in tables if file.name not in beside}
         notes = {file.stem: file for file in files if file.suffix == ".xml"}
         if not notes:
             raise MissingError("no .json file and no .xml file with boxes", where=str(path), fix=EXAMPLE)

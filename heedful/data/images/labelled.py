@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines, tsv_cells
-from heedful.data.parts import PictureParts, entries, held_out, kind_of, part_of, sorted_in
+from heedful.data.parts import PictureParts, entries, held_out, kind_of, named_part, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 IMAGE_COLUMNS = ("image", "file", "path")
@@ -137,11 +137,16 @@ def _inside(files: Sequence[ImageFile], where: str) -> list[tuple[tuple[str, ...
 
 
 def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: bool) -> dict[str, list[Row]]:
-    """The first folder is the part where all are called as parts are, and the label is the next."""
+    """The first folder is the part where all are called as parts are, and the label is the next. Raises InputError
+    for labels, one of which is called as a part to learn from, and one as another part."""
     first = {words[0] for words, _ in named if len(words) > 1}
     split = bool(first) and all(part_of(Path(name)) != "train" or name.startswith("train") for name in first)
+    parts = {named_part(name) for name in first}
     rows: dict[str, list[Row]] = {}
     for words, file in named:
+        if labelled and not split and "train" in parts and parts & {"valid", "test"} and named_part(words[0]) is None:
+            what = f"the folder {words[0]!r} beside parts to train and to test on is none of them"
+            raise InputError(what, where=str(file), fix="move it away, or call it train*, valid* or test*")
         folders = list(words[:-1])
         part = folders.pop(0) if split and folders else "train"
         if labelled and not folders:

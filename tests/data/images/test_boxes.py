@@ -63,6 +63,11 @@ def test_coco_as_it_was_published(tmp_path):
     assert (len(read.train), len(read.valid), read.channels) == (1, 1, 1)
     assert "val2017" in read.valid.names[0]
     assert "train2017" in read.train.names[0]
+    coco(tmp_path / "annotations" / "person_keypoints_train2017.json", [[2, 2, 3, 3]])  # the same pictures
+    (tmp_path / "annotations" / "captions_val2017.json").write_text('{"images": [], "annotations": []}')
+    again = read_boxed_images(tmp_path)
+    assert (again.train.things, again.valid.things) == (read.train.things, read.valid.things)
+    assert "2 files beside instances_*.json are not read: captions_val2017.json, person_" in again.notes[0]
 
 
 def test_a_folder_for_each_part(tmp_path):

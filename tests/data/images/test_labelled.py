@@ -137,6 +137,9 @@ def wrong(tmp_path, kind):
         case "a blank label":
             picture(tmp_path / "x.png")
             (tmp_path / "a.csv").write_text("image, label\nx.png, \n")
+        case "a folder beside parts":
+            for part in ("train", "test", "unlabelled"):
+                picture(tmp_path / part / "a" / "x.png")
         case "too few":
             picture(tmp_path / "a" / "x.png")
             picture(tmp_path / "b" / "x.png")
@@ -157,6 +160,7 @@ def wrong(tmp_path, kind):
         ("a file that is not there", r"a\.csv:2: there is no picture 'x\.png'"),
         ("a long name", r"a\.csv:2: there is no picture 'xxx"),
         ("a blank label", r"a\.csv:2: no label"),
+        ("a folder beside parts", r"unlabelled.a.x\.png: the folder 'unlabelled' beside parts"),
         ("too few", "one picture of each label"),
     ],
 )
