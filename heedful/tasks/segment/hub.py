@@ -8,13 +8,14 @@ from heedful.core.config import from_json, to_json
 from heedful.data.images.masks import IGNORE, Classes
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG, read_object
+from heedful.exchange.hf.keys import PARAMS, params_of
 from heedful.exchange.hub import Files
 from heedful.exchange.preprocessor import PREPROCESSOR, hub_labels, read_preparation, uncropped, unnumbered
 from heedful.models.pyramid import PyramidConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.tasks.segment.use import Segmenter
 
-PARAMS, OWN = "task_specific_params", "image-segmentation"  # where config.json says what other masks than theirs mean
+OWN = "image-segmentation"
 
 
 def read_segmenter(folder: Path, said: Mapping[str, Any], config: PyramidConfig) -> Files:
@@ -26,8 +27,7 @@ def read_segmenter(folder: Path, said: Mapping[str, Any], config: PyramidConfig)
     if len(labels) >= IGNORE:
         raise InputError(f"{len(labels)} classes, but masks have fewer numbers", where=str(folder))
     first = 1 if theirs.get("do_reduce_labels", theirs.get("reduce_labels")) else 0
-    params = said.get(PARAMS) or {}
-    own = params.get(OWN, {}) if isinstance(params, dict) else {}
+    own = params_of(said, OWN)  # what other masks than theirs mean
     meant = {"labels": labels, "values": [*range(first, first + len(labels))]}
     meant |= {key: own[key] for key in ("values", "things") if key in own}
     classes = from_json(Classes, meant, str(folder / CONFIG))
