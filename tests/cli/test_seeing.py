@@ -74,6 +74,10 @@ def test_what_cannot_be_done_is_one_line(run, capsys, tmp_path):
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(told) == 3
     assert f"a model for '{task}'" in told[-1]
+    before = (folder / "0.png").read_bytes()
+    assert heed(task, folder / "run", folder / "0.png", "--out", folder) == 2
+    assert "written over" in capsys.readouterr().err
+    assert (folder / "0.png").read_bytes() == before
     if task == "detect":
         assert heed("detect", folder / "run", folder / "0.png", "--out", tmp_path / "x.txt") == 2
         assert heed("detect", folder / "run", folder / "0.png", folder / "1.png", "--out", tmp_path / "one.png") == 2

@@ -110,9 +110,9 @@ def test_what_is_exported_is_what_was_imported(pair: Pair, tmp_path: Path) -> No
     assert heedful.load(tmp_path / "again").about == heedful.load(pair.run).about
 
 
-def a_run(folder: Path, prepared: Preparation, **row: Any) -> Path:
+def a_run(folder: Path, prepared: Preparation, *, mirrored: bool = False, **row: Any) -> Path:
     model = make_model(vit_config(ViTSize(d_model=16, n_layers=1, n_heads=2, patch=4, size=12, n_classes=2, **row)))
-    about = {"task": "classify-images", "labels": ["a", "b"], "preparation": prepared.__dict__}
+    about = {"task": "classify-images", "labels": ["a", "b"], "preparation": prepared.__dict__, "mirrored": mirrored}
     write_model(folder, model, parameters(model), {"task.json": about})
     return folder
 
@@ -132,6 +132,16 @@ def test_a_model_trained_here_is_exported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot hold model\.patches\.stem"):
         export_model(a_run(tmp_path / "stem", prepared, stem=(4,)), tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_mirror_image_is_looked_at_again(tmp_path: Path) -> None:
+    prepared = Preparation(resize=(12, 12), mean=(0.5,) * 3, std=(0.5,) * 3)
+    for mirrored in (True, False):
+        folders = [tmp_path / f"{name}, {mirrored}" for name in ("run", "hub", "again")]
+        export_model(a_run(folders[0], prepared, mirrored=mirrored), folders[1])
+        AutoModelForImageClassification.from_pretrained(folders[1])
+        import_model(folders[1], folders[2])
+        assert heedful.load(folders[2]).spec == heedful.load(folders[0]).spec
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from transformers import (
 import heedful
 from heedful.errors import InputError
 from heedful.exchange.preprocessor import PREPROCESSOR
-from heedful.store.model import read_model
+from heedful.store.model import read_model, save_model
 from heedful.verbs.exchange import export_model, import_model
 from pictures import loud
 
@@ -103,3 +103,21 @@ def test_pictures_that_are_cropped_are_refused(made: Made, tmp_path: Path) -> No
     (theirs / PREPROCESSOR).write_text(json.dumps(said | {"do_center_crop": True, "crop_size": crop}))
     with pytest.raises(InputError, match="every pixel has a class"):
         import_model(theirs, tmp_path / "run")
+
+
+@pytest.mark.parametrize("other", [{"values": [0, 7, 9, 255]}, {"values": [1, 0, 2, 3]}, {"things": True}])
+def test_what_masks_mean_is_kept(made: Made, tmp_path: Path, other: dict[str, Any]) -> None:
+    """Numbers that do not count from 0 or 1: measured by others, the same masks would be others."""
+    folder, *_ = made
+    about = json.loads((folder / "run" / "task.json").read_text())
+    about["classes"] |= other
+    save_model(tmp_path / "run", *read_model(folder / "run"), {"task.json": about})
+    export_model(tmp_path / "run", tmp_path / "hub")
+    SegformerForSemanticSegmentation.from_pretrained(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "task.json").read_text()) == about
+    said = json.loads((tmp_path / "hub" / "config.json").read_text())
+    said["task_specific_params"] = {"image-segmentation": {"values": [3]}}
+    (tmp_path / "hub" / "config.json").write_text(json.dumps(said))
+    with pytest.raises(InputError, match="as many labels as"):
+        import_model(tmp_path / "hub", tmp_path / "wrong")

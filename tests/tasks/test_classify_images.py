@@ -70,6 +70,7 @@ def test_a_run_says_what_it_has_learnt(run):
     assert done.scores["test"]["loss"] == pytest.approx(float(-logits.log_softmax(1)[range(14), target].mean()))
     assert done.scores["test"]["top5"] == float((logits.argsort(1)[:, -5:] == target[:, None]).any(1).float().mean())
     assert "top5" not in ClassifyImagesJob(recipe(), few_labels()).measure(tiny(few_labels())).scores
+    assert model.classify([]) == []
     assert "Says what a picture shows" in (out / "README.md").read_text()
 
 

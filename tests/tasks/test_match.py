@@ -125,6 +125,15 @@ def test_templates_are_averaged(run):
     torch.testing.assert_close(made, torch.nn.functional.normalize(torch.stack(each), dim=1))
     with pytest.raises(InputError, match=r"no \{\} in the template"):
         matcher.embed_prompts(["a"], ["a picture"])
+    with pytest.raises(InputError, match="no template"):
+        matcher.embed_prompts(["a"], [])
+
+
+def test_nothing_asked_is_nothing_answered(run, files):
+    matcher = heedful.load(run[0])
+    assert matcher.match([], ["a"]) == matcher.search([], files) == []
+    assert matcher.search(["a"], []) == [[]]
+    assert matcher.embed([]).shape == matcher.embed_texts([]).shape == matcher.embed_images([]).shape == (0, 8)
 
 
 def test_a_text_of_several_pictures_is_no_error():

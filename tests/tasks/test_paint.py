@@ -112,8 +112,11 @@ def test_a_batch_is_one_by_one_and_what_is_given_stays(run, files):
     greedy = painter.paint(begun, temperature=0.0)
     assert torch.equal(greedy[1:2], painter.paint(begun[1:2], temperature=0.0))
     assert torch.equal(greedy, painter.paint(begun, top_k=1))
-    with pytest.raises(InputError, match="leaves no row to paint"):
-        painter.begin(files, keep=1.0)
+    for keep in (1.0, math.nan):
+        with pytest.raises(InputError, match="leaves no row to paint"):
+            painter.begin(files, keep=keep)
+    with pytest.raises(InputError, match="no picture to complete"):
+        painter.begin([])
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path, corpus):
@@ -171,8 +174,11 @@ def test_what_cannot_be_done_is_one_line(run, files, capsys, tmp_path):
     assert heed("paint", out, tmp_path / "no.png", "--out", tmp_path / "x.png") == 3
     assert heed("paint", out, files[0], "--keep", 1.0, "--out", tmp_path / "x.png") == 2
     assert heed("look", out, files[0], "--out", tmp_path / "x.png") == 2
+    before = files[0].read_bytes()
+    assert heed("paint", out, files[0], "--out", files[0]) == 2
+    assert files[0].read_bytes() == before
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(told) == 4
+    assert len(told) == 5
     with pytest.raises(InputError):
         export_model(out, tmp_path / "out", to="ctranslate2")
     task = json.loads((out / "task.json").read_text())

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 import heedful
+from commands import heed
 from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.errors import InputError
@@ -69,6 +70,21 @@ def test_a_run_says_what_pixels_belong_to(run, tmp_path):
     assert [tuple(one.shape) for one in found] == [(64, 64), (30, 50)]
     assert torch.equal(model.segment([tmp_path / "1.png"])[0], found[1])
     assert "every pixel" in (out / "README.md").read_text()
+
+
+def test_masks_to_learn_from_are_not_written_over(run, tmp_path, monkeypatch):
+    """In a folder of pictures and masks, by itself."""
+    out = run[0].resolve()
+    monkeypatch.chdir(tmp_path)
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+        Image.new("L", (32, 32), 1).save(tmp_path / folder / "0.png")
+    before = (tmp_path / "masks" / "0.png").read_bytes()
+    assert heed("segment", out, "images/0.png") == 0
+    assert (tmp_path / "masks" / "0.png").read_bytes() == before
+    assert (tmp_path / "segmented" / "0.png").is_file()
+    assert heed("segment", out, "images/0.png", "--out", "images") == 2
+    assert (tmp_path / "images" / "0.png").read_bytes() == before
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):

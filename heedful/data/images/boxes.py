@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,6 +25,7 @@ from heedful.errors import InputError, MissingError
 Box = tuple[float, float, float, float]
 
 NAMED = 3  # files that a note names
+BESIDE = ("captions_", "image_info_", "panoptic_", "person_keypoints_", "stuff_")  # COCO's own, beside instances_*.json
 EXAMPLE = "give a COCO .json file, a folder with train.json and valid.json, or one with Pascal VOC's .xml files"
 
 
@@ -55,7 +57,8 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     """Reads what boxes are to be learnt from; of pictures only the headers, the pixels when they are needed.
 
     - COCO: a .json file with images, annotations and categories (Lin et al. 2014); or a folder with several of them,
-      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too).
+      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too, and
+      then without "captions_val2017" and the like, which notes name).
     - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt, val.txt and
       test.txt may say which belong where (Everingham et al. 2010).
     - a folder with folders train*, valid* and test*, each of them one of these.
@@ -90,6 +93,9 @@ def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     rows = _Reader().parts(Path(path))
     tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
+    for name, own in tests.items():
+        if not own:
+            raise MissingError(f"no picture in the part {name}", where=str(path), fix=EXAMPLE)
     return {name: _part(own, channels) for name, own in tests.items()}
 
 
@@ -133,12 +139,14 @@ class _Reader:
         self.clipped: list[str] = []
         self.empty: list[str] = []
         self.crowds: list[str] = []
+        self.beside: list[str] = []
 
     def notes(self, path: Path) -> list[str]:
         told = {
             "boxes reach beyond their picture and are clipped": self.clipped,
             "boxes without an inside are left out": self.empty,
             "crowds are left out": self.crowds,
+            "files beside instances_*.json are not read": self.beside,
         }
         return [f"{path}: {len(names):,} {what}: {_listed(names)}" for what, names in told.items() if names]
 
@@ -158,7 +166,10 @@ class _Reader:
         files = entries(folder)
         tables = [file for file in files if file.suffix == ".json"]
         if tables:
-            return {file.stem: self.coco(file) for file in tables}
+            published = any(file.name.startswith("instances_") for file in tables)
+            beside = [file.name for file in tables if published and file.name.startswith(BESIDE)]
+            self.beside += beside
+            return {file.stem: self.coco(file) for file in tables if file.name not in beside}
         notes = {file.stem: file for file in files if file.suffix == ".xml"}
         if not notes:
             raise MissingError("no .json file and no .xml file with boxes", where=str(path), fix=EXAMPLE)
@@ -267,7 +278,7 @@ class _Finder:
         """Raises MissingError."""
         if not Path(name).is_absolute():
             for folder in self.folders:
-                if (folder / name).is_file():
+                if isfile(folder / name):
                     return ImageFile(folder / name)
         if stem:  # the name in an .xml file is often that of another machine
             if self.stems is None:
@@ -291,7 +302,7 @@ def _header(picture: ImageFile, told: Sequence[object], *, where: str) -> tuple[
 def _numbers(values: Sequence[object], where: str) -> tuple[float, ...]:
     try:
         found = tuple(float(value) for value in values)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = (math.nan,)
     if not all(map(math.isfinite, found)):
         raise InputError(f"a box of {', '.join(map(str, values)):.80}", where=where, fix="four numbers are expected")

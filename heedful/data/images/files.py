@@ -4,8 +4,10 @@ N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
 
 import io
+import lzma
 import warnings
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,7 +59,7 @@ class ImageFile:
             if size > MOST_BYTES:
                 raise InputError(f"{size:,} bytes, at most {MOST_BYTES:,} are read", where=str(self))
             return archive.read(self.member) if archive else self.path.read_bytes()
-        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, RuntimeError):
             raise InputError("cannot be taken out of the zip file", where=str(self), fix="try unzip -t") from None
         except OSError as error:
             raise unreadable(self.path, error) from None
@@ -98,7 +100,8 @@ def image_header(file: ImageFile) -> tuple[int, int, int]:
     """Channels, rows and columns of a picture, of which no pixel is read; the errors are those of `read_image`."""
     with _opened(file) as image:
         grey = image.mode in GREY
-        turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+        # Pillow itself turns a TIFF.
+        turned = image.format != "TIFF" and image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
         width, height = image.size
         return (1 if grey else 3, *((width, height) if turned else (height, width)))
 
@@ -111,8 +114,10 @@ def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) 
 
 def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
     """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
-    `read_image`, and for colours."""
+    `read_image`, for colours, and for JPEG."""
     with _opened(file) as image:
+        if image.format == "JPEG":
+            raise InputError("JPEG, in which numbers do not stay what they are", fix="save masks as PNG")
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
             raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
         numbers = numpy.asarray(image).astype(numpy.int32)
@@ -144,7 +149,7 @@ class _opened:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.image.close()
         if isinstance(error, InputError) and not error.where:
-            raise InputError(error.what, where=str(self.file)) from None
+            raise InputError(error.what, where=str(self.file), fix=error.fix) from None
         if isinstance(error, Exception) and not isinstance(error, HeedError | MemoryError):
             raise self._told(error) from None
 
@@ -275,12 +280,16 @@ class Preparation:
         return size[0], size[1]
 
     def fitted(self, pixels: UInt8[Tensor, "N H W"]) -> UInt8[Tensor, "N h w"]:
-        """Raises InputError for a picture that is smaller than what is cut out of it."""
+        """Raises InputError for a picture that is smaller than what is cut out of it, and for one that is so narrow
+        that more than 2^26 pixels would come out."""
         H, W = pixels.shape[1:]
         if len(self.resize) == 2:
             H, W = self.resize
         elif self.resize:
             H, W = self._by_edge(H, W)
+        if H * W > MOST_PIXELS:
+            what = f"a picture of {pixels.shape[1]:,} x {pixels.shape[2]:,} pixels, which would become {H:,} x {W:,}"
+            raise InputError(what, fix="cut it into pieces that are less narrow")
         pixels = resize(pixels, (H, W), resample=self.resample)
         if not self.crop:
             return pixels

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 
 import numpy
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines, tsv_cells
-from heedful.data.parts import PictureParts, entries, held_out, kind_of, part_of, sorted_in
+from heedful.data.parts import PictureParts, entries, held_out, kind_of, named_part, part_of, sorted_in
 from heedful.errors import InputError, MissingError
 
 IMAGE_COLUMNS = ("image", "file", "path")
@@ -61,6 +62,8 @@ def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) 
         test = _test_beside(idx) if path.is_dir() else None
         return {idx.name: _read_idx(idx, labelled)} if test is None else {"test": _read_idx(test, labelled)}
     rows = {name: part for name, part in _rows(path, labelled).items() if part}
+    if not rows:
+        raise MissingError("no picture to score", where=str(path), fix=EXAMPLE)
     tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
     return {name: _part(part, channels) for name, part in tests.items()}
 
@@ -134,11 +137,16 @@ def _inside(files: Sequence[ImageFile], where: str) -> list[tuple[tuple[str, ...
 
 
 def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: bool) -> dict[str, list[Row]]:
-    """The first folder is the part where all are called as parts are, and the label is the next."""
+    """The first folder is the part where all are called as parts are, and the label is the next. Raises InputError
+    for labels, one of which is called as a part to learn from, and one as another part."""
     first = {words[0] for words, _ in named if len(words) > 1}
     split = bool(first) and all(part_of(Path(name)) != "train" or name.startswith("train") for name in first)
+    parts = {named_part(name) for name in first}
     rows: dict[str, list[Row]] = {}
     for words, file in named:
+        if labelled and not split and "train" in parts and parts & {"valid", "test"} and named_part(words[0]) is None:
+            what = f"the folder {words[0]!r} beside parts to train and to test on is none of them"
+            raise InputError(what, where=str(file), fix="move it away, or call it train*, valid* or test*")
         folders = list(words[:-1])
         part = folders.pop(0) if split and folders else "train"
         if labelled and not folders:
@@ -159,9 +167,10 @@ def _table(path: Path, labelled: bool) -> list[Row]:
     find = Finder(path.parent)
     found = []
     for where, row in named_cells(path, rows[1:], header):
-        if labelled and not row["label"]:
+        label = row["label"].strip() if labelled else ""
+        if labelled and not label:
             raise InputError("no label", where=where)
-        found.append((find(row[column], where=where), row["label"] if labelled else ""))
+        found.append((find(row[column], where=where), label))
     if not found:
         raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
     return found
@@ -184,9 +193,9 @@ class Finder:
         """Raises MissingError, or InputError where several pictures are so called."""
         if name in self.zipped:
             return self.zipped[name]
-        if name and (self.folder / name).is_file():
+        if name and isfile(self.folder / name):
             return ImageFile(self.folder / name)
-        found = [ImageFile(path / name) for path in self.folders if name and (path / name).is_file()]
+        found = [ImageFile(path / name) for path in self.folders if name and isfile(path / name)]
         found += self.inside.get(name, [])
         if len(found) > 1:
             fix = "write the name of the folder before it"
@@ -197,7 +206,9 @@ class Finder:
 
 
 def _name(file: ImageFile, path: Path) -> str:
-    return file.member or file.path.relative_to(path if path.is_dir() else path.parent).as_posix()
+    folder = path if path.is_dir() else path.parent
+    outside = not file.path.is_relative_to(folder)
+    return file.member or (file.path.name if outside else file.path.relative_to(folder).as_posix())
 
 
 # idx files -------------------------------------------------------------------------------------------------------

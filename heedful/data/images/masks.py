@@ -45,19 +45,23 @@ class Classes:
     values: tuple[int, ...]
     things: bool = False  # masks number things from 1, all of class 1: 0 is ground
 
+    def __post_init__(self) -> None:
+        if len({*self.values} & {*range(256)}) != len(self.labels) or len(self.values) != len(self.labels):
+            raise InputError("expected as many labels as different numbers from 0 to 255")
+
     def of(self, file: ImageFile) -> UInt8[Tensor, "1 H W"]:
         numbers = read_numbers(file).long()
         if self.things:
             return (numbers > 0).to(torch.uint8)[None]
-        table = torch.full((65536,), 254, dtype=torch.uint8)
+        table = torch.full((65536,), -1, dtype=torch.int16)
         table[IGNORE] = IGNORE
-        table[list(self.values)] = torch.arange(len(self.values), dtype=torch.uint8)
+        table[list(self.values)] = torch.arange(len(self.values), dtype=torch.int16)
         found = table[numbers]
-        if (found == 254).any():
-            number = int(numbers[found == 254][0])
+        if (found < 0).any():
+            number = int(numbers[found < 0][0])
             what = f"a mask with the number {number}, which is none of {', '.join(map(str, self.values))}"
             raise InputError(what[:200], where=str(file), fix="name all numbers in labels.txt, or train on such a mask")
-        return found[None]
+        return found[None].to(torch.uint8)
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,10 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
     Classes are the numbers that occur in the masks to learn from, in order; 255 is none of them, unless 0 and 255 are
-    all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them. Masks
-    of 16 bits number things: they are one class, and 0 is ground. Without a part to validate on, a tenth of the
-    pictures is held out, chosen by a hash of the names. Raises InputError or MissingError.
+    all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them: two
+    names are those of 0 and 255, where these are all. Masks of 16 bits number things: they are one class, and 0 is
+    ground. Without a part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. Raises
+    InputError or MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -191,8 +196,9 @@ def _classes(path: Path, rows: Sequence[_Row]) -> Classes:
     if deep:
         labels = tuple(names.values()) if len(names) == 2 else ("ground", "thing")
         return Classes(labels, (0, 1), things=True)
-    if found != {0, IGNORE}:
-        found -= {IGNORE}
+    if found == {0, IGNORE} and len(names) in (0, 2):
+        return Classes(tuple(names.values()) or ("0", "255"), (0, IGNORE))
+    found -= {IGNORE}
     if names:
         strange = found - names.keys()
         if strange:
@@ -217,7 +223,8 @@ def _names(path: Path) -> dict[int, str]:
             raise InputError('expected a list, or {"0": "name", ...}', where=str(data)) from None
     else:
         return {}
-    if len(names) < 2 or min(names) < 0 or max(names) >= IGNORE or len(set(names.values())) < len(names):
+    beyond = bool(names) and max(names) >= IGNORE and names.keys() != {0, IGNORE}
+    if len(names) < 2 or min(names) < 0 or beyond or len(set(names.values())) < len(names):
         where = str(text if text.is_file() else data)
         raise InputError("expected two or more different names, of numbers from 0 to 254", where=where)
     return dict(sorted(names.items()))

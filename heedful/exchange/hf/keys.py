@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
 
+PARAMS = "task_specific_params"  # where a file may say, by a task's name, how a model is used for it
+
 C = TypeVar("C")
 Made = TypeVar("Made", covariant=True)
 
@@ -179,6 +181,13 @@ PICTURE = How(  # rows and columns of pixels, which they write once where they a
     lambda key, size, where: size if isinstance(size, list | tuple) else [size, size],
     lambda size: size[0] if size[0] == size[1] else list(size),
 )
+
+
+def params_of(said: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """What their config.json says of how the model is used for a task, one of their names."""
+    found = said.get(PARAMS) or {}
+    own = found.get(task) if isinstance(found, dict) else None
+    return own if isinstance(own, dict) else {}
 
 
 def labels_to_hf(labels: Sequence[str]) -> dict[str, Any]:

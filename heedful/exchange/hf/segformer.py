@@ -39,6 +39,7 @@ TABLE = Table(
         "initializer_range",
         "layer_norm_eps",  # never read there: all norms have 1e-5
         "semantic_loss_ignore_index",
+        "task_specific_params",  # what our masks mean: the task looks at it
     },
 )
 

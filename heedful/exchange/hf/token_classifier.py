@@ -2,7 +2,7 @@
 and XLM-R (Conneau et al. 2020), as the Hub holds them: the labels of words by a `classifier`, or where an answer begins
 and ends by `qa_outputs`."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from heedful.errors import InputError
@@ -14,7 +14,6 @@ from heedful.models.token_classifier import TokenClassifierConfig
 
 Head = Literal["classifier", "qa_outputs"]
 KINDS: dict[Head, str] = {"classifier": "ForTokenClassification", "qa_outputs": "ForQuestionAnswering"}
-ASKED = "task_specific_params"  # where a file may say how answers are looked for
 
 
 def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
@@ -24,7 +23,7 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
     def config_from_hf(
         theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
     ) -> TokenClassifierConfig:
-        said = {key: value for key, value in theirs.items() if key != ASKED}
+        said = {key: value for key, value in theirs.items() if key != keys.PARAMS}
         encoder, answers, dropout = below_head(said, body, head, kind, where)
         if head == "qa_outputs" and answers != 2:
             raise InputError(f"{answers} answers, where a begin and an end are", where=where)
@@ -41,7 +40,7 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
     ) -> dict[str, Any]:
         theirs = own.config_to_hf(config.encoder, pad=pad, start=start, end=end)
         theirs["architectures"] = [f"{NAMES[body]}{kind}"]
-        theirs |= {ASKED: asked} if asked else {}
+        theirs |= {keys.PARAMS: asked} if asked else {}
         if head == "classifier":
             theirs |= {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
         return keys.nothing_lost(theirs, config, config_from_hf(theirs), NAMES[body])
@@ -64,9 +63,3 @@ def _trunk(config: TokenClassifierConfig, body: Body) -> Iterator[Rule]:
     yield from trunk(config.encoder, body)
     for kind in ("weight", "bias"):  # which old files hold, and nothing reads
         yield Rule(f"{TRUNKS[body][0]}pooler.dense.{kind}", None)
-
-
-def asked(said: Mapping[str, Any]) -> dict[str, Any]:
-    """How their config.json wants answers to be looked for."""
-    found = said.get(ASKED) or {}
-    return found.get("question-answering", {}) if isinstance(found, dict) else {}

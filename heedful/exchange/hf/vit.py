@@ -40,8 +40,9 @@ TABLE = Table(
     },
     always={"stack.block.order": "pre", "stack.final_norm": True},
     fixed=keys.FIXED | {"qkv_bias": True},  # another value would make another model
-    # Of models that fill in pixels, or that end in a pooler.
-    irrelevant=EVERYWHERE | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size"},
+    # Of models that fill in pixels, or that end in a pooler; and what the task looks at.
+    irrelevant=EVERYWHERE
+    | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size", "task_specific_params"},
 )
 config_from_hf = keys.reader(ViTConfig, TABLE)
 

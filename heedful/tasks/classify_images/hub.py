@@ -6,11 +6,14 @@ from typing import Any
 
 from heedful.core.config import to_json
 from heedful.errors import InputError
+from heedful.exchange.hf.keys import PARAMS, params_of
 from heedful.exchange.hub import Files
 from heedful.exchange.preprocessor import PREPROCESSOR, hub_labels, preprocessor, read_preparation, unnumbered
 from heedful.models.vit import ViTConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.tasks.classify_images.use import ImageClassifier
+
+OWN, MIRRORED = "image-classification", "mirrored"
 
 
 def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConfig) -> Files:
@@ -21,12 +24,16 @@ def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConf
         what = f"pictures of {prepared.size} pixels, smaller than a patch"
         raise InputError(what, where=str(folder / PREPROCESSOR))
     about = {"task": "classify-images", "labels": labels, "preparation": to_json(prepared)}
+    if MIRRORED in (own := params_of(said, OWN)):
+        about |= {"mirrored": own[MIRRORED]}
     return {"task.json": about}
 
 
 def write_image_classifier(run: Path, classifier: ImageClassifier) -> HubFiles:
+    """Their library looks at a picture once, also where this model averages over its mirror image too."""
     spec = classifier.spec
-    return HubFiles({PREPROCESSOR: preprocessor(spec.preparation)}, {"labels": unnumbered(spec.labels)})
+    said = {PARAMS: {OWN: {MIRRORED: True}}} if spec.mirrored else {}
+    return HubFiles({PREPROCESSOR: preprocessor(spec.preparation)}, {"labels": unnumbered(spec.labels)}, said)
 
 
 HUB = Hub(read_image_classifier, write_image_classifier)

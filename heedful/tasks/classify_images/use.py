@@ -89,7 +89,7 @@ class ImageClassifier(PictureModel[ViT]):
 
     @torch.inference_mode()
     def _logits(self, part: Part) -> Float[Tensor, "B K"]:
-        device, found = next(self.model.parameters()).device, []
+        device, found = next(self.model.parameters()).device, [torch.empty(0, len(self.spec.labels))]
         for first in range(0, len(part), READ):
             pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
             pixels = self.spec.preparation(pictures).to(device)

@@ -1,6 +1,6 @@
 """One text or picture through its tower, for who watches the pass."""
 
-from pathlib import Path
+from os.path import isfile
 
 from heedful.errors import InputError
 from heedful.run.task import Feed
@@ -14,7 +14,7 @@ def feed_matcher(served: Matcher, given: str, pair: str | None) -> Feed:
     """The file of a picture, or a text; with a `pair`, both towers: a picture, and the text that may belong to it.
     Nothing is said in the end: a vector has no name. Raises InputError or MissingError."""
     model = served.model
-    text = pair if pair is not None else None if Path(given).is_file() else given
+    text = pair if pair is not None else None if isfile(given) else given
     file = given if text != given else None
     tokens: list[str] = []
     pixels = rows = None

@@ -163,6 +163,8 @@ class Matcher(TextModel[CLIP]):
 
     def prompt_vectors(self, texts: Sequence[str], templates: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
         """`embed_prompts`, and a warning for each text that was not read as a whole, or ""."""
+        if not templates:
+            raise InputError("no template", fix='write "a picture of {}", or leave templates out')
         for template in templates:
             if TEMPLATE not in template:
                 raise InputError(f"no {{}} in the template {template!r}", fix='write "a picture of {}"')
@@ -185,7 +187,7 @@ class Matcher(TextModel[CLIP]):
         (ids, warned), device = self.layout.encode_warned(texts), self.model.log_scale.device
         groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
         made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
-        return finite_vectors(torch.cat(made)), warned
+        return self.finite_vectors(made), warned
 
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
         """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Warns of texts that
@@ -216,7 +218,13 @@ class Matcher(TextModel[CLIP]):
         for first in range(0, count, READ):
             pictures = [images[i] for i in range(first, min(first + READ, count))]
             made.append(self.model.encode_image(self.spec.preparation(pictures).to(device)).float().cpu())
-        return finite_vectors(torch.cat(made))
+        return self.finite_vectors(made)
+
+    def finite_vectors(self, made: Sequence[Float[Tensor, "_ D"]]) -> Float[Tensor, "B D"]:
+        """All of them together."""
+        vectors = torch.cat([torch.empty(0, self.model.config.d_common), *made])
+        refuse_nan_answers(vectors, "vectors")
+        return vectors
 
     def evaluate(self, part: Captioned) -> dict[str, float]:
         """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
@@ -262,11 +270,6 @@ def recalls(
         best = cosines.masked_fill(~own, -torch.inf).amax(1, keepdim=True)
         ranks.append(((cosines >= best) & ~own).sum(1))
     return {f"recall_{most}": float((torch.cat(ranks) < most).float().mean()) for most in RECALLS}
-
-
-def finite_vectors(vectors: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
-    refuse_nan_answers(vectors, "vectors")
-    return vectors
 
 
 class MatchedPicture(TypedDict):

@@ -15,6 +15,7 @@ from heedful.tasks.shared.cli import (
     Temperature,
     TopK,
     TopP,
+    keep_picture,
     tell,
     write_png,
 )
@@ -50,6 +51,9 @@ def paint(
     painter = Painter.load(run, device=chosen_device(device))
     whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
     names = pictures or ["new"]
+    if whole:
+        for name in pictures or ():
+            keep_picture(name, out)
     files = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True), names))
     begun = painter.begin(pictures, keep=keep) if pictures else None
     made = painter.paint(

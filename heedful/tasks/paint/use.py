@@ -72,11 +72,13 @@ class Painter(PictureModel[LM]):
         """The upper rows of pictures, this share of all, for `paint` to continue. Raises MissingError or
         InputError."""
         fitting = self.spec.preparation
-        rows = round(keep * fitting.size[0])
+        rows = round(keep * fitting.size[0]) if 0 <= keep <= 1 else -1
         if not 0 <= rows < fitting.size[0]:
             what = f"keep = {keep:g} leaves no row to paint, or more than there are"
             raise InputError(what, fix="give 0.5, or another share")
         images = opened(listed(files), fitting)
+        if not len(images):
+            raise InputError("no picture to complete", fix="give one or more")
         numbers = [self.spec.palette.numbers(pictures) for pictures, _ in prepared(images, fitting, most=1)]
         return torch.cat(numbers)[:, :rows].flatten(1)
 

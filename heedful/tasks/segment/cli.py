@@ -12,7 +12,7 @@ from heedful.tasks.shared.line_by_line import one_by_one
 def segment(
     run: Run,
     pictures: Pictures = None,
-    out: Annotated[Path, typer.Option(help="A folder for the masks: NAME.png of each picture.")] = Path("masks"),
+    out: Annotated[Path, typer.Option(help="A folder for the masks: NAME.png of each picture.")] = Path("segmented"),
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also NAME.overlay.png, colours over the picture.")
     ] = False,
@@ -22,7 +22,7 @@ def segment(
     """Say what every pixel of a picture belongs to: a mask as large as the picture, of the numbers that the masks had
     which were learnt from.
 
-    Example: heed segment runs/segment street.jpg --out masks --overlay
+    Example: heed segment runs/segment street.jpg --out segmented --overlay
     """
     import torch
 

@@ -163,14 +163,20 @@ class OutputFiles:
             files.need_folder_for(out)
 
     def __call__(self, file: str) -> Path:
+        """Raises InputError for a picture that would be written over, and the second one of a name."""
         assert self.out is not None
-        if not self.folder:
-            return self.out
-        place = self.out / f"{Path(file).stem}.png"
-        if place in self.taken:
+        place = self.out / f"{Path(file).stem}.png" if self.folder else self.out
+        keep_picture(file, place)
+        if self.folder and place in self.taken:
             raise InputError("two pictures of one name", where=file, fix="do them one by one")
         self.taken.add(place)
         return place
+
+
+def keep_picture(file: str, place: Path) -> None:
+    """Raises InputError where what is drawn of a picture would be written over the picture itself."""
+    if os.path.exists(place) and os.path.exists(file) and os.path.samefile(file, place):
+        raise InputError("would be written over by what is drawn", where=file, fix="name another --out")
 
 
 def write_png(place: Path, image: "Image") -> None:

@@ -63,6 +63,11 @@ def test_coco_as_it_was_published(tmp_path):
     assert (len(read.train), len(read.valid), read.channels) == (1, 1, 1)
     assert "val2017" in read.valid.names[0]
     assert "train2017" in read.train.names[0]
+    coco(tmp_path / "annotations" / "person_keypoints_train2017.json", [[2, 2, 3, 3]])  # the same pictures
+    (tmp_path / "annotations" / "captions_val2017.json").write_text('{"images": [], "annotations": []}')
+    again = read_boxed_images(tmp_path)
+    assert (again.train.things, again.valid.things) == (read.train.things, read.valid.things)
+    assert "2 files beside instances_*.json are not read: captions_val2017.json, person_" in again.notes[0]
 
 
 def test_a_folder_for_each_part(tmp_path):
@@ -118,6 +123,10 @@ def wrong(folder, kind):
             coco(file, [[1, 1, 2, 2]], annotations=None)
         case "no picture":
             coco(file, [[1, 1, 2, 2]], names=["../y.png"])
+        case "a long name":
+            coco(file, [[1, 1, 2, 2]], names=["y" * 300])
+        case "a large number":
+            coco(file, [[1, 1, 2, 10**400]])
         case "no image":
             coco(file, [[1, 1, 2, 2]], images=[])
         case "no id":
@@ -160,6 +169,8 @@ def wrong(folder, kind):
         ("a list", r"train\.json: not an object"),
         ("no annotations", 'no "annotations", a list'),
         ("no picture", r"train\.json: image 0: there is no picture '\.\./y\.png'"),
+        ("a long name", r"train\.json: image 0: there is no picture 'yyy"),
+        ("a large number", r"annotation 0: a box of 1, 1, 2, 1000"),
         ("no image", r"annotation 0: image_id 0 is none of those"),
         ("no id", r'images\[0\]: no "id"'),
         ("twice", "two images have one id"),
@@ -184,6 +195,9 @@ def test_what_is_wrong_is_named(tmp_path, kind, message):
 
 
 def test_what_is_not_there(tmp_path):
+    coco(tmp_path / "none.json", [])
+    with pytest.raises(MissingError, match=r"none\.json: no picture in the part none"):
+        read_test_boxes(tmp_path / "none.json", channels=3)
     with pytest.raises(MissingError):
         read_boxed_images(tmp_path / "x.json")
     with pytest.raises(InputError, match="'many' is no number of scenes"):

@@ -61,11 +61,12 @@ def test_turned_as_the_camera_was(tmp_path):
     image.putpixel((0, 0), (255, 0, 0))
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by a quarter
-    path = saved(tmp_path, image, exif=exif)
-    seen = read_image(path)
-    assert seen.shape == (3, 3, 2)
-    assert seen[:, 0, 1].tolist() == RED
-    assert image_header(ImageFile(path)) == (3, 3, 2)
+    for name in ("a.png", "a.tif"):  # Pillow turns TIFF by itself
+        path = saved(tmp_path, image, name, exif=exif)
+        seen = read_image(path)
+        assert seen.shape == (3, 3, 2)
+        assert seen[:, 0, 1].tolist() == RED
+        assert image_header(ImageFile(path)) == (3, 3, 2)
 
 
 def test_of_several_frames_the_first(tmp_path):
@@ -125,6 +126,21 @@ def test_pictures_in_a_zip_file(tmp_path):
     assert read_image(ImageFile(tmp_path / "a.zip", "x/a.png")).shape == (3, 40, 40)
     with pytest.raises(InputError, match=r"a\.zip/y\.png: cannot be taken"):
         ImageFile(tmp_path / "a.zip", "y.png").read()
+
+
+def test_a_damaged_member_of_a_zip_file_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.bmp", bytes(1000))
+    whole = bytearray((tmp_path / "a.zip").read_bytes())
+    whole[35:40] = b"\xff" * 5  # of its data, behind a header of 30 bytes and the name
+    (tmp_path / "a.zip").write_bytes(whole)
+    with pytest.raises(InputError, match=r"a\.zip/a\.bmp: cannot be taken"):
+        read_image(ImageFile(tmp_path / "a.zip", "a.bmp"))
+
+
+def test_a_narrow_picture_does_not_become_a_huge_one():
+    with pytest.raises(InputError, match="1 x 40,000 pixels, which would become 64 x 2,560,000"):
+        Preparation(channels=1, resize=(64,), crop=(64, 64)).fitted(torch.zeros(1, 1, 40000, dtype=torch.uint8))
 
 
 def test_memory_is_bounded(tmp_path):

@@ -132,6 +132,14 @@ def wrong(tmp_path, kind):
             (tmp_path / "a.csv").write_text("name,label\nx,y\n")
         case "a file that is not there":
             (tmp_path / "a.csv").write_text("image,label\nx.png,y\n")
+        case "a long name":
+            (tmp_path / "a.csv").write_text(f"image,label\n{'x' * 300},y\n")
+        case "a blank label":
+            picture(tmp_path / "x.png")
+            (tmp_path / "a.csv").write_text("image, label\nx.png, \n")
+        case "a folder beside parts":
+            for part in ("train", "test", "unlabelled"):
+                picture(tmp_path / part / "a" / "x.png")
         case "too few":
             picture(tmp_path / "a" / "x.png")
             picture(tmp_path / "b" / "x.png")
@@ -150,12 +158,31 @@ def wrong(tmp_path, kind):
         ("nothing", "no picture to learn from"),
         ("no columns", r"a\.csv:1: columns name, label, expected image"),
         ("a file that is not there", r"a\.csv:2: there is no picture 'x\.png'"),
+        ("a long name", r"a\.csv:2: there is no picture 'xxx"),
+        ("a blank label", r"a\.csv:2: no label"),
+        ("a folder beside parts", r"unlabelled.a.x\.png: the folder 'unlabelled' beside parts"),
         ("too few", "one picture of each label"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, kind, message):
     with pytest.raises((InputError, MissingError), match=message):
         read_labelled_images(wrong(tmp_path, kind))
+
+
+def test_what_has_no_picture_cannot_be_scored(tmp_path):
+    with pytest.raises(MissingError, match="no picture to score"):
+        read_test_images(tmp_path, channels=3)
+
+
+def test_a_table_may_name_pictures_elsewhere(tmp_path):
+    """By their whole path; blanks behind commas are no part of labels."""
+    for shade in range(4):
+        picture(tmp_path / "there" / f"{shade}.png", shade)
+    rows = "".join(f"{tmp_path / 'there' / f'{shade}.png'}, {'ab'[shade % 2]}\n" for shade in range(4))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "table.csv").write_text(f"image, label\n{rows}")
+    read = read_labelled_images(tmp_path / "here" / "table.csv")
+    assert sorted(told(read.train) + told(read.valid)) == [("a", 0), ("a", 2), ("b", 1), ("b", 3)]
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):

@@ -59,11 +59,27 @@ def test_names(tmp_path):
     assert "1 pictures held out" in read.notes[0]
 
 
+def test_as_many_classes_as_a_byte_has_room_for(tmp_path):
+    for i in range(2):
+        for name in ("images", "masks"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(numpy.arange(256, dtype=numpy.uint8)[None]).save(tmp_path / name / f"{i}.png")
+    read = read_masked_images(tmp_path)
+    assert len(read.classes.labels) == 255
+    assert read.train.masks[0].flatten().tolist() == [*range(256)]
+
+
 def test_black_and_white(tmp_path):
     pairs(tmp_path, [0, 255], [255, 0])
     read = read_masked_images(tmp_path)
     assert read.classes.values == (0, 255)
     assert {*read.train.masks[0].flatten().tolist()} == {0, 1}
+    for names in ({"0": "ground", "255": "cell"}, ["ground", "cell"]):
+        (tmp_path / "labels.json").write_text(json.dumps(names))
+        named = read_masked_images(tmp_path).classes
+        assert (named.labels, named.values) == (("ground", "cell"), (0, 255))
+    (tmp_path / "labels.json").write_text(json.dumps(["ground", "cell", "dirt"]))
+    assert read_masked_images(tmp_path).classes.values == (0, 1, 2)  # 255: not known
 
 
 def test_numbered_things(tmp_path):
@@ -93,6 +109,12 @@ def wrong(folder, kind):
         case "colours":
             for i in range(2):
                 Image.new("RGB", (W, H)).save(folder / "masks" / f"{i}.png")
+        case "JPEG":
+            for i in range(2):
+                (folder / "masks" / f"{i}.png").unlink()
+                Image.new("L", (W, H)).save(folder / "masks" / f"{i}.jpg")
+        case "a name of 255":
+            (folder / "labels.json").write_text('{"0": "ground", "1": "cell", "255": "dirt"}')
         case "cut short":
             whole = (folder / "masks" / "1.png").read_bytes()
             (folder / "masks" / "1.png").write_bytes(whole[:-20])
@@ -115,6 +137,8 @@ def wrong(folder, kind):
         ("no picture", r"no picture for .*1\.png"),
         ("another size", r"1\.png: a mask of 6 x 5 pixels, but .* has 6 x 4"),
         ("colours", r"masks.*png: colours \(RGB\)"),
+        ("JPEG", r"masks.*jpg: JPEG, in which numbers do not stay"),
+        ("a name of 255", r"labels\.json: expected two or more"),
         ("cut short", r"1\.png: a damaged picture"),
         ("one number", "all masks are 4"),
         ("names", r"labels\.json: expected a list"),
