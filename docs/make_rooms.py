@@ -15,7 +15,7 @@ FLOORS = (  # from the ground up
     ("run", "exchange"),
     ("tasks.shared", "tasks.*", "tasks"),
     ("verbs",),
-    ("serve",),
+    ("serve", "lab"),
     ("cli",),
 )
 ROOMS = [room for floor in FLOORS for room in floor]

@@ -82,8 +82,8 @@ class Mask:
     @property
     def tells_queries(self) -> bool:
         """Whether queries of one row may see different keys."""
-        by_place = self.causal or self.window is not None or self.segments is not None
-        return by_place or (self.allowed is not None and self.allowed.shape[-2] > 1)
+        by_position = self.causal or self.window is not None or self.segments is not None
+        return by_position or (self.allowed is not None and self.allowed.shape[-2] > 1)
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only

@@ -7,7 +7,7 @@ from torch import nn
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.look.architecture import Add, Box, Part, Repeat, Residual
+from heedful.look.architecture import Add, Box, Kind, Part, Repeat, Residual
 
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "quick GELU", "silu": "SiLU"}
 SCHEMES = {
@@ -46,9 +46,9 @@ def counted(notes: Sequence[str], parameters: int) -> tuple[str, ...]:
     return (*said, f"{parameters:,}") if parameters else tuple(said)
 
 
-def named(label: str, kind: str, parameters: int, *notes: str, name: str = "") -> Box:
+def named(label: str, kind: Kind, parameters: int, *notes: str, name: str = "") -> Box:
     """A box whose last note is its parameters."""
-    return Box(label=label, kind=kind, notes=counted(notes, parameters), parameters=parameters, name=name)  # type: ignore[arg-type]  # one of Kind
+    return Box(label=label, kind=kind, notes=counted(notes, parameters), parameters=parameters, name=name)
 
 
 def embedding(config: EmbedConfig, d_model: int, sizes: Sizes, at: str, *, shared: str = "") -> tuple[Part, ...]:

@@ -1,7 +1,7 @@
 """What a checkpoint of a training holds, and continuing from one.
 
 Everything that a step depends on is in it: float32 weights, optimizer, average, the place in the data, what was
-measured so far. Random numbers need no state: they come from counters (`train/loop.py`).
+measured so far. Random numbers need no state: they come from counters (`training/loop.py`).
 """
 
 import os

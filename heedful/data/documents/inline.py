@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.markup import Token
-from heedful.data.documents.passages import Mark, Passage, Placed, with_pairs
+from heedful.data.documents.passages import Mark, Passage, Placed, Role, with_pairs
 
 BLANK = " \t\r\n\f"  # what markup means as one blank; others, such as one without a break, are text
 BLANKS = re.compile(f"[{BLANK}]+")
@@ -15,14 +15,14 @@ BLANKS = re.compile(f"[{BLANK}]+")
 class Inline:
     """A part of a run: a text, or a mark with the role and the name that pair it."""
 
-    def __init__(self, raw: str, text: str | None = None, role: str = "alone", name: str = "") -> None:
+    def __init__(self, raw: str, text: str | None = None, role: Role = "alone", name: str = "") -> None:
         self.raw, self.text, self.role, self.name = raw, text, role, name
 
 
 def inline_of(token: Token) -> Inline:
     if token.kind == "text":
         return Inline(token.raw, html.unescape(token.raw))
-    role = token.kind if token.kind in ("opens", "closes") else "alone"
+    role: Role = token.kind if token.kind == "opens" or token.kind == "closes" else "alone"
     return Inline(token.raw, role=role, name=token.name)
 
 
@@ -65,7 +65,7 @@ def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int,
     for part in inner:
         if part.text is None:
             thing |= part.role == "alone"
-            marks.append(Mark(len(text), part.raw, part.role))  # type: ignore[arg-type]
+            marks.append(Mark(len(text), part.raw, part.role))
             names.append(part.name)
             continue
         own = BLANKS.sub(" ", part.text) if blanks else part.text
@@ -76,7 +76,7 @@ def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int,
 
 def _within(run: Sequence[Inline]) -> tuple[int, int]:
     """The part of a run without what is around all of its words: blanks, marks alone, and pairs."""
-    marks = [Mark(0, part.raw, part.role if part.text is None else "alone") for part in run]  # type: ignore[arg-type]
+    marks = [Mark(0, part.raw, part.role if part.text is None else "alone") for part in run]
     pairs = [mark.pair for mark in with_pairs(marks, [part.name for part in run])]
 
     def bare(part: Inline) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.inline import Inline, passages_from
-from heedful.data.documents.passages import Passage, Placed
+from heedful.data.documents.passages import Passage, Placed, Role
 from heedful.data.documents.plain import rewrapped
 
 FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL | re.MULTILINE)
@@ -164,7 +164,7 @@ def _end(token: Any, content: str, at: int) -> int | None:
     return found.end() if found else None
 
 
-def _said(token: Any, length: int) -> list[tuple[int, str | None, str, str]]:
+def _said(token: Any, length: int) -> list[tuple[int, str | None, Role, str]]:
     """The parts of a token so long: how long each is, what it says if it is text, and else its role and name."""
     kind = token.type
     if kind == "text":
@@ -177,7 +177,7 @@ def _said(token: Any, length: int) -> list[tuple[int, str | None, str, str]]:
         return [(length, " ", "alone", "")]
     if kind == "html_inline":
         raw, tag = token.content, re.match(r"</?([\w-]+)", token.content)
-        role = "closes" if raw.startswith("</") else "opens" if tag and not raw.endswith("/>") else "alone"
+        role: Role = "closes" if raw.startswith("</") else "opens" if tag and not raw.endswith("/>") else "alone"
         return [(length, None, role, f"<{tag[1].lower()}>" if tag else "")]
     if not token.nesting or token.markup == "autolink":
         return [(length, None, "alone", "")]

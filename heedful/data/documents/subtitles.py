@@ -8,7 +8,7 @@ from typing import Literal
 
 from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline, escaped, passages_from
-from heedful.data.documents.passages import Document, Mark, Passage, Placed, plain
+from heedful.data.documents.passages import Document, Mark, Passage, Placed, Role, plain
 from heedful.data.documents.plain import lines_of, rewrapped
 from heedful.errors import InputError
 
@@ -69,7 +69,7 @@ def _text(words: str, kind: Literal["srt", "vtt"]) -> Inline:
 
 def _tag(tag: str) -> Inline:
     name = re.match(r"</?([A-Za-z]+)", tag)
-    role = "alone" if name is None else "closes" if tag.startswith("</") else "opens"
+    role: Role = "alone" if name is None else "closes" if tag.startswith("</") else "opens"
     return Inline(tag, None, role, name[1] if name else "")
 
 

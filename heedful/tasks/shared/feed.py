@@ -19,22 +19,12 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
     the first masked one of an encoder, the answer of a classifier, that of the first token where each has one. Raises
     InputError for an empty text, and a pair where the model reads one text, or none where it reads two."""
     reads, tokenizer = served.reads, served.tokenizer
-    first, *second = reads.encode([text] if pair is None else [text, pair])
-    if not first or second == [[]]:
-        raise InputError("there is no text to trace", fix='heed trace RUN "a sentence"')
-    if pair is not None and reads.texts == "one":
-        raise InputError("this model reads one text", fix="leave out --pair")
-    if pair is None and reads.texts == "two":
-        raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
-    framed = reads.frame.put(first, *second)
-    most = reads.body.config.embed.context_length
-    if len(framed.tokens) > most:
-        raise InputError(f"{len(framed.tokens)} tokens, but the model reads at most {most}", fix="give less text")
+    framed = reads.framed(text, pair, "trace")
     if isinstance(reads.body, LM) and reads.says:  # what ends a text is not read: it is what may be said
-        whole = len(reads.frame.begin) + len(first)
+        whole = len(framed.tokens) - len(reads.frame.end)
         framed = framed._replace(tokens=framed.tokens[:whole], types=framed.types[:whole])
     tokens, segments, types = rectangle([framed])
-    model: Any = served.model  # type: ignore[attr-defined]  # every Served has one
+    model: Any = served.model
     masks = [i for i, token in enumerate(framed.tokens) if token == tokenizer.mask]
 
     def run() -> Tensor | None:
@@ -61,8 +51,7 @@ def _names(served: TextReader, model: object) -> Callable[[int], str]:
     if isinstance(model, LM | Encoder):
         names = served.tokenizer.names(model.config.embed.vocab_size)
     else:
-        about: dict[str, Any] = served.about  # type: ignore[attr-defined]  # every Served has one
-        names = list(about.get("labels", ()))
+        names = list(served.about.get("labels", ()))
     return lambda index: names[index] if index < len(names) else str(index)
 
 

@@ -50,20 +50,8 @@ def look_within(
     `layers` chooses by name, such as "stack.blocks.0.*". Raises InputError for an empty text, for more tokens than the
     model can read at once, and for a pair where the model reads one text, or none where it reads two.
     """
-    tokenizer = served.tokenizer
-    reads = served.reads
-    first, *second = reads.encode([text] if pair is None else [text, pair])
-    if not first or second == [[]]:
-        raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
-    if pair is not None and reads.texts == "one":
-        raise InputError("this model reads one text", fix="leave out --pair")
-    if pair is None and reads.texts == "two":
-        raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
-    body = reads.body
-    framed = reads.frame.put(first, *second)
-    if len(framed.tokens) > body.config.embed.context_length:
-        what = f"{len(framed.tokens)} tokens, but the model reads at most {body.config.embed.context_length}"
-        raise InputError(what, where=f"{text[:40]}...", fix="give less text")
+    reads, tokenizer = served.reads, served.tokenizer
+    body, framed = reads.body, reads.framed(text, pair, "look at")
     tokens, _, types = (part.to(body.embed.tokens.weight.device) for part in rectangle([framed]))
     steps: Sequence[Mapping[str, object]] = ()
     with torch.inference_mode(), record(body, layers) as recording:

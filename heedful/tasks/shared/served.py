@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
 from heedful.core.config import from_json
-from heedful.data.frame import Frame
+from heedful.data.frame import Frame, Framed
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import HeedError, NonFiniteError, OtherTaskError
+from heedful.errors import HeedError, InputError, NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.device import chosen_device
@@ -40,9 +40,25 @@ class Reads:
     sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole
     says: bool = False  # whether the body has learnt to say the next token
 
+    def framed(self, text: str, pair: str | None, purpose: str) -> Framed:
+        """A text, or two, as the body reads them. `purpose`: what for. Raises InputError for an empty text, for
+        more tokens than it can read, and for a pair where it reads one text, or none where it reads two."""
+        first, *second = self.encode([text] if pair is None else [text, pair])
+        if not first or second == [[]]:
+            raise InputError(f"there is no text to {purpose}", fix="give one")
+        if pair is not None and self.texts == "one":
+            raise InputError("this model reads one text", fix="leave out --pair")
+        if pair is None and self.texts == "two":
+            raise InputError("a question without a text to answer it from", fix='give --pair "the text"')
+        framed, most = self.frame.put(first, *second), self.body.config.embed.context_length
+        if len(framed.tokens) > most:
+            what = f"{len(framed.tokens)} tokens, but the model reads at most {most}"
+            raise InputError(what, where=f"{text[:40]}...", fix="give less text")
+        return framed
+
 
 @runtime_checkable
-class TextReader(Protocol):
+class TextReader(Served, Protocol):
     """A finished model that reads texts."""
 
     tokenizer: Tokenizer

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -109,7 +109,8 @@ class TranslationSearch:
 
     @property
     def settings(self) -> "DecodingOptions":
-        return {name: value for name, value in asdict(self).items() if value is not None}  # type: ignore[return-value]
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return cast("DecodingOptions", given)
 
 
 @dataclass(frozen=True, kw_only=True)

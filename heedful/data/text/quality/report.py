@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -74,9 +75,9 @@ def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", targ
         report.looked_at += 1
         way = pairs.ways[i] if len(pairs.ways) else 0
         for fault, note in faults_of(one, other, both, kinds[way], known, near):
-            report.add(i, fault, lambda i=i, note=note: _example(pairs, i, note))  # type: ignore[misc]
+            report.add(i, fault, partial(_example, pairs, i, note))
         if (way, *both) in seen:
-            report.add(i, "duplicates", lambda i=i: _example(pairs, i))  # type: ignore[misc]
+            report.add(i, "duplicates", partial(_example, pairs, i))
         seen.add((way, *both))
         targets.setdefault((way, both[0]), set()).add(both[1])
     many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
@@ -85,7 +86,7 @@ def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", targ
         text = (pairs.ways[i] if len(pairs.ways) else 0), texts.plain(pairs.source[i])
         if text in many:
             note = f"{many[text]} targets"
-            report.add(i, "many_targets", None if text in shown else lambda i=i, n=note: _example(pairs, i, n))  # type: ignore[misc]
+            report.add(i, "many_targets", None if text in shown else partial(_example, pairs, i, note))
             shown.add(text)
     return report
 
