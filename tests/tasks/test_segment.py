@@ -13,8 +13,9 @@ from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.segment import use
 from heedful.tasks.segment.train import SegmentJob
-from heedful.tasks.segment.use import confusion, overlaps, pixel_loss, upsampled
+from heedful.tasks.segment.use import confusion, likeliest, overlaps, pixel_loss, upsampled
 from heedful.verbs.train import train
 from made import finished, goes_on_alike
 
@@ -141,3 +142,19 @@ def test_masks_without_a_class_are_refused_before_anything_is_learnt():
     nothing = replace(part, masks=torch.full_like(torch.stack([*part.masks]), IGNORE))
     with pytest.raises(InputError, match="no pixel of these masks"):
         SegmentJob(recipe(), replace(made, tests={"test": nothing}))
+
+
+def test_one_class_is_enlarged_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All classes of a photograph at once would be gigabytes."""
+    torch.manual_seed(0)
+    logits, enlarged = torch.randn(7, 5, 6), []
+    logits[3] = logits[2]  # of two that are alike the first
+
+    def counting(own: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+        enlarged.append(own.shape[1])
+        return upsampled(own, size)
+
+    monkeypatch.setattr(use, "upsampled", counting)
+    found = likeliest(logits, (23, 31))
+    assert torch.equal(found.long(), upsampled(logits[None], (23, 31))[0].argmax(0))
+    assert enlarged == [1] * 7

@@ -72,29 +72,40 @@ class Segmenter(PictureModel[Pyramid]):
     def segment(self, files: Sequence[str | Path]) -> list[UInt8[Tensor, "H W"]]:
         """The class of each pixel of each picture, as a number of `spec.labels`. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)
-        return [logits.argmax(0).to(torch.uint8) for logits in self._logits(images)]
+        return [likeliest(logits, size) for logits, size in self._logits(images)]
 
     def evaluate(self, part: MaskedPart) -> dict[str, float]:
         """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
         found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
         K = len(self.spec.labels)
         counts, total, count = torch.zeros(K, K, dtype=torch.int64), 0.0, 0
-        for index, logits in enumerate(self._logits(part.images)):
-            mask = part.masks[index]
-            loss = pixel_loss(logits[None], mask)
+        for index, (logits, size) in enumerate(self._logits(part.images)):
+            mask, large = part.masks[index], upsampled(logits[None], size)
+            loss = pixel_loss(large, mask)
             total, count = total + float(loss.total), count + loss.count
-            counts += confusion(logits.argmax(0), mask[0], K)
+            counts += confusion(large[0].argmax(0), mask[0], K)
         return {"loss": total / count, **overlaps(counts, self.spec.labels)}
 
-    def _logits(self, images: Images) -> Iterator[Float[Tensor, "K H W"]]:
-        """Of each picture, enlarged to its own size."""
+    def _logits(self, images: Images) -> Iterator[tuple[Float[Tensor, "K h w"], tuple[int, int]]]:
+        """Of each picture, and its own size."""
         weight = self.model.head.out.weight
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 found = self.model(pixels.to(weight)).float().cpu()
             refuse_nan_answers(found)
-            for logits, size in zip(found, sizes, strict=True):
-                yield upsampled(logits[None], size)[0]
+            yield from zip(found, sizes, strict=True)
+
+
+def likeliest(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> UInt8[Tensor, "H W"]:
+    """The class whose logit is the largest at each pixel of a picture of this size. One class is enlarged at a time: a
+    photograph has millions of pixels."""
+    best = upsampled(logits[None, :1], size)[0, 0]
+    found = torch.zeros(size, dtype=torch.uint8)
+    for number in range(1, len(logits)):
+        own = upsampled(logits[None, number : number + 1], size)[0, 0]
+        found[own > best] = number
+        best = torch.maximum(best, own)
+    return found
 
 
 def confusion(said: Int[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:
