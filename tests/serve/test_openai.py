@@ -17,8 +17,8 @@ import torch
 from fastapi import FastAPI
 from PIL import Image
 
-from heedful.errors import BusyError
 from heedful.data.tokenizer import Tokenizer
+from heedful.errors import BusyError
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
 from heedful.serve.hosted import Piece

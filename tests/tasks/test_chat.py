@@ -183,13 +183,18 @@ def test_few_ends_of_a_long_conversation_are_read(model, monkeypatch):
     one_more = model.written.prompt([SYSTEM, *talks[forgotten - 1 :]])
     assert (len(ids) <= 60, len(one_more) > 60, forgotten % 2) == (True, True, 0)
     read = {"prompt": 0, "learning": 0}
-    for name in read:
 
-        def counted(messages, name=name, whole=getattr(model.written, name)):
+    def count(name):
+        whole = getattr(model.written, name)
+
+        def counted(messages):
             read[name] += 1
             return whole(messages)
 
         monkeypatch.setattr(model.written, name, counted)
+
+    count("prompt")
+    count("learning")
     assert fitted_prompt(model.written, talks, 60) == (ids, forgotten)
     (text,), _ = learnable(model.written, [(*talks[:-1],)], 60, "made")
     assert len(text.ids) <= 61

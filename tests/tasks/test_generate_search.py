@@ -152,5 +152,5 @@ def test_on_the_command_line(model: LanguageModel, tmp_path: Path, capsys: pytes
 def test_a_length_penalty_that_is_no_number_for_a_score(
     model: LanguageModel, how: dict[str, Any], length_penalty: float
 ) -> None:
-    with pytest.raises(InputError, match="a length penalty of .* for 7 tokens"):
+    with pytest.raises(InputError, match=r"a length penalty of .* for 7 tokens"):
         model.generate(PROMPTS, tokens=7, length_penalty=length_penalty, **how)
