@@ -4,6 +4,7 @@ Sizes: B sentences, R rows (running sentences times beams or samples), T longest
 V vocabulary, t steps taken, U = T + 2.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -125,6 +126,7 @@ def start_search(source: Int[Tensor, "B S"], options: SearchOptions) -> SearchSt
         raise InputError(what, fix="give one for each sentence")
     refuse_limits(limits, forced, ends)
     given, steps = [len(own) for own in forced], max(limits, default=0)
+    refuse_length_penalty(length_penalty, steps)
     P = max(given, default=0)
     padded = torch.tensor([own + [ends[0]] * (P - len(own)) for own in forced], dtype=torch.int64).view(B, P)
     result, limit, length = (torch.tensor(part, device=device) for part in (range(B), limits, given))
@@ -139,6 +141,13 @@ def start_search(source: Int[Tensor, "B S"], options: SearchOptions) -> SearchSt
         renormalise=options.get("renormalise", False),
         scale=torch.tensor([max(length, 1) ** -length_penalty for length in range(steps + 2)], device=device),
     )
+
+
+def refuse_length_penalty(length_penalty: float, steps: int) -> None:
+    """Raises InputError for one by which scores of so many tokens are no numbers of float32, or all alike."""
+    if not abs(length_penalty) * math.log(steps + 1) < 80:  # e^88 is the largest
+        what = f"a length penalty of {length_penalty:g} for {steps:,} tokens"
+        raise InputError(what, fix="0 compares sums, 1 means; take -2 to 2")
 
 
 def limits_of(longest: int | Sequence[int] | Int[Tensor, "B"], sentences: int) -> list[int]:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from heedful.data.text.conversations import messages_of
 from heedful.errors import HeedError, InputError
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
@@ -113,7 +114,7 @@ def routes(models: Models) -> APIRouter:
         settings = {**(given["options"] or {}), **({} if given["system"] is None else {"system": given["system"]})}
         try:
             options = options_of(questions[model.name], verb, settings)
-            spoken = given["messages"] or [{"role": "user", "content": text}]
+            spoken = messages_of(given["messages"] or [{"role": "user", "content": text}])
             if options.system and not any(one["role"] == "system" for one in spoken):
                 spoken = [{"role": "system", "content": options.system}, *spoken]
             found = (await read(model, spoken, options.tokens)).begun(given["begun"] or ())

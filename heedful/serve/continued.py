@@ -12,6 +12,7 @@ from heedful.serve.hosted import Piece
 
 Ids = list[int]
 AT_ONCE = 16  # texts of one request that are being continued
+SPREAD = 7  # tokens back, from which on those that may have begun a character are read
 
 
 @runtime_checkable
@@ -108,27 +109,28 @@ def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
 
 
 def within(
-    served: LanguageModel, made: Continued, *, first: int, stops: bool, at: int = 0
-) -> tuple[list[Scored], list[int]]:
-    """The tokens from the first on that are in a text that begins `at` a character, and where each begins. What may
-    still become a stop string, or was one, is not in it."""
-    rows, offsets, place = list[Scored](), list[int](), 0
+    served: LanguageModel, made: Continued, *, first: int, place: int, stops: bool, at: int = 0
+) -> tuple[list[Scored], list[int], int]:
+    """The tokens from the first on, which stands at this `place` of a text that begins `at` a character: those that
+    are in it, where each begins, and the place of what follows. What may still become a stop string, or was one, is
+    not in it."""
+    rows, offsets = list[Scored](), list[int]()
     held = made.finish is None or (stops and made.finish == "stop")
     scores = named(served, made.tokens, made.weighed, first)
-    for number, width in enumerate(widths(served, made.tokens)):
+    for score, width in zip(scores, widths(served, made.tokens, first), strict=True):
         if held and place >= len(made.text):
             break
-        if number >= first:
-            rows.append(scores[number - first])
-            offsets.append(at + place)
+        rows.append(score)
+        offsets.append(at + place)
         place += width
-    return rows, offsets
+    return rows, offsets, place
 
 
-def widths(served: LanguageModel, ids: Ids) -> Iterator[int]:
-    """How many characters each token adds to a text: none where it is a part of one that is not complete."""
-    for number, piece in enumerate(served.tokenizer.pieces(ids)):
-        yield len(piece) if served.tokenizer.settled(ids[max(0, number - 7) : number + 1]) else 0
+def widths(served: LanguageModel, ids: Ids, first: int = 0) -> Iterator[int]:
+    """How many characters each token, from the first on, adds to a text: none where it is a part of one that is not
+    complete."""
+    for number, piece in enumerate(_pieces(served, ids, first), first):
+        yield len(piece) if served.tokenizer.settled(ids[max(0, number - SPREAD) : number + 1]) else 0
 
 
 Weighed = tuple[float, Sequence[tuple[int, float]]]  # of a token, and of the likeliest
@@ -157,7 +159,7 @@ def named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None], fi
     """Tokens, from the first on, by their texts; by its number, such as "<token 123>", one that has no text alone or
     none of its own."""
     found = []
-    for token, text, each in zip(ids[first:], _texts(served, ids)[first:], weighed[first:], strict=True):
+    for token, text, each in zip(ids[first:], _texts(served, ids, first), weighed[first:], strict=True):
         if each is None:
             found.append(Scored(text, None, None))
             continue
@@ -171,5 +173,10 @@ def named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None], fi
     return found
 
 
-def _texts(served: LanguageModel, ids: Ids) -> list[str]:
-    return [piece.replace("▁", " ") for piece in served.tokenizer.pieces(ids)]
+def _texts(served: LanguageModel, ids: Ids, first: int = 0) -> list[str]:
+    return [piece.replace("▁", " ") for piece in _pieces(served, ids, first)]
+
+
+def _pieces(served: LanguageModel, ids: Ids, first: int) -> list[str]:
+    begin = max(0, first - SPREAD)
+    return served.tokenizer.pieces(ids[begin:])[first - begin :]

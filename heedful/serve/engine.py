@@ -148,7 +148,7 @@ class Engine:
         if not inputs:
             return []
         begun = time.monotonic()
-        if verb == self.row.streams:
+        if verb == self.row.streams and not options.compares:
             found = await self._write_whole(inputs, options)
         else:
             asked = Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)

@@ -90,6 +90,7 @@ class Choice:
     def __init__(self, served: LanguageModel, head: str, scores: tuple[Columns, int] | None) -> None:
         self.made, self._served, self._head, self._scores = Continued(), served, head, scores
         self._read = self._tokens = 0  # characters and tokens that were told
+        self._place = 0  # where the next of these tokens begins
 
     def told(self, number: int, asked: Completion) -> dict[str, Any]:
         """What is new of it."""
@@ -101,9 +102,11 @@ class Choice:
     def _logprobs(self, asked: Completion) -> dict[str, list[Any]]:
         assert self._scores is not None
         (rows, offsets), at = self._scores
-        more = within(self._served, self.made, first=self._tokens, stops=bool(asked.stops), at=at)
-        rows, offsets = rows + more[0], offsets + more[1]
-        self._tokens += len(more[0])
+        own, begins, self._place = within(
+            self._served, self.made, first=self._tokens, place=self._place, stops=bool(asked.stops), at=at
+        )
+        rows, offsets = rows + own, offsets + begins
+        self._tokens += len(own)
         self._scores = ([], []), at
         return {
             "tokens": [row.text for row in rows],

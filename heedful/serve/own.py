@@ -46,6 +46,7 @@ UNSAFE = re.compile(r"[^\w.-]")  # in the name of a file
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "batch": (1, 256),
     "beam": (1, 64),
+    "best_of": (1, 64),
     "chosen": (0, 1 << 31),
     "first": (0, 1 << 20),
     "head": (0, 1024),
@@ -239,7 +240,7 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
         if per_input and listed and len(listed) != len(inputs):
             raise Refused(400, f"{len(listed)} {key} for {len(inputs)} inputs", f"give one of {key} for each")
     nested = [settings, *(value for value in settings.values() if isinstance(value, dict))]
-    each = max([1, *(own.get("samples", 1) for own in nested)])
+    each = max([1, *(own.get("samples", 1) * own.get("best_of", 1) for own in nested)])
     if each * len(inputs) > MOST_ANSWERS:
         raise Refused(400, f"{each * len(inputs)} answers at once, at most {MOST_ANSWERS}", "ask for fewer")
 
@@ -267,6 +268,8 @@ async def _stream(
     options = options_of(question, verb, settings)
     if len(inputs) != 1 or options.samples != 1:
         raise Refused(400, "one text is streamed at a time", "give one input, and no samples")
+    if options.compares:
+        raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
     try:
         first = await anext(pieces)

@@ -179,6 +179,15 @@ def test_a_body_that_is_not_right_is_refused(address: str, body: dict[str, Any])
     assert ask(address, model="talker", **body).status_code == 422
 
 
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_message_without_a_text_is_refused(address: str, number: int) -> None:
+    talk = [turn | {"content": None} if i == number else turn for i, turn in enumerate(TALK[1:])]
+    found = ask(address, model="talker", messages=talk)
+    assert (found.status_code, "content of a message" in found.json()["error"]["message"]) == (400, True)
+    calls = [*TALK[1:-1], TALK[-1] | {"content": None, "tool_calls": ["a"]}]
+    assert ask(address, model="talker", messages=calls).status_code == 400
+
+
 def test_blanks_before_an_answer_are_held_back() -> None:
     assert without(" ", " a") == ("a", "")
     assert without(" ", "") == ("", " ")

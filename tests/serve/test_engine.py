@@ -119,6 +119,9 @@ def test_the_verb_of_a_language_model_gives_its_records(opened: Open) -> None:
     found = asyncio.run(engine.ask("generate", ["ba", "de gi"], settings))
     assert found == like(ask_each(engine.served, "generate", ["ba", "de gi"], settings))
     assert [len(own) for own in found] == [2, 2]
+    for settings in ({"tokens": 5, "beam": 3, "samples": 2}, {"tokens": 5, "best_of": 3, "sampling": {"seed": 3}}):
+        found = asyncio.run(engine.ask("generate", ["ba", "de gi"], settings))
+        assert found == like(ask_each(engine.served, "generate", ["ba", "de gi"], settings))
 
 
 def test_tokens_are_a_prompt_as_texts_are(opened: Open) -> None:

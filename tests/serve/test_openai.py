@@ -17,6 +17,7 @@ import torch
 from fastapi import FastAPI
 from PIL import Image
 
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import BusyError
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
@@ -216,6 +217,21 @@ def test_log_probabilities_of_a_stream_are_those_of_the_whole(theirs: client.Ope
         assert text == choice.text
         assert choice.logprobs is not None
         assert found == like(choice.logprobs.model_dump())
+
+
+def test_what_was_told_of_a_stream_is_not_read_again(theirs: client.OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a stream of a thousand tokens takes minutes, in which the server answers nobody else."""
+    pieces, read = Tokenizer.pieces, list[int]()
+
+    def counted(self: Tokenizer, ids: list[int]) -> list[str]:
+        read.append(len(ids))
+        return pieces(self, ids)
+
+    monkeypatch.setattr(Tokenizer, "pieces", counted)
+    asked: dict[str, Any] = GREEDY | {"max_tokens": 60, "logprobs": 0}
+    told = [chunk.choices[0].logprobs for chunk in theirs.completions.create(prompt="ba de", stream=True, **asked)]
+    assert sum(len(each.tokens) for each in told if each is not None) == 60
+    assert max(read) < 20
 
 
 def test_an_echo_is_the_prompt_and_scores_it(theirs: client.OpenAI, folder: Path) -> None:

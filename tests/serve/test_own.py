@@ -119,6 +119,8 @@ def test_a_text_is_streamed_as_it_is_made(client: TestClient, engines: dict[str,
     assert [event.get("finish") for event in events] == [None] * (len(events) - 1) + ["length"]
     for asked in ({"inputs": ["a", "b"], "stream": True}, {"text": "a", "stream": True, "options": {"samples": 2}}):
         assert client.post("/api/generate", json=asked).status_code == 400
+    searched = {"text": "a", "stream": True, "options": {"beam": 2}}
+    assert "cannot be streamed" in client.post("/api/generate", json=searched).json()["error"]["message"]
     assert client.post("/api/tag", json={"text": "a", "stream": True}).status_code == 400
 
 

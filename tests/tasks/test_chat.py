@@ -15,7 +15,7 @@ from heedful.data.parts import Parts
 from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.errors import InputError, MissingError, OtherTaskError
 from heedful.run.events import Finished
-from heedful.tasks.chat.layout import fitted_prompt, later, learnable
+from heedful.tasks.chat.layout import fitted_prompt, learnable
 from heedful.tasks.chat.train import ChatJob
 from heedful.tasks.chat.use import ChatModel, messages_in
 from heedful.tasks.generate.losses import next_token_loss
@@ -165,7 +165,7 @@ def test_the_first_turns_are_forgotten_and_never_the_system(model):
         kept = [SYSTEM, *talks[1 + forgotten :]]
         assert ids == model.written.prompt(kept)
         assert forgotten in (0, 2, 4, 6)
-    assert later([SYSTEM, turn("user", "a")]) is None
+    assert fitted_prompt(model.written, talks, len(whole) - 1)[1] == 2  # no more than is needed
     with pytest.raises(InputError, match="tokens of the last question"):
         fitted_prompt(model.written, talks, 10)
     reply = model.chat([SYSTEM, *talks[1:] * 3], tokens=8, temperature=0.0)
@@ -174,6 +174,31 @@ def test_the_first_turns_are_forgotten_and_never_the_system(model):
     assert "first" in record["warning"]
     with pytest.raises(InputError, match="nothing to answer"):
         model.chat(talks[:3])
+
+
+def test_few_ends_of_a_long_conversation_are_read(model, monkeypatch):
+    """Not one for each of its turns, which takes minutes of some hundreds."""
+    talks = [SYSTEM, *[one for number in range(200) for one in talk(f"say {number}", "1")], turn("user", "four")]
+    ids, forgotten = fitted_prompt(model.written, talks, 60)
+    one_more = model.written.prompt([SYSTEM, *talks[forgotten - 1 :]])
+    assert (len(ids) <= 60, len(one_more) > 60, forgotten % 2) == (True, True, 0)
+    read = {"prompt": 0, "learning": 0}
+
+    def count(name):
+        whole = getattr(model.written, name)
+
+        def counted(messages):
+            read[name] += 1
+            return whole(messages)
+
+        monkeypatch.setattr(model.written, name, counted)
+
+    count("prompt")
+    count("learning")
+    assert fitted_prompt(model.written, talks, 60) == (ids, forgotten)
+    (text,), _ = learnable(model.written, [(*talks[:-1],)], 60, "made")
+    assert len(text.ids) <= 61
+    assert all(1 < count < 12 for count in read.values())
 
 
 def test_an_answer_never_outgrows_the_context(model):

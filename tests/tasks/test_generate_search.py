@@ -1,8 +1,10 @@
 """The most likely text: by beam search, the best of several that were drawn, and where several tokens end a text."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -143,3 +145,12 @@ def test_on_the_command_line(model: LanguageModel, tmp_path: Path, capsys: pytes
     ):
         assert heed("generate", tmp_path / "run", "a", *words) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("length_penalty", [-1000.0, 100.0, math.nan, math.inf])
+@pytest.mark.parametrize("how", [{"beam": 3}, {"best_of": 3}])
+def test_a_length_penalty_that_is_no_number_for_a_score(
+    model: LanguageModel, how: dict[str, Any], length_penalty: float
+) -> None:
+    with pytest.raises(InputError, match=r"a length penalty of .* for 7 tokens"):
+        model.generate(PROMPTS, tokens=7, length_penalty=length_penalty, **how)

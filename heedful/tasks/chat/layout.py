@@ -1,7 +1,8 @@
 """Conversations that fit a model's context: what is too long loses its first turns, and never what the system said."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import bisect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from heedful.data.batches import Text
 from heedful.data.text.chat_tokens import ChatTokens
@@ -10,6 +11,7 @@ from heedful.errors import InputError, TextError
 
 Ids = list[int]
 Message = Mapping[str, Any]
+Read = TypeVar("Read")
 
 
 class Learnable(NamedTuple):
@@ -19,25 +21,34 @@ class Learnable(NamedTuple):
     notes: list[str]
 
 
-def later(messages: Sequence[Message]) -> Sequence[Message] | None:
-    """A conversation from its next question on, with what the system said; None where no other question follows."""
-    own = [i for i, one in enumerate(messages) if one["role"] == "user"]
-    if len(own) < 2:
-        return None
-    said = [one for one in messages[: own[1]] if one["role"] == "system"]
-    return [*said, *messages[own[1] :]]
+def longest_end(
+    messages: Sequence[Message], read: Callable[[Sequence[Message]], Read], fits: Callable[[Read], bool]
+) -> tuple[Sequence[Message], Read]:
+    """A conversation, or what of it begins with one of its later questions, with what the system said before: the
+    longest that fits, or the last question's, which may not. And how it is read. The longer is taken to fit no better,
+    so that few are read."""
+    begins = [0, *[i for i, one in enumerate(messages) if one["role"] == "user"][1:]]
+    found: dict[int, Read] = {}
+
+    def end(begin: int) -> Sequence[Message]:
+        said = [one for one in messages[:begin] if one["role"] == "system"]
+        return [*said, *messages[begin:]] if begin else messages
+
+    def fitting(begin: int) -> bool:
+        found[begin] = read(end(begin))
+        return fits(found[begin])
+
+    place = 0 if fitting(0) else bisect.bisect_left(begins, True, lo=1, key=fitting)
+    begin = begins[min(place, len(begins) - 1)]
+    return end(begin), found[begin]
 
 
 def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) -> tuple[Ids, int]:
     """The prompt for the next answer in at most so many tokens, and how many of the turns it left out. Raises
     TextError where the last question alone is longer."""
-    kept: Sequence[Message] | None = messages
-    ids: Ids = []
-    while kept:
-        ids = tokens.prompt(kept)
-        if len(ids) <= room:
-            return ids, len(messages) - len(kept)
-        kept = later(kept)
+    kept, ids = longest_end(messages, tokens.prompt, lambda ids: len(ids) <= room)
+    if len(ids) <= room:
+        return ids, len(messages) - len(kept)
     what = f"{len(ids):,} tokens of the last question, but the model reads at most {room:,} of them"
     raise TextError(what, fix="ask in fewer words")
 
@@ -47,10 +58,7 @@ def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context
     left out. Raises InputError where none is left."""
     texts, cut, left = [], 0, 0
     for conversation in conversations:
-        kept: Sequence[Message] | None = conversation
-        text = tokens.learning(conversation)
-        while len(text.ids) - 1 > context and (kept := later(kept or ())) is not None:
-            text = tokens.learning(kept)
+        kept, text = longest_end(conversation, tokens.learning, lambda text: len(text.ids) - 1 <= context)
         if len(text.ids) - 1 > context:
             left += 1
             continue

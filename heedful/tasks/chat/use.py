@@ -232,7 +232,7 @@ class ChatModel(LanguageModel):
         if not messages or messages[-1]["role"] in ("assistant", "system"):
             what = "the last message is not the user's: there is nothing to answer"
             raise TextError(what, fix='end with {"role": "user", "content": "..."}')
-        if not messages[-1].get("content", "").strip():
+        if not (messages[-1].get("content") or "").strip():
             raise TextError("an empty turn: there is nothing to answer", fix="say something")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")

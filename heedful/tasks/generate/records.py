@@ -24,6 +24,11 @@ class GenerateOptions:
     length_penalty: float = 1.0
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
 
+    @property
+    def compares(self) -> bool:
+        """Whether a text is known only when all of them are."""
+        return self.beam is not None or self.best_of > 1
+
 
 def continue_texts(model: LanguageModel, prompts: Sequence[str], options: GenerateOptions) -> Iterator[dict[str, Any]]:
     """The fields of `Generated`, for each sample of each prompt."""

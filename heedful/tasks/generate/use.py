@@ -12,6 +12,7 @@ from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.draws import penalties
+from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
 from heedful.models.lm import LM
@@ -135,6 +136,7 @@ class LanguageModel(TextModel[LM]):
         if best_of < 1 or (beam is not None and best_of > 1):
             what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
             raise InputError(what, fix="give 1 or more, and no beam beside them")
+        refuse_length_penalty(length_penalty, tokens)
         if beam is not None:
             refuse_drawing([*sampling], stop, width=beam, samples=samples)
             return self._search(prompts, Sampling(**sampling), tokens, beam, samples, length_penalty, batch)
