@@ -129,12 +129,14 @@ def train(
     Under `torchrun`, None on all ranks but the first.
     """
     from heedful.run.events import Finished
+    from heedful.tasks.recipes import read_recipe
     from heedful.verbs.memory import path_and_corpus
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
-    fields = type(planned(recipe, Path(out), {}, device="cpu")[0].data).model_fields
-    path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs="source" in fields)
+    named = read_recipe(recipe) if isinstance(recipe, str) else recipe
+    pairs = "source" in type(named.data).model_fields
+    path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs=pairs)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
     made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device)

@@ -117,11 +117,13 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except OSError as error:
-        if debug or error.filename or error.errno not in FULL:
+        full = error.errno in FULL
+        if debug or not (full or error.filename):
             raise
-        sys.stdout = io.StringIO()  # what is left to write is given up
-        fix = "free some where the output goes, and in the folder for temporary files"
-        _fail(StorageError(os.strerror(error.errno), fix=fix))
+        if full:
+            sys.stdout = io.StringIO()  # what is left to write is given up
+        fix = "free some where the output goes, and in the folder for temporary files" if full else "check the path"
+        _fail(StorageError(error.strerror or str(error), where=str(error.filename or ""), fix=fix))
 
 
 def _run(arguments: list[str]) -> None:

@@ -32,17 +32,21 @@ def data(
 
     Example: heed data check memory.tmx --out clean.tsv
     """
-    from heedful.verbs.data import check_data, write_cleaned
+    from heedful.store import files
+    from heedful.verbs.data import check_data, refuse_out, write_cleaned
 
     if what != "check":
         raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
     kind = kind_of_picture(picture)
+    if picture:
+        files.need_folder_for(picture)
+    if out:
+        refuse_out(out)
     checked = check_data(paths if len(paths) > 1 else paths[0], source=source, target=target, keep=keep, drop=drop)
     beside = write_cleaned(checked, out) if out else None
     if picture and kind:
         from heedful.look.draw import to_bytes
         from heedful.look.pairs import lengths_and_faults
-        from heedful.store import files
 
         train, counts = checked.read.train, {name: checked.report.counts[name] for name in checked.report.counts}
         drawn = lengths_and_faults(train.source, train.target, counts)

@@ -27,11 +27,11 @@ def import_(
     Example: heed import gpt2 --out runs/gpt2
     """
     from heedful.verbs.exchange import import_model
+    from heedful.verbs.use import how_to_use
 
     made = import_model(folder, out or Path("runs") / folder.absolute().name)
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
-    verb = made.task.split("-")[0]
-    say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{made.out}: heed {verb} {made.out} ...")
+    say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{how_to_use(Path(made.out))}")
     if as_json:
         print(json.dumps(asdict(made)))
 

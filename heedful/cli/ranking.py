@@ -1,6 +1,5 @@
 """`heed rank`: people put answers in order, in the terminal or on a page."""
 
-import getpass
 import json
 import signal
 from pathlib import Path
@@ -8,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Device, Json, Run, Seed, say
+from heedful.store import files
+from heedful.tasks.shared.cli import Device, Json, Run, Seed, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.ranking import Ranking
@@ -41,7 +41,8 @@ def rank(
     from heedful.verbs.ranking import answers_by
 
     asked = prompts_in(prompts)
-    who = who or getpass.getuser()
+    files.need_folder_for(out)
+    who = who or user_name()
     model = open_model(run, device=chosen_device(device))
     settings = {"tokens": tokens, "sampling": {"temperature": temperature, "seed": seed}}
     ranking = Ranking(out, asked, answers_by(model, answers, settings))

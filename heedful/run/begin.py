@@ -110,8 +110,9 @@ def _newest(out: Path, notes: list[str]) -> Checkpoint | None:
 
 def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
     """Writes what a run's folder holds from its first moment, the recipe first: with it, the run can be continued."""
+    facts = job.facts()  # which reads the data once more: nothing is written until all is known
     files.write_text(out / "recipe.yaml", to_yaml(recipe))
     files.write_json(out / "environment.json", machine)
-    files.write_json(out / "data.json", job.facts())
+    files.write_json(out / "data.json", facts)
     for name, data in job.tokenizers().items():
         files.write_bytes(out / name, data)

@@ -26,7 +26,7 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "processor": torch.backends.cpu.get_cpu_capability(),
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
         "precision": precision,
         "versions": {name: metadata.version(name) for name in LIBRARIES},

@@ -32,6 +32,11 @@ class Log:
                 self.board.add_scalar(name, row[name], int(row["step"]))
             self.board.flush()
 
+    def keep(self) -> None:
+        """No power cut loses the lines so far: a checkpoint is of no use without them."""
+        if (self.out / METRICS).is_file():
+            files.fsync_file(self.out / METRICS)
+
     def measured(self, step: int, found: Measurement, *, averaged: int = 0) -> None:
         """What was measured at a step, or of the mean of so many checkpoints, and the sample that shows it."""
         mean = {"averaged": averaged} if averaged else {}

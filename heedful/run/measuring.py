@@ -45,8 +45,12 @@ class Validation:
             with self.signals.giving_up():
                 found = affordable_share(self.job, state.average.model, minutes)
             progress.share, progress.cost, progress.measuring = found
-        if progress.share < 1:
-            self.job.valid = self.job.portion(self.job.valid, progress.share)
+        self.take_share(progress.share)
+
+    def take_share(self, share: float) -> None:
+        """From here on it is measured on so much of the validation data."""
+        if share < 1:
+            self.job.valid = self.job.portion(self.job.valid, share)
 
     def measure(self, state: State, progress: Progress) -> Measured:
         """The average of the weights: the best model so far where none was better."""

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+from yaml.constructor import ConstructorError
 
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
@@ -200,7 +201,8 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
             *sections, key = map(str, first["loc"])
             raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
         said = "input should be a section of keys" if first["type"] == "model_type" else first["msg"].lower()
-        raise InputError(f"{place_in(kind, first['loc'])} = {first['input']!r}: {said}", where=where) from None
+        place = place_in(kind, first["loc"]) or "the recipe"
+        raise InputError(f"{place} = {first['input']!r}: {said}", where=where) from None
     presets = kind.PRESETS()
     if recipe.preset == AUTO and kind.SIZES:
         if recipe.train.minutes is None or recipe.start_from:
@@ -227,30 +229,35 @@ def keys_in(kind: type[BaseModel], sections: Sequence[str]) -> list[str]:
     return list(kind.model_fields)
 
 
-def overridden(data: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """A recipe as plain data with `key=value` settings applied, such as `train.lr=3e-4`."""
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise InputError(f"{setting!r} is not key=value", where="--set", fix="for example --set train.lr=3e-4")
-        *sections, last = key.strip().split(".")
+def overridden(data: dict[str, Any], settings: Sequence[str] | Mapping[str, object]) -> dict[str, Any]:
+    """A recipe as plain data with settings applied: `key=value`, such as `train.lr=3e-4`, or values by their keys."""
+    values = settings.items() if isinstance(settings, Mapping) else map(_key_and_value, settings)
+    for key, value in values:
+        *sections, last = key.split(".")
         place = data
         for section in sections:
             if not isinstance(place.get(section), dict):
                 raise unknown_key(section, [name for name in place if isinstance(place[name], dict)], where="--set")
             place = place[section]
-        place[last] = read_yaml(text, where=f"--set {key}")
+        place[last] = value
     return data
 
 
-def override(recipe: R, settings: Sequence[str]) -> R:
-    """The recipe with settings applied. Raises InputError."""
+def _key_and_value(setting: str) -> tuple[str, Any]:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise InputError(f"{setting!r} is not key=value", where="--set", fix="for example --set train.lr=3e-4")
+    return key.strip(), read_yaml(text, where=f"--set {key}")
+
+
+def override(recipe: R, settings: Sequence[str] | Mapping[str, object]) -> R:
+    """The recipe with settings applied: `key=value`, or values by their keys. Raises InputError."""
     return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
 
 
 def to_yaml(recipe: Recipe) -> str:
     """The recipe as YAML, every key of it."""
-    return FORMAT + yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return FORMAT + yaml.dump(recipe.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
@@ -262,26 +269,43 @@ def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
 def read_yaml(text: str, *, where: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"not YAML: {' '.join(str(error).split())}", where=where) from None
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as its readers expect: `no` is Norwegian, and `1e-4` is a number."""
+    """YAML as its readers expect: `no` is Norwegian, `1e-4` is a number, `1:30` and a date are none, and a key that is
+    there twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in names:
+                raise ConstructorError(None, None, f"the key {key.value!r} appears twice", key.start_mark)
+            names.add(str(key.value))
+        return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes in quotes whatever of a text the loader would take for something else."""
+
+
+_PLAIN = {
+    "bool": (re.compile(r"^(?:true|True|false|False)$"), "tTfF"),
+    "int": (re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"), "-+0123456789"),
+    "float": (
+        re.compile(r"^[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$"),
+        "-+0123456789.",
+    ),
+}
+_OTHER = {f"tag:yaml.org,2002:{name}" for name in (*_PLAIN, "timestamp")}
 _Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float")
-    ]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _OTHER]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$"),
-    list("-+0123456789."),
-)
+for _name, (_pattern, _first) in _PLAIN.items():
+    for _kind in (_Loader, _Dumper):
+        _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, list(_first))
 
 # What every recipe held, whatever its task, before tasks had sections of their own (format 1, which does not say so).
 _FORMAT_1 = {

@@ -218,6 +218,15 @@ def forget_after(out: Path, step: int, *, measured: bool, averaged: bool) -> Non
         files.write_text(path, "".join(f"{line}\n" for line in kept))
 
 
+def best_row(out: Path, progress: Progress) -> dict[str, Any]:
+    """The line of metrics.jsonl that tells of the model that is kept. Raises StorageError where it is not there."""
+    for row in files.read_json_lines(out / METRICS):
+        if row["step"] == progress.best_step and "valid_loss" in row and ("averaged" in row) == progress.best_averaged:
+            return row
+    what = f"the measurement of step {progress.best_step:,}, whose model is kept, is not there"
+    raise StorageError(what, where=str(out / METRICS), fix="bring the file back from a copy, or choose another --out")
+
+
 def check_space(out: Path, state: State, keep: int) -> None:
     """Raises StorageError where the disk cannot hold what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4

@@ -4,7 +4,6 @@ The usual one of a task, or a smaller one where it would make too few steps or h
 data; a larger one where there is much of both. Each smaller or larger preset reads as long a text as the usual one.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,7 +59,7 @@ def with_begun_preset(recipe: Recipe, out: Path) -> Recipe:
     if recipe.preset != AUTO or not (out / "recipe.yaml").is_file():
         return recipe
     begun = begun_recipe(type(recipe), out)
-    return override(recipe, [f"preset={begun.preset}", f"model={json.dumps(begun.model)}"])
+    return override(recipe, {"preset": begun.preset, "model": begun.model})
 
 
 def sized_job(
@@ -103,7 +102,7 @@ def _of_size(recipe: Recipe, preset: str) -> Recipe:
     usual = type(recipe).model_fields["preset"].default
     longest = [getattr(rows[name], "context_length", None) for name in (usual, preset)]
     model = {} if longest[0] == longest[1] else {"context_length": longest[0]}
-    return override(recipe, [f"preset={preset}", f"model={json.dumps(model)}"])
+    return override(recipe, {"preset": preset, "model": model})
 
 
 def _keep(job: Job[Any, Any, Any], folder: Path) -> None:

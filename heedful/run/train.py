@@ -25,7 +25,7 @@ from heedful.run.job import Job
 from heedful.run.log import Log
 from heedful.run.measuring import SHARE, Validation, beside, too_little
 from heedful.run.recipe import Recipe
-from heedful.run.resume import Progress, check_space, forget_after, restore, save_state
+from heedful.run.resume import Progress, best_row, check_space, forget_after, restore, save_state
 from heedful.run.state import new_state
 from heedful.run.task import Task
 from heedful.run.threads import Waits
@@ -208,11 +208,15 @@ class _Run:
         return self.plan.minutes is not None and self.plan.eval_every is None
 
     def _choose_share(self) -> Iterator[Note]:
-        minutes = self.plan.minutes
-        if minutes is not None and self._frugal and self.ranks.first:
+        minutes, progress = self.plan.minutes, self.progress
+        if not self.ranks.first:
+            return
+        if minutes is not None and self._frugal:
             with suppress(Leave):  # the next step leaves
-                self.validation.choose_share(self.state, self.progress, minutes)
-                yield Note(beside(minutes, self.progress.share))
+                self.validation.choose_share(self.state, progress, minutes)
+                yield Note(beside(minutes, progress.share))
+        elif progress.share:  # what was measured before is compared with
+            self.validation.take_share(progress.share)
 
     def _stops(self) -> bool:
         """Whether `patience` is at its end, on all ranks as on the first."""
@@ -258,6 +262,7 @@ class _Run:
         self.progress.saved = self.state.step
         self.set_back = 0
         if self.ranks.first:
+            self.log.keep()
             size = self.ranks.size
             save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
             rotate(self.out, max(self.plan.keep, self.plan.average_last))
@@ -305,6 +310,8 @@ class _Run:
         if self.ranks.first:
             averaged = self.progress.averaged == self.state.step
             forget_after(self.out, self.state.step, measured=not self.progress.due, averaged=averaged)
+            if self.progress.best_step:
+                best_row(self.out, self.progress)  # without which the training could not be told of at its end
 
 
 def _finish(
@@ -318,7 +325,6 @@ def _finish(
     figure = panels(rows, job.panels) if job.panels else curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
     files.write_json(out / "scores.json", asdict(finished))
-    measured = (row for row in rows if row["step"] == progress.best_step and "valid_loss" in row)
-    best = next(row for row in measured if ("averaged" in row) == progress.best_averaged)
+    best = best_row(out, progress)
     files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
     return finished, best["valid_loss"]

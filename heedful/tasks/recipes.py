@@ -74,4 +74,7 @@ def read_recipe(name: str) -> Recipe:
         if not isinstance(found, Recipe):
             raise InputError('defines no `recipe = heedful.recipe("translate", ...)`', where=name)
         return found
-    return from_yaml(path.read_text(encoding="utf-8"), where=name)
+    try:
+        return from_yaml(path.read_text(encoding="utf-8-sig"), where=name)
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8", where=name, fix="save the file again, as UTF-8") from None

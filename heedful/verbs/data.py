@@ -65,13 +65,18 @@ def check_data(
     return Checked(read, report, report.left_out(leaving(keep, drop)))
 
 
+def refuse_out(out: Path) -> None:
+    """Raises InputError or MissingError where cleaned data cannot be written to."""
+    files.need_folder_for(out)
+    if out.suffix != ".tsv":
+        raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
+
+
 def write_cleaned(checked: Checked, out: Path) -> Path:
     """The pairs that are kept, a table under a header, and beside it those that are left out, where each stood and why;
     the path of the second. Where there are several directions, each row says its languages; of several
     references each has a row. Raises InputError, MissingError or StorageError."""
-    files.need_folder_for(out)
-    if out.suffix != ".tsv":
-        raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
+    refuse_out(out)
     pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
     references = pairs.references

@@ -50,8 +50,10 @@ def write_rows(
     only: str = "train",
 ) -> Path:
     """Writes each part into a file of the folder, and returns the folder. `names` are the keys of a pair; rows that are
-    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows."""
+    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, and where the folder
+    holds anything else."""
     parts = data if isinstance(data, Mapping) else {only: data}
+    written: dict[Path, bytes] = {}
     for part, rows in parts.items():
         if part.partition("_")[0] not in PARTS:
             raise InputError(f"no part is called {part!r}", where="data", fix=f"name them {', '.join(PARTS)}")
@@ -59,8 +61,20 @@ def write_rows(
             raise InputError("no rows", where=f"data: {part}", fix="give at least one")
         tagged = _is_tagged(rows[0])
         lines = _tagged(part, rows) if tagged else _objects(part, rows, names)
-        files.make_folder(folder)
-        files.write_text(folder / f"{part}{'.tsv' if tagged else '.jsonl'}", "".join(f"{line}\n" for line in lines))
+        text = "".join(f"{line}\n" for line in lines)
+        try:
+            written[folder / f"{part}{'.tsv' if tagged else '.jsonl'}"] = text.encode()
+        except UnicodeEncodeError as error:
+            what = f"{text[error.start]!r} is half a character"
+            raise InputError(what, where=f"data: {part} {text.count(chr(10), 0, error.start) + 1}") from None
+    for path in files.children(folder):
+        if path not in written and not path.name.startswith(files.TEMPORARY):
+            raise InputError(
+                "other data, which would be read too", where=str(path), fix="remove it, or rename the folder"
+            )
+    files.make_folder(folder)
+    for path, content in written.items():
+        files.write_bytes(path, content)
     return folder
 
 

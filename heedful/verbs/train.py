@@ -12,7 +12,7 @@ from heedful.run.device import chosen_device
 from heedful.run.events import Event
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.train import train as run_training
-from heedful.tasks import TASKS
+from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
 
 # How a model is tuned that was imported, and so has no rates of its own (Devlin et al. 2019, appendix A.3).
@@ -40,13 +40,17 @@ def planned(
     imported model takes that model's usual rates. Raises InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
-    given = {key: value for key, value in given.items() if value is not None}
+    given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
     if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
-        made = saved_recipe(out)
+        saved = saved_recipe(out)
+        if isinstance(recipe, str) and recipe in (DEFAULT, saved.task):  # no more is named than what is continued
+            made = saved
+        elif made.task == saved.task and not made.data.path:
+            given["data.path"] = saved.data.path
     said = made.given | {setting.partition("=")[0] for setting in settings}
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
     given |= _by_key(options or {}, made.task)
-    made = override(made, [*_settings(given), *timed])
+    made = override(override(made, given), timed)
     if isinstance(recipe, str) and recipe not in TASKS:  # a file says how it is to be
         return override(made, settings), []
     told: list[str] = []
@@ -78,7 +82,7 @@ def _sized(recipe: Recipe, out: Path, device: str) -> tuple[Recipe, list[str]]:
     if sized is not None:
         recipe, why = sized()(recipe, out, torch.device(chosen_device(device)))
         return recipe, [why]
-    return override(recipe, [f"preset={AUTO}"]) if recipe.SIZES else recipe, []
+    return override(recipe, {"preset": AUTO}) if recipe.SIZES else recipe, []
 
 
 def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
@@ -90,7 +94,7 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     own, why = tuned()(recipe) if tuned is not None else ({}, "")
     usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
     what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-    return _settings(own) or [*usual], what, why
+    return [f"{key}={json.dumps(value)}" for key, value in own.items()] or [*usual], what, why
 
 
 def train(
@@ -100,8 +104,3 @@ def train(
     word that `chosen_device` knows."""
     where = None if device == "auto" else torch.device(chosen_device(device))
     return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
-
-
-def _settings(values: Mapping[str, object]) -> list[str]:
-    """key=value of each, as YAML."""
-    return [f"{key}={json.dumps(str(value) if isinstance(value, Path) else value)}" for key, value in values.items()]

@@ -3,10 +3,12 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
 import pytest
+import yaml
 
 from commands import heed, standard_input
 from heedful import cli
@@ -68,6 +70,34 @@ def test_train_ends_with_one_line_of_json(data, tmp_path, capsys):
     assert manifest["step"] == 2
     assert heed("train", "--resume", "--out", tmp_path / "run", "--set", "train.steps=3", "--json") == 0
     assert json.loads(lines(capsys)[-1])["steps"] == 3
+
+
+@pytest.mark.parametrize("name", ["1e4", "\U0001f600.tsv"])
+def test_data_of_any_name_is_found_again(data, tmp_path, monkeypatch, name):
+    """A number that is none, and what JSON writes as two halves."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(data / "pairs.tsv", name)
+    for steps in (1, 2):
+        assert heed("train", "translate", "--data", name, "--out", "run", *SMALL, "--set", f"train.steps={steps}") == 0
+
+
+def test_resume_continues_what_is_asked_for(run, data, tmp_path, capsys):
+    """And not whatever is there."""
+    out = tmp_path / "run"
+    shutil.copytree(run, out)
+    assert heed("train", "tag", "--resume", "--out", out) == 2
+    assert "this run was begun with task = 'translate', not 'tag'" in capsys.readouterr().err
+    file = tmp_path / "mine.yaml"
+    said = yaml.safe_load((out / "recipe.yaml").read_text())
+    said["train"]["steps"] += 1
+    del said["data"]["path"]
+    file.write_text(yaml.safe_dump(said))
+    assert heed("train", file, "--resume", "--out", out, "--json") == 0
+    assert json.loads(lines(capsys)[-1])["steps"] == said["train"]["steps"]
+    said["train"]["lr"] = 0.5
+    file.write_text(yaml.safe_dump(said))
+    assert heed("train", file, "--resume", "--out", out) == 2
+    assert "this run was begun with train.lr" in capsys.readouterr().err
 
 
 def test_a_key_of_another_task_is_refused_before_anything_is_read(tmp_path, capsys):
@@ -158,6 +188,12 @@ def test_check_and_info(run, capsys):
         (["look", "{run}", "ba", "--device", "cuda:99"], 2, "is here", "fix: take --device"),
         (["check", "{run}", "--device", "gpu"], 2, "no device 'gpu'", "fix: choose auto"),
         (["export", "{run}", "--out", "never", "--device", "cuda"], 2, "heed export is for a CPU", "fix: leave it out"),
+        (["translate", "a long sentence " * 30], 4, "File name too long", "fix: check the path"),
+        (["info", "a long sentence " * 30], 4, "File name too long", "fix: check the path"),
+        (["translate", ".", "ba"], 3, ".: no model has been saved here yet", "fix: train it first"),
+        (["data", "check", "none.tsv", "--picture", "none/x.png"], 3, "none: no such folder", "fix: make it first"),
+        (["data", "check", "none.tsv", "--out", "none/x.tsv"], 3, "none: no such folder", "fix: make it first"),
+        (["data", "check", "none.tsv", "--out", "x.csv"], 2, "x.csv: the cleaned data is a .tsv file", "fix: --out"),
     ],
 )
 def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch, capsys, words, code, error, fix):

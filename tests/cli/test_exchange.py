@@ -4,9 +4,11 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 import heedful
 from commands import heed
@@ -40,6 +42,19 @@ def test_import_says_what_it_became(folder: Path, tmp_path: Path, monkeypatch, c
         "out": "runs/tiny",
     }
     assert said.err.splitlines()[0] == f"GPT-2: {parameters:,} parameters, 301 tokens in the vocabulary"
+
+
+def test_what_was_imported_can_be_used_as_it_says(run_of: Callable[[str], Path], tmp_path: Path, capsys) -> None:
+    """A bare encoder too, of which no verb has the name of its task."""
+    hub, out = tmp_path / "hub", tmp_path / "run"
+    assert heed("export", run_of("pairs"), "--out", hub) == 0
+    weights = load_file(hub / "model.safetensors")
+    save_file({name: own for name, own in weights.items() if not name.startswith("cls.")}, hub / "model.safetensors")
+    capsys.readouterr()
+    assert heed("import", hub, "--out", out) == 0
+    assert (
+        capsys.readouterr().err.splitlines()[1] == f"this run reads texts, for others to start from: heed embed {out}"
+    )
 
 
 def test_an_imported_model_is_tuned_gently(run: Path, tmp_path: Path, capsys) -> None:

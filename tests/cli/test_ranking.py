@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError
+from heedful.tasks.shared.cli import user_name
 from heedful.tasks.shared.ranking import Item, Ranking, order_in
 from serving import language_model
 
@@ -104,3 +105,21 @@ def test_a_model_that_answers_nothing_is_refused(run: Path, run_of: Callable[[st
     words = ["rank", str(run_of("label")), "--prompts", str(run / "prompts.txt"), "--out", str(tmp_path / "j.jsonl")]
     with pytest.raises(InputError, match="answers no prompts"):
         CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_where_judgements_cannot_be_kept_nothing_is_asked(run: Path, tmp_path: Path) -> None:
+    for out, what in ((tmp_path / "none" / "x.jsonl", "no such folder"), (tmp_path, "not a plain file")):
+        words = ["rank", str(run / "run"), "--prompts", str(run / "prompts.txt"), "--out", str(out), "--who", "ada"]
+        found = CliRunner().invoke(app, words)
+        assert what in str(found.exception)
+        assert "[1 of 2]" not in found.output
+
+
+def test_a_user_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    with pytest.raises(InputError, match="--who: this user has no name") as caught:
+        user_name()
+    assert caught.value.fix == "give --who NAME"

@@ -8,6 +8,8 @@ from PIL import Image
 
 from commands import heed
 from heedful.data.made import shapes
+from heedful.errors import InputError
+from heedful.tasks.shared.cli import OutputFiles
 
 SIZES = {"detect": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}}
 SIZES["segment"] = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2]}
@@ -81,3 +83,10 @@ def test_what_cannot_be_done_is_one_line(run, capsys, tmp_path):
     if task == "detect":
         assert heed("detect", folder / "run", folder / "0.png", "--out", tmp_path / "x.txt") == 2
         assert heed("detect", folder / "run", folder / "0.png", folder / "1.png", "--out", tmp_path / "one.png") == 2
+
+
+def test_a_folder_that_is_there_may_have_a_dot_in_its_name(tmp_path):
+    (tmp_path / "found.v2").mkdir()
+    assert OutputFiles(["a.png", "b.png"], tmp_path / "found.v2")("b.png") == tmp_path / "found.v2" / "b.png"
+    with pytest.raises(InputError, match="not a folder's name"):
+        OutputFiles(["a.png", "b.png"], tmp_path / "found.png")

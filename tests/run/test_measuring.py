@@ -85,6 +85,9 @@ def test_a_training_for_minutes_measures_on_a_share_and_keeps_it_when_it_is_cont
     more = made_recipe(steps=11, minutes=5, eval_sentences=50, save_every="null", eval_every="null")
     assert [e.step for e in train(more, tmp_path / "run", corpus=corpus) if isinstance(e, Measured)] == [11]
     assert sizes == [25, 25]
+    often = made_recipe(steps=12, minutes=5, eval_sentences=50, save_every="null", eval_every=1)
+    assert [e.step for e in train(often, tmp_path / "run", corpus=corpus) if isinstance(e, Measured)] == [12]
+    assert sizes == [25, 25, 25]  # of which the best is chosen
 
 
 def test_who_says_how_often_to_measure_gets_all_of_it(monkeypatch, tmp_path, corpus):

@@ -1,5 +1,6 @@
 """Training on what is in memory, and scoring it: pairs, labelled texts, sentences with labels, objects, pictures."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,23 @@ def test_it_is_what_files_give_and_goes_on(tmp_path: Path) -> None:
         train("translate", tmp_path / "memory", PAIRS[:50], *more, "train.steps=4", source="low", target="high")
 
 
+def test_rows_of_another_call_are_not_read_too(tmp_path: Path) -> None:
+    settings = [*LAYERS, *VOCABULARY]
+    train("translate", tmp_path / "run", {"train": PAIRS, "valid": PAIRS[:9]}, *settings)
+    (tmp_path / "run").rename(tmp_path / "before")
+    with pytest.raises(InputError, match=r"run\.data/valid\.jsonl: other data"):
+        train("translate", tmp_path / "run", PAIRS[9:], *settings)
+    assert json.loads((tmp_path / "run.data" / "train.jsonl").read_text().splitlines()[0])["source"] == PAIRS[0][0]
+
+
+def test_a_recipe_of_minutes_is_sized_by_the_rows(tmp_path: Path) -> None:
+    plan = heedful.recipe("generate", train={"minutes": 0.001, "steps": 1})
+    rows = {"train": [f"ba de {number} gi" for number in range(99)]}
+    done = heedful.train(plan, tmp_path / "run", data=rows)
+    assert done is not None
+    assert done.steps == 1
+
+
 def test_pictures_in_tensors(tmp_path: Path) -> None:
     pixels = torch.randint(0, 256, (24, 1, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     part = Part(pixels, [*"abcdef"] * 4)
@@ -96,6 +114,7 @@ def test_pictures_in_tensors(tmp_path: Path) -> None:
         ([("ba", "de"), 7], r"data: train 2: expected"),
         ([{"source": "ba", "target": {1}}], r"data: train 1: .*not JSON serializable"),
         ([(["ba", "de"], ["N"])], r"data: train 1: expected as many labels as words"),
+        ([("ba", "de"), ("gi", "d\ud83d")], r"data: train 2: '\\ud83d' is half a character"),
     ],
 )
 def test_what_is_no_row_is_told_by_its_number(data: Any, what: str, tmp_path: Path) -> None:

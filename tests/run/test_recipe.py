@@ -51,6 +51,16 @@ def test_yaml_gives_back_every_key():
 
 
 @pytest.mark.parametrize(
+    "path", ["1e4", "1_0", "010", "1:30", "2024-01-01", "true", "no", ".5", "~", "\U0001f600 \u4f60.tsv", ""]
+)
+def test_a_path_is_kept_as_it_is(path):
+    """Whatever number or truth value YAML might take it for."""
+    recipe = override(heedful.recipe("tag"), {"data.path": path})
+    assert recipe.data.path == path
+    assert from_yaml(to_yaml(recipe), where="x") == recipe
+
+
+@pytest.mark.parametrize(
     ("setting", "says", "fix"),
     [
         ("train.learning=1", "unknown key 'learning'", ""),
@@ -65,6 +75,9 @@ def test_yaml_gives_back_every_key():
         ("preset=transformer-smal", "unknown key 'transformer-smal'", "did you mean 'transformer-small'?"),
         ("train.optimizer=adamw", "train.optimizer = 'adamw'", ""),
         ("train.steps={", "--set train.steps: not YAML", ""),
+        ("train.steps=2024-99-99", "train.steps = '2024-99-99': input should be", ""),
+        ("train.minutes=1:30", "train.minutes = '1:30': input should be", ""),
+        ("train.steps=!!int x", "--set train.steps: not YAML", ""),
         ("train.lr=true", "train.lr = True: input should be a number", ""),
         ("train.warmup=false", "train.warmup = False: input should be a number", ""),
         ("train.compile=1", "train.compile = 1: input should be true or false", ""),
@@ -98,9 +111,15 @@ def test_recipe_files(tmp_path):
         read_recipe(str(tmp_path / "none.yaml"))
     with pytest.raises(InputError, match="unknown key 'tranlate'"):
         read_recipe("tranlate")
-    yaml.write_text("train: [1")
-    with pytest.raises(InputError, match=r"mine\.yaml: not YAML"):
-        read_recipe(str(yaml))
+    for text, says in (
+        ("train: [1", "not YAML"),
+        ("train:\n  steps: 5\ndata: {}\ntrain:\n  lr: 0.1\n", "the key 'train' appears twice"),
+        ("- train\n", r"the recipe = \['train'\]: input should be a section of keys"),
+        ("preset: caf\xe9", "not UTF-8"),
+    ):
+        yaml.write_bytes(text.encode("latin-1"))
+        with pytest.raises(InputError, match=rf"mine\.yaml: .*{says}"):
+            read_recipe(str(yaml))
 
 
 @pytest.mark.parametrize("data", [[], 3, {"train": 5}, {"data": {"vocab_size": True}}, {"task": None}])

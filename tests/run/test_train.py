@@ -13,12 +13,13 @@ import torch
 from PIL import Image
 
 import heedful
-from heedful.errors import HeedError, InputError, MissingError
+from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.look.draw import curves, to_bytes
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
 from heedful.run.recipe import override
+from heedful.store import files
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
@@ -164,6 +165,24 @@ def test_the_same_command_again_changes_nothing(finished, corpus):
     again = list(train(made_recipe(), out, corpus=corpus))
     assert not [event for event in again if isinstance(event, Trained)]
     assert (out / "model.safetensors").read_bytes() == before
+
+
+def test_a_run_without_what_was_measured_says_so_first(finished, corpus, tmp_path):
+    """And not when more has been trained, with a traceback."""
+    shutil.copytree(finished[0], tmp_path / "run")
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    lines = metrics.read_text().splitlines(keepends=True)
+    metrics.write_text("".join(line for line in lines if "valid_loss" not in line))
+    with pytest.raises(StorageError, match=r"metrics\.jsonl: the measurement of step \d+, whose model is kept"):
+        next(train(made_recipe(steps=14), tmp_path / "run", corpus=corpus))
+
+
+def test_what_was_measured_is_on_the_disk_before_the_checkpoint(tmp_path, corpus, monkeypatch):
+    flushed: list[str] = []
+    monkeypatch.setattr(files, "fsync_file", lambda path: flushed.append(path.name))
+    events = list(train(made_recipe(), tmp_path / "run", corpus=corpus))
+    assert [event.step for event in events if isinstance(event, Checkpointed)] == [4, 8, 12]
+    assert flushed == ["metrics.jsonl"] * 2  # it was first measured at step 6
 
 
 @pytest.mark.parametrize("recipe", [TRANSFORMER, DECODER, RECURRENT], ids=["transformer", "decoder", "rnn"])

@@ -45,7 +45,7 @@ def sized(recipe: GenerateRecipe, out: Path, device: torch.device) -> tuple[Gene
         begun = begun_recipe(GenerateRecipe, out)
         kept: dict[str, Any] = {"preset": begun.preset, "model": begun.model}
         kept |= {f"train.{key}": getattr(begun.train, key) for key in OWN}
-        return override(recipe, [f"{key}={value}" for key, value in kept.items()]), f"sized as {out} was begun"
+        return override(recipe, kept), f"sized as {out} was begun"
     data = recipe.data
     if not data.path:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
@@ -68,7 +68,7 @@ def sized(recipe: GenerateRecipe, out: Path, device: torch.device) -> tuple[Gene
         f"{minutes:g} minutes: {model['n_layers']} layers {model['d_model']} wide, {size:,} parameters, as this "
         f"machine gets through about {seen:,.0f} tokens ({epochs:.1f} times the text); dropout {model['dropout']:g}"
     )
-    return override(recipe, [f"{key}={value}" for key, value in settings.items()]), why
+    return override(recipe, settings), why
 
 
 def _shape(width: int) -> dict[str, Any]:

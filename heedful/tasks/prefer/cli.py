@@ -1,6 +1,5 @@
 """`heed loop`."""
 
-import getpass
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say
+from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.prefer.loop import Round
@@ -60,7 +59,7 @@ def loop(
         tokens=tokens,
         noise=noise,
         seed=seed,
-        who=(who or getpass.getuser()) if ranker == PERSON else "",
+        who=(who or user_name()) if ranker == PERSON else "",
         settings=tuple(settings),
         reward_settings=tuple(reward_settings),
     )

@@ -1,5 +1,6 @@
 """What the commands share: words that several take, and how lines come in and answers go out. It imports no torch."""
 
+import getpass
 import json
 import os
 import re
@@ -102,6 +103,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def user_name() -> str:
+    """Raises InputError where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        raise InputError("this user has no name here", where="--who", fix="give --who NAME") from None
+
+
 def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool) -> None:
     """An answer on standard output: its record as a line of JSON, or lines for a person."""
     if as_json:
@@ -155,7 +164,7 @@ class OutputFiles:
         self.folder = out is not None and (folder or out.is_dir() or pictures is None or len(pictures) > 1)
         if out is None:
             return
-        if self.folder and out.suffix:
+        if self.folder and out.suffix and not out.is_dir():
             raise InputError("not a folder's name", where=str(out), fix="name a folder")
         if not self.folder and out.suffix != ".png":
             raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")

@@ -33,9 +33,11 @@ class Ranking:
     """The judgements of a file, which grows by what people decide; one process at a time."""
 
     def __init__(self, out: Path, prompts: Iterable[str], answers: Answers) -> None:
-        """Raises InputError for a file that holds something else."""
+        """Raises InputError for a file that holds something else, and StorageError for what is no file."""
         self.out, self.prompts, self._answers = out, list(dict.fromkeys(prompts)), answers
-        self.judgements = judgements_in(out) if out.is_file() and out.stat().st_size else []
+        if out.exists():
+            files.refuse_other_than_files(out)
+        self.judgements = judgements_in(out) if out.exists() and out.stat().st_size else []
         self._lock = threading.RLock()
 
     def next(self, who: str) -> Item | None:

@@ -127,9 +127,8 @@ def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | None:
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:
-    """Raises InputError for a run of another task, before its model is read."""
-    if (Path(run) / "task.json").is_file():
-        refuse_other(task_name(Path(run))[1], run, task, purpose)
+    """Raises InputError for a run of another task, and MissingError for no run, before a model is read."""
+    refuse_other(task_name(Path(run))[1], run, task, purpose)
 
 
 def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str) -> None:
