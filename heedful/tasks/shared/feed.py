@@ -16,8 +16,8 @@ from heedful.tasks.shared.served import TextReader, opened
 
 def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
     """A text, or two, framed as the model reads them. What is said in the end is the next token of a language model,
-    the first masked one of an encoder, the answer of a classifier, that of the first token where each has one. Raises
-    InputError for an empty text, and a pair where the model reads one text, or none where it reads two."""
+    the first masked one of an encoder, the answer of a classifier that chooses one, that of the first token where each
+    has one. Raises InputError for an empty text, a pair where the model reads one text, and none where it reads two."""
     reads, tokenizer = served.reads, served.tokenizer
     first, *second = reads.encode([text] if pair is None else [text, pair])
     if not first or second == [[]]:
@@ -35,6 +35,7 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
         framed = framed._replace(tokens=framed.tokens[:whole], types=framed.types[:whole])
     tokens, segments, types = rectangle([framed])
     model: Any = served.model  # type: ignore[attr-defined]  # every Served has one
+    about: dict[str, Any] = served.about  # type: ignore[attr-defined]
     masks = [i for i, token in enumerate(framed.tokens) if token == tokenizer.mask]
 
     def run() -> Tensor | None:
@@ -48,20 +49,20 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
                 logits = model(tokens, None, types)
                 return logits[0, masks[0]] if masks else None
             case Classifier():
-                return model(tokens[:, None], segments[:, None], types[:, None])[0]
+                logits = model(tokens[:, None], segments[:, None], types[:, None])[0]
+                return logits if len(logits) > 1 and about.get("answer") != "labels" else None
             case TokenClassifier():
                 return model(tokens, segments, types)[0, 1]
         raise InputError(f"a {type(model).__name__} reads no text")
 
-    return Feed(readable_pieces(tokenizer, framed.tokens), run, _names(served, model))
+    return Feed(readable_pieces(tokenizer, framed.tokens), run, _names(served, model, about))
 
 
-def _names(served: TextReader, model: object) -> Callable[[int], str]:
+def _names(served: TextReader, model: object, about: dict[str, Any]) -> Callable[[int], str]:
     """Of the answers: tokens, or labels."""
     if isinstance(model, LM | Encoder):
         names = served.tokenizer.names(model.config.embed.vocab_size)
     else:
-        about: dict[str, Any] = served.about  # type: ignore[attr-defined]  # every Served has one
         names = list(about.get("labels", ()))
     return lambda index: names[index] if index < len(names) else str(index)
 
