@@ -128,7 +128,7 @@ def judge(deck: Value, computed: Value) -> Verdict:
     """
     if deck is None:
         return "open"
-    said, found = _flat(deck), _flat(computed)
+    said, found = leaves(deck), leaves(computed)
     if len(said) != len(found):
         return "wrong"
     unit = 10.0 ** -max((_decimals(value) for value in said if isinstance(value, float)), default=1)
@@ -144,9 +144,10 @@ def _judge(said: Leaf, found: Leaf, unit: float) -> Verdict:
     return "rounded" if 0 <= abs(found) - abs(said) < unit and said * found >= 0 else "wrong"
 
 
-def _flat(value: Value) -> list[Leaf]:
+def leaves(value: Value) -> list[Leaf]:
+    """All numbers and words of a table, row after row."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [leaf for each in value for leaf in _flat(each)]
+        return [leaf for each in value for leaf in leaves(each)]
     return [value]
 
 

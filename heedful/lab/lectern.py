@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from math import isfinite
 from typing import Any
 
 import yaml
@@ -12,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
 from heedful.lab import EXHIBITS
-from heedful.lab.exhibit import Exhibit, Says, Shown, Value
+from heedful.lab.exhibit import Exhibit, Says, Shown, Value, leaves
 
+FINITE = ConfigDict(allow_inf_nan=False)
 SHORT = "short"  # the setting of exhibits that have a shorter form
 
 
@@ -71,12 +73,23 @@ def settings_of(name: str) -> dict[str, object]:
 
 def show(name: str, settings: Mapping[str, object] | None = None, *, short: bool = False) -> Shown:
     """What an exhibit shows. `settings` are values, or as typed: `{"scale": 0.5}` or `{"scale": "0.5"}`. `short` takes
-    its shorter form, where it has one. Raises InputError."""
+    its shorter form, where it has one. Raises InputError, also for settings of which nothing can be computed."""
     found, function = entry(name), EXHIBITS[name]()
     chosen = checked(name, function, settings or {})
     if short and SHORT in settings_of(name):
         chosen = {SHORT: True, **chosen}
-    return function(Says(found.says, found.why), **chosen)
+    if not settings:
+        return function(Says(found.says, found.why), **chosen)
+    try:
+        shown = function(Says(found.says, found.why), **chosen)
+        numbers = [leaf for line in shown.lines for leaf in leaves(line.computed) if isinstance(leaf, float)]
+        if not all(map(isfinite, numbers)):
+            raise ArithmeticError("what comes out is no number")
+    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        words = " ".join(f"{key}={value}" for key, value in settings.items())
+        what = f"nothing can be computed with {words} ({str(error).partition(chr(10))[0]})"
+        raise InputError(what, where=f"--set of {name}", fix=f"heed lecture {name} tells its own settings") from error
+    return shown
 
 
 def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dict[str, object]:
@@ -93,7 +106,7 @@ def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dic
             )
         try:
             value = yaml.safe_load(given) if isinstance(given, str) and hints[key] is not str else given
-            chosen[key] = TypeAdapter(hints[key]).validate_python(value)
+            chosen[key] = TypeAdapter(hints[key], config=FINITE).validate_python(value)
         except (ValidationError, yaml.YAMLError):
             kind = getattr(hints[key], "__name__", str(hints[key]))
             raise InputError(f"{given!r} is no {kind}", where=f"--set {key} of {name}") from None

@@ -2,6 +2,7 @@
 and operations as bars."""
 
 import html
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,12 @@ def numbers_in_words(step: Step) -> str:
     return " ".join(f"{number:.2f}" for number in step.numbers)
 
 
+def cut_to(line: str, width: float) -> str:
+    """As much of a line as this width has room for, and an ellipsis."""
+    room = bisect_right(range(len(line)), width, key=lambda count: width_of(line[:count] + "…", SIZE))
+    return line[: max(0, room - 1)] + "…"
+
+
 def picture(passed: Passed, *, dark: bool = False) -> bytes:
     """An SVG."""
     names = max((width_of(step.name, SIZE) for step in passed.steps), default=0.0)
@@ -46,7 +53,7 @@ def picture(passed: Passed, *, dark: bool = False) -> bytes:
     made: list[Shape] = [Words(text=passed.title, x=EDGE, y=22.0, size=15.0, anchor="start", bold=True)]
     told = [passed.given, passed.said]
     for number, line in enumerate(told):
-        fits = line if width_of(line, SIZE) < width - 2 * EDGE else line[: int(len(line) * 0.7)] + "…"
+        fits = line if width_of(line, SIZE) <= width - 2 * EDGE else cut_to(line, width - 2 * EDGE)
         y = 44.0 + number * 18
         made.append(Words(text=fits, x=EDGE, y=y, size=SIZE, anchor="start", color="soft"))
     top = 44.0 + 18 * len(told) + 14

@@ -9,6 +9,8 @@ from PIL import Image
 
 from commands import heed
 from heedful.errors import InputError
+from heedful.look.canvas import width_of
+from heedful.look.passes_drawn import SIZE, cut_to
 from heedful.verbs.trace import trace
 
 # Of each family that reads, and each function that feeds one.
@@ -51,6 +53,22 @@ def test_the_command(run_of: Callable[[str], Path], folder: Path, capsys: pytest
     for words, said in ((("", "--json"), "no text to trace"), (("a", "--out", "x.pdf"), "is no trace")):
         assert heed("trace", run, *words) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["score", "labels", "reward"])
+def test_what_is_no_choice_has_no_shares(name: str, run_of: Callable[[str], Path]) -> None:
+    """Of a number, and of labels of which several may hold, a softmax tells nothing."""
+    traced = trace(run_of(name), "ba de gi")
+    assert traced.steps
+    assert traced.says == []
+
+
+def test_a_line_is_cut_where_the_picture_ends() -> None:
+    line = "ba de gi → ba · de · gi " * 40
+    for width in (20.0, 200.0, 640.0):
+        cut = cut_to(line, width)
+        assert width_of(cut, SIZE) <= width < width_of(f"{line[: len(cut)]}…", SIZE)
+        assert cut == f"{line[: len(cut) - 1]}…"
 
 
 def test_what_does_not_fit_is_refused(run_of: Callable[[str], Path], folder: Path) -> None:

@@ -88,6 +88,23 @@ def test_settings_are_checked_by_their_annotations():
         show("N77")
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "value", "what"),
+    [
+        ("N1", "scale", ".nan", "'.nan' is no float"),
+        ("N5", "width", "0", "nothing can be computed with width=0"),
+        ("A1", "query", "Müller", "'Müller' is no name in the letters a to z"),
+        ("A1", "temperature", "0", "nothing can be computed with temperature=0"),
+        ("A2", "keys", "-1", "nothing can be computed with keys=-1"),
+        ("B6", "positions", "3", "nothing can be computed with positions=3"),
+        ("B8", "side", "1", "nothing can be computed with side=1"),
+    ],
+)
+def test_of_settings_that_cannot_be_nothing_is_computed(name: str, key: str, value: str, what: str):
+    with pytest.raises(InputError, match=what):
+        show(name, {key: value})
+
+
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_what_is_set_to_its_default_is_the_default(name):
     """As a page of the book gives it, and as it is typed."""

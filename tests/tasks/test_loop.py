@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.run.events import Checkpointed
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
@@ -92,3 +92,20 @@ def test_a_person_ranks_and_may_leave_in_between(world: Path, tmp_path: Path) ->
 def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing would be new"):
         heed(world, tmp_path / "run", "--ranker", str(world / "start"))
+
+
+def test_what_no_round_can_be_made_with_is_refused_before_anybody_judges(world: Path, tmp_path: Path) -> None:
+    """So that the same folder takes the command with the mistake mended."""
+    (tmp_path / "talk.jsonl").write_text('{"prompt": [{"role": "user", "content": "ba"}]}\n')
+    for words, kind, what in (
+        (["--set", "prefer.foo=1"], InputError, "unknown key 'foo'"),
+        (["--reward-set", "train.steps=x"], InputError, "train.steps = 'x'"),
+        (["--tokens", "48"], InputError, "a prompt and the 48 tokens of an answer are 49 tokens"),
+        (["--prompts", str(tmp_path / "none.txt")], MissingError, "no such file"),
+        (["--prompts", str(tmp_path / "talk.jsonl")], InputError, "a prompt that is a conversation"),
+    ):
+        with pytest.raises(kind, match=what):
+            heed(world, tmp_path / "run", "--rounds", "1", *words, given="1234\n" * 6)
+        assert not (tmp_path / "run").exists()
+    (made,) = heed(world, tmp_path / "run", "--rounds", "1", given="1234\n" * 6)
+    assert made["judgements"] == 6

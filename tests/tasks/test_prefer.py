@@ -332,6 +332,9 @@ def test_what_cannot_be_is_refused_before_the_first_step(start: Path, tmp_path: 
         assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="no model to begin with"):
         list(train(build({"task": "prefer"}, where="test"), tmp_path / "run", corpus=PROMPTED))
+    judged = Parts(JUDGED, JUDGED, {}, "made")  # answers are made where it is measured
+    with pytest.raises(InputError, match="a prompt and the 40 tokens of an answer are 42 tokens"):
+        learn(start, tmp_path / "run", "dpo", reward="", tokens=40, corpus=judged)
     talk = Parts(['[{"role": "user", "content": "hi"}]'] * 3, PROMPTS, {}, "made")
     with pytest.raises(InputError, match="a prompt that is a conversation"):
         learn(start, tmp_path / "run", corpus=talk)

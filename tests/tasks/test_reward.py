@@ -84,6 +84,8 @@ def test_it_is_used_from_the_command_line(run: Path, tmp_path: Path) -> None:
     first, second = map(json.loads, heed("reward", str(run), "bade", " aaa", " bb", "--json"))
     assert (first["prompt"], first["answer"]) == ("bade", " aaa")
     assert first["reward"] > second["reward"]
+    (table,) = map(json.loads, heed("reward", str(run), "bade", "a\tb", "--json"))
+    assert (table["prompt"], table["answer"]) == ("bade", "a\tb")
     (tmp_path / "j.jsonl").write_text("".join(f"{json.dumps(one.record())}\n" for one in JUDGED))
     (told,) = heed("eval", str(run), "--data", str(tmp_path / "j.jsonl"), "--json")
     assert '"pair_accuracy": 0.9' in told

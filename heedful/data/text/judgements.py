@@ -153,7 +153,8 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
     chosen, rejected, prompt = row["chosen"], row["rejected"], row.get("prompt")
     if isinstance(chosen, list) and isinstance(rejected, list):
         asked = [] if prompt is None else prompt if isinstance(prompt, list) else _user(prompt)
-        shared = [one for one, other in takewhile(lambda two: two[0] == two[1], zip(chosen, rejected, strict=False))]
+        before = zip(chosen[:-1], rejected[:-1], strict=False)  # the answers, which may be alike
+        shared = [one for one, _ in takewhile(lambda two: two[0] == two[1], before)]
         begun = asked if asked and shared[: len(asked)] != asked else shared  # a prompt may stand in both sides too
         sides = [_last(side[0 if begun is not shared else len(shared) :], where) for side in (chosen, rejected)]
         return _of_two(_prompt(begun, where), sides[0], sides[1])

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from heedful.core import EVERYONE, attend, attention_weights
+from heedful.errors import InputError
 from heedful.lab.drawn import curves, plane, weights_of
 from heedful.lab.exhibit import Says, Shown, beside, holds, table, unsaid
 from heedful.models.rnn import AdditiveAttention
@@ -17,7 +18,10 @@ TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 def spelled(name: str) -> Tensor:
-    """A name as a bag of its letters in order (pairs of neighbours, with both ends), of length 1."""
+    """A name as a bag of its letters in order (pairs of neighbours, with both ends), of length 1. Raises InputError for
+    other signs than the letters a to z."""
+    if not (name.isascii() and name.isalpha()):
+        raise InputError(f"{name!r} is no name in the letters a to z", where="query", fix="leave out all others")
     vector = torch.zeros(27 * 27, dtype=torch.float64)
     codes = [0, *(ord(letter) - 96 for letter in name.lower()), 0]
     for one, other in pairwise(codes):

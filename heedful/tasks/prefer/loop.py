@@ -15,20 +15,23 @@ from typing import Any
 
 import torch
 
+from heedful.core.config import from_json
 from heedful.core.seeds import counter_seed
 from heedful.data.text.judgements import judgements_in, order_by
 from heedful.data.text.prompts import prompts_in
 from heedful.errors import InputError
+from heedful.models.lm import LMConfig
 from heedful.run.events import Event
 from heedful.run.folder import read_run
 from heedful.run.recipe import Recipe, override, validated
+from heedful.run.start import read_start
 from heedful.run.task import Task
 from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks.prefer import PREFER
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import Reward, reward_named
-from heedful.tasks.prefer.rollouts import make_answers
+from heedful.tasks.prefer.rollouts import make_answers, refuse_without_room
 from heedful.tasks.reward import REWARD
 from heedful.tasks.reward.prompting import prompting_of
 from heedful.tasks.reward.recipe import RewardRecipe
@@ -103,6 +106,7 @@ def begin(plan: Plan) -> None:
     """Writes what the loop is, or finds it to be the one that was begun."""
     path = plan.out / "loop.json"
     if not path.is_file():
+        _refuse_early(plan)
         files.make_folder(plan.out)
         files.write_json(path, plan.facts())
         return
@@ -111,6 +115,16 @@ def begin(plan: Plan) -> None:
     if changed:
         what = f"this loop was begun with {changed[0]} = {old.get(changed[0])!r}, not {new.get(changed[0])!r}"
         raise InputError(what, where=str(plan.out), fix="choose another --out, or the same words to continue")
+
+
+def _refuse_early(plan: Plan) -> None:
+    """Raises InputError or MissingError for what no round can be made with, before anybody judges."""
+    _, policy = _recipes(plan, 1)
+    prompts, start = prompts_in(plan.prompts), read_start(policy, None, "generate")
+    assert start is not None
+    ids = prompting_of(Path(plan.start), start.source, start.around).prompts(prompts)
+    lm = from_json(LMConfig, start.model["model"], where=f"{plan.start}/config.json")
+    refuse_without_room(ids, plan.tokens, lm.embed.context_length, setting="--tokens ")
 
 
 def rounds_of(out: Path) -> list[Round]:
@@ -129,11 +143,9 @@ def _round(plan: Plan, number: int, rule: Reward | None, follow: Follow, device:
     rows = "".join(f"{json.dumps(one.record(), ensure_ascii=False)}\n" for one in judgements)
     files.write_text(folder / "all.jsonl", rows)
     reward, policy = folder / "reward", folder / "policy"
-    learnt = {"task": "reward", "start_from": plan.start, "data": {"path": str(folder / "all.jsonl")}}
-    _trained(REWARD, _recipe(RewardRecipe, learnt, plan.reward_settings), reward, follow, device)
-    wanted = {"reward": str(reward), "tokens": plan.tokens}
-    taught = {"task": "prefer", "start_from": plan.start, "data": {"path": str(plan.prompts)}, "prefer": wanted}
-    _trained(PREFER, _recipe(PreferRecipe, taught, plan.settings), policy, follow, device)
+    learnt, taught = _recipes(plan, number)
+    _trained(REWARD, learnt, reward, follow, device)
+    _trained(PREFER, taught, policy, follow, device)
     judge = RewardModel.load(reward)
     two = [_answers(plan, run, prompts, 1, ("compared", number)) for run in (before, policy)]
     old, new = ([each[0] for each in texts] for texts in two)
@@ -201,8 +213,14 @@ def _answers(
     return [tuple(texts[i : i + count]) for i in range(0, len(texts), count)]
 
 
-def _recipe(kind: type[Any], data: dict[str, Any], settings: Sequence[str]) -> Recipe:
-    return override(validated(kind, data, where="loop"), settings)
+def _recipes(plan: Plan, number: int) -> tuple[Recipe, Recipe]:
+    """Of a round's reward and policy. Raises InputError for a setting that is none."""
+    folder = plan.out / f"round-{number}"
+    learnt = {"task": "reward", "start_from": plan.start, "data": {"path": str(folder / "all.jsonl")}}
+    wanted = {"reward": str(folder / "reward"), "tokens": plan.tokens}
+    taught = {"task": "prefer", "start_from": plan.start, "data": {"path": str(plan.prompts)}, "prefer": wanted}
+    reward, policy = validated(RewardRecipe, learnt, where="loop"), validated(PreferRecipe, taught, where="loop")
+    return override(reward, plan.reward_settings), override(policy, plan.settings)
 
 
 def _trained(row: Task, recipe: Recipe, out: Path, follow: Follow, device: torch.device) -> None:

@@ -14,6 +14,7 @@ from heedful.apply.inference import inference_copy
 from heedful.decode.continuous import Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
+from heedful.errors import InputError
 from heedful.models.actor_critic import ActorCritic
 from heedful.models.lm import LM
 from heedful.training.policy import token_log_probabilities
@@ -42,6 +43,18 @@ class Judged(NamedTuple):
 
 def language_model(policy: Policy) -> LM:
     return policy.lm if isinstance(policy, ActorCritic) else policy
+
+
+def refuse_without_room(prompts: Sequence[Ids], tokens: int, context: int, *, setting: str) -> None:
+    """Raises InputError for a prompt that leaves no room for an answer of so many tokens, which `setting` says."""
+    longest = max(map(len, prompts))
+    size = longest + tokens - 1
+    if size > context:
+        what = f"a prompt and the {tokens} tokens of an answer are {size:,} tokens"
+        raise InputError(
+            f"{what}, and the model reads at most {context:,}",
+            fix=f"{setting}{max(1, context - longest + 1)}, or leave long prompts out",
+        )
 
 
 def make_answers(

@@ -27,7 +27,15 @@ from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask,
 from heedful.tasks.prefer.losses import pair_loss
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import NormalisedReward, Reward, finite, reward_named
-from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, language_model, make_answers, rows_of
+from heedful.tasks.prefer.rollouts import (
+    Policy,
+    Rows,
+    judge_all,
+    language_model,
+    make_answers,
+    refuse_without_room,
+    rows_of,
+)
 from heedful.tasks.reward.prompting import Answered, prompting_of
 from heedful.tasks.reward.use import RewardModel
 from heedful.training.loss import Sum, added
@@ -157,19 +165,16 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return [files.size_and_sha256(Path(folder) / MODEL)[1] for folder in named]
 
     def _check_lengths(self) -> None:
-        """Raises InputError for a prompt that leaves no room for an answer."""
-        context, plan = self.lm.embed.context_length, self.recipe.prefer
-        parts = self.corpus.named()
+        """Raises InputError for a prompt that leaves no room for an answer, and for a judged answer without room."""
+        context, parts = self.lm.embed.context_length, self.corpus.named().values()
         if self.judged:
-            rows = [row for part in parts.values() for one in part for row in self._answered(one)]
-            longest, what = max(len(row.ids) - 1 for row in rows), "a prompt with its answer"
-            fix = "leave such judgements out"
-        else:
-            ids = self.prompting.prompts([prompt for part in parts.values() for prompt in part])
-            longest, what = max(map(len, ids)) + plan.tokens - 1, f"a prompt and the {plan.tokens} tokens of an answer"
-            fix = f"--set prefer.tokens={max(1, context - max(map(len, ids)) + 1)}, or leave long prompts out"
-        if longest > context:
-            raise InputError(f"{what} are {longest:,} tokens, and the model reads at most {context:,}", fix=fix)
+            rows = (row for part in parts for one in part for row in self._answered(one))
+            longest = max(len(row.ids) - 1 for row in rows)
+            if longest > context:
+                what = f"a prompt with its answer are {longest:,} tokens, and the model reads at most {context:,}"
+                raise InputError(what, fix="leave such judgements out")
+        prompts = self.prompting.prompts([_prompt(one) for part in parts for one in part])
+        refuse_without_room(prompts, self.recipe.prefer.tokens, context, setting="--set prefer.tokens=")
 
     def _answered(self, one: Judgement) -> list[Answered]:
         return self.prompting.answered([one.prompt] * len(one.candidates), one.candidates)
@@ -256,7 +261,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
 
     def _asked(self, part: Sequence[Any]) -> list[str]:
         """As many prompts as are answered: evenly spread over those there are, or all of them in turn."""
-        prompts = [one.prompt if isinstance(one, Judgement) else one for one in part]
+        prompts = [_prompt(one) for one in part]
         count, most = len(prompts), self.recipe.prefer.eval_answers
         return [prompts[i * count // most] if count > most else prompts[i % count] for i in range(most)]
 
@@ -322,3 +327,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         rows = [(*one, *other[1:]) for one, other in zip(before[:SHOWN], after, strict=False)]
         table = text_table(("asked", "before", "reward", "after", "reward"), rows)
         return found, "\n".join(["Answers before and after, as they were drawn:", "", *table])
+
+
+def _prompt(one: Judgement | str) -> str:
+    return one.prompt if isinstance(one, Judgement) else one

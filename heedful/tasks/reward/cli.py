@@ -1,5 +1,6 @@
 """`heed reward`."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,7 +42,8 @@ def reward(
     def show(one: "Rewarded") -> str:
         return f"{one['reward']:.3f}\t{printable(str(one['prompt']))}\t{printable(one['answer'])}"
 
-    lines = None if prompt is None else [f"{prompt}\t{answer}" for answer in answers or ()]
+    given = ({"prompt": prompt, "answer": answer} for answer in answers or ())
+    lines = None if prompt is None else [json.dumps(one, ensure_ascii=False) for one in given]
     answer_lines(lines, found, show, as_json=as_json)
 
 

@@ -16,8 +16,8 @@ from heedful.tasks.shared.served import TextReader, opened
 
 def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
     """A text, or two, framed as the model reads them. What is said in the end is the next token of a language model,
-    the first masked one of an encoder, the answer of a classifier, that of the first token where each has one. Raises
-    InputError for an empty text, and a pair where the model reads one text, or none where it reads two."""
+    the first masked one of an encoder, the answer of a classifier that chooses one, that of the first token where each
+    has one. Raises InputError for an empty text, a pair where the model reads one text, and none where it reads two."""
     reads, tokenizer = served.reads, served.tokenizer
     framed = reads.framed(text, pair, "trace")
     if isinstance(reads.body, LM) and reads.says:  # what ends a text is not read: it is what may be said
@@ -38,7 +38,9 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
                 logits = model(tokens, None, types)
                 return logits[0, masks[0]] if masks else None
             case Classifier():
-                return model(tokens[:, None], segments[:, None], types[:, None])[0]
+                logits = model(tokens[:, None], segments[:, None], types[:, None])[0]
+                several = "labels" in served.about.values()  # task.json's word for labels of which several may hold
+                return logits if len(logits) > 1 and not several else None
             case TokenClassifier():
                 return model(tokens, segments, types)[0, 1]
         raise InputError(f"a {type(model).__name__} reads no text")

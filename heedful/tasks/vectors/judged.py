@@ -69,16 +69,11 @@ def _names_a_score(name: str) -> bool:
 
 def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> Judged:
     """Raises InputError where fewer than two pairs are known."""
-    found, said = [], []
-    for one, other, score in pairs:
-        try:
-            found.append(vectors.similarity(one, other))
-        except InputError:
-            continue
-        said.append(score)
+    known = [pair for pair in pairs if None not in map(vectors.row_of, pair[:2])]
+    found = [vectors.similarity(one, other) for one, other, _ in known]
     if len(found) < 2:
         raise InputError(f"{len(found)} of {len(pairs)} pairs have vectors", fix="train on more text")
-    return Judged(len(pairs), len(found), spearman(found, said))
+    return Judged(len(pairs), len(found), spearman(found, [score for _, _, score in known]))
 
 
 def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solved]:
@@ -103,12 +98,7 @@ def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solve
 
 
 def _section(vectors: WordVectors, name: str, asked: Sequence[Sequence[str]]) -> Solved:
-    known = []
-    for words in asked:
-        try:
-            known.append([vectors.number(word) for word in words])
-        except InputError:
-            continue
+    known = [rows for words in asked if None not in (rows := [vectors.row_of(word) for word in words])]
     right = 0
     for first in range(0, len(known), 256):
         a, b, c, d = torch.tensor(known[first : first + 256]).unbind(1)

@@ -85,10 +85,14 @@ class WordVectors(Opened):
         """The most frequent first."""
         return self.spec.words
 
+    def row_of(self, word: str) -> int | None:
+        """The number of a word's row; None for a word without a vector."""
+        return self.numbers.get(word, self.numbers.get(word.lower()) if self.spec.lower else None)
+
     def number(self, word: str) -> int:
         """Of a word's row. Raises InputError for a word without a vector, naming those that are written like it."""
-        found = self.numbers.get(word, self.numbers.get(word.lower(), -1) if self.spec.lower else -1)
-        if found < 0:
+        found = self.row_of(word)
+        if found is None:
             like = get_close_matches(word.lower(), self.words[:50_000], n=3, cutoff=0.75)
             fix = f"did you mean {', '.join(like)}?" if like else "take a word that the text has often enough"
             raise InputError(f"no vector for {word!r}", fix=fix)

@@ -140,6 +140,7 @@ def test_what_tells_nothing_apart_is_no_preference(tmp_path: Path) -> None:
     assert not one(tmp_path, {"prompt": "Why?", "chosen": "So.", "rejected": "So."}).decides
     said = [{"role": "user", "content": "Why?"}], [{"role": "assistant", "content": "So."}]
     assert not one(tmp_path, {"prompt": said[0], "chosen": said[1], "rejected": said[1]}).decides
+    assert not one(tmp_path, {"chosen": said[0] + said[1], "rejected": said[0] + said[1]}).decides
     completions = [{"response": "a", "score": float("nan")}, {"response": "b", "score": 1.0}]
     with pytest.raises(InputError, match="without"):
         one(tmp_path, {"instruction": "Why?", "completions": completions})
