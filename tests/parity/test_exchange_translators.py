@@ -114,8 +114,6 @@ def test_what_may_not_come_has_no_share(marian: Both, tmp_path: Path) -> None:
     assert plain.score < found.score - 1e-3
     assert heed("export", tmp_path / "run", "--to", "hf", "--out", tmp_path / "back") == 0
     assert json.loads((tmp_path / "back/generation_config.json").read_text())["renormalize_logits"] is True
-    assert heed("translate", tmp_path / "run", text, "--engine", "ctranslate2") == 2
-    assert heed("translate", tmp_path / "run", text, "--engine", "auto") == 0
 
 
 def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> None:
