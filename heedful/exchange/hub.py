@@ -136,6 +136,8 @@ class HubTokens:
         for key, neutral in NEUTRAL.items():
             if said.get(key) not in (None, neutral, []):
                 raise InputError(f"{key} is {said[key]!r}: only {neutral!r} can be followed", where=where)
+        if (early := said.get("early_stopping")) not in (None, True, False):
+            raise InputError(f"early_stopping is {early!r}: only True or False can be followed", where=where)
         bad = said.get("bad_words_ids")
         if isinstance(bad, list) and any(isinstance(ids, list) and len(ids) > 1 for ids in bad):
             raise InputError("bad_words_ids has words of several tokens, which cannot be followed", where=where)
@@ -156,6 +158,8 @@ class HubTokens:
         except TypeError:
             raise InputError("a length is no number", where=where) from None
         found |= {"renormalise": True} if said.get("renormalize_logits") else {}
+        if number("early_stopping", False) is not True:  # their default
+            found["early_stopping"] = False
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)

@@ -257,6 +257,7 @@ def renormalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_shares_of_what_may_come_are_its_own_scores(renormalised: Path, settings: dict[str, Any]) -> None:
     ours, theirs = heedful.load(renormalised), heedful.load(renormalised, engine="ctranslate2")
     texts = [text for text in HUB_TEXTS if text.strip()]
+    settings = settings | {"early_stopping": True}
     found, other = ([one.hypotheses for one in model.search(texts, **settings)] for model in (ours, theirs))
     assert_alike(found, other)
     assert len({tuple(best) for best in found}) > 5

@@ -167,7 +167,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         return diverse_beam(*asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, **options)
     if width == 1:
         return [[best] for best in greedy(*asked, **options)]
-    return beam(*asked, beam=width, n_best=n_best, **options)
+    return beam(*asked, beam=width, n_best=n_best, early_stopping=decoding.early_stopping, **options)
 
 
 def refuse_engine(

@@ -47,7 +47,8 @@ class CTranslate2:
     then says a forbidden token, or too many, is searched again with it and scored anew; what has a forced prefix,
     `shortest` or `no_repeat` is so from the start. Where the model's probabilities are such shares themselves
     (`renormalise`), the library's scores are ours. A beam may then find another hypothesis than ours, and where
-    sentences come to their limit too: we prefer what has ended.
+    sentences come to their limit too: we prefer what has ended. Its beam is over when it is full of what has ended,
+    whatever `early_stopping` says.
     """
 
     def __init__(self, folder: Path, translator: Translator, run: Path | None = None) -> None:
