@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tokenizers
-from tokenizers import Regex, normalizers, processors
+from tokenizers import Regex, normalizers, pre_tokenizers, processors
 
 from heedful.core.embed import EmbedConfig
 from heedful.data.spm import as_fairseq, read_spm, with_sentinels
@@ -29,6 +29,15 @@ PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
 SPM_LIMIT = 1 << 28  # bytes
 CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
+# What tokenizer_config.json says that a tokenizer.json says too, and what it is called there; classes that go by the
+# latter.
+TOLD = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+    "add_prefix_space": "add_prefix_space",
+}
+AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
 Ids = list[int]
@@ -188,6 +197,7 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     if not (folder / TOKENIZER).is_file():
         return _bare(folder, names, framed=framed)
     inner = read_inner(folder / TOKENIZER)
+    _set_as_told(inner, names)
     inner.no_truncation()
     inner.no_padding()
     if "add_bos_token" in names or "add_eos_token" in names:
@@ -197,6 +207,20 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
             sides.append([index] if names.get(f"add_{role}_token") and index is not None else [])
         set_around(inner, *sides)
     return inner
+
+
+def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
+    """Case, accents and a first space, which tokenizer_config.json says once more: where it names a class of its own,
+    that goes before tokenizer.json."""
+    if names.get("tokenizer_class") in AS_WRITTEN:
+        return
+    for part, kind in (("normalizer", normalizers.BertNormalizer), ("pre_tokenizer", pre_tokenizers.ByteLevel)):
+        own = getattr(inner, part)
+        if isinstance(own, kind):
+            for key, ours in TOLD.items():
+                if isinstance(names.get(key), bool) and hasattr(own, ours):
+                    setattr(own, ours, names[key])
+            setattr(inner, part, own)
 
 
 def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:

@@ -381,3 +381,23 @@ def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     save_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "fill"})
     with pytest.raises(InputError, match=r"BERT cannot hold model\.stack\.block\.order = 'sandwich'"):
         export_model(tmp_path / "run", tmp_path / "never")
+
+
+@pytest.mark.parametrize("reader", [None, "class of its own", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("told", [{"do_lower_case": False}, {"strip_accents": False}, {"add_prefix_space": True}])
+def test_what_tokenizer_config_says_of_case_and_spaces(
+    tmp_path: Path, told: dict[str, bool], reader: str | None
+) -> None:
+    """It goes before what tokenizer.json says, unless it names the class that goes by that."""
+    (roberta_folder if "add_prefix_space" in told else bert_folder)(tmp_path / "hub")
+    path = tmp_path / "hub/tokenizer_config.json"
+    names = json.loads(path.read_text()) | told
+    names["tokenizer_class"] = names["tokenizer_class"] if reader == "class of its own" else reader
+    path.write_text(json.dumps({key: value for key, value in names.items() if value is not None}))
+    import_model(tmp_path / "hub", tmp_path / "run")
+    ours, tokenizer = Filler.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "hub")
+    texts = [*TEXTS, "The Café Ünd the"]
+    own = ours.tokenizer
+    assert [[own.bos, *ids, own.eos] for ids in own.encode_whole(texts)] == tokenizer(texts).input_ids
+    export_model(tmp_path / "run", tmp_path / "back")
+    assert AutoTokenizer.from_pretrained(tmp_path / "back")(texts).input_ids == tokenizer(texts).input_ids
