@@ -32,6 +32,8 @@ def import_(
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
     verb = made.task.split("-")[0]
     say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{made.out}: heed {verb} {made.out} ...")
+    for note in made.notes:
+        say(f"note: {note}")
     if as_json:
         print(json.dumps(asdict(made)))
 

@@ -62,6 +62,23 @@ NEUTRAL: dict[str, Any] = {
     "stop_strings": None,
 }
 
+# How a text is drawn: what it is there where a file does not say, and the value that changes nothing.
+DRAWS: dict[str, tuple[Any, Any]] = {
+    "temperature": (1.0, 1.0),
+    "top_k": (50, 0),
+    "top_p": (1.0, 1.0),
+    "min_p": (None, 0.0),
+    "typical_p": (1.0, 1.0),
+}
+ALSO_NEUTRAL: dict[str, Any] = {
+    "length_penalty": 1.0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "renormalize_logits": False,
+}
+
 
 class HubTokens:
     """What a folder of the Hub says: of tokens generation_config.json before config.json, whose content with its
@@ -173,6 +190,17 @@ class HubTokens:
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
         return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
+
+
+def search_said(folder: Path) -> dict[str, Any]:
+    """What generation_config.json says of how texts are drawn and searched for, and is not what changes nothing."""
+    said = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
+    neutral = {key: value for key, value in NEUTRAL.items() if key != "do_sample"} | ALSO_NEUTRAL
+    found = {key: said[key] for key in neutral if said.get(key) not in (None, neutral[key], [])}
+    if not said.get("do_sample"):
+        return found
+    drawn = {key: said.get(key, theirs) for key, (theirs, _) in DRAWS.items()}
+    return {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
 
 
 def token_names(folder: Path) -> dict[str, Any]:
