@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import tokenizers
 from tokenizers import Regex, normalizers, pre_tokenizers, processors
@@ -41,6 +41,7 @@ AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBacke
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
 Ids = list[int]
+T = TypeVar("T")
 
 # What changes a search, and the value that changes nothing: with any other, theirs would not be ours.
 NEUTRAL: dict[str, Any] = {
@@ -91,6 +92,8 @@ class HubTokens:
         given = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
         self.values = {**config, **given}
         self.searched = given if (folder / GENERATION).is_file() else dict(config)
+        if not vocabulary:
+            raise InputError("its tokenizer has no tokens", where=str(folder), fix="get the whole folder again")
         last = max(vocabulary, key=vocabulary.__getitem__)
         if vocabulary[last] >= size:
             what = f"{last!r} has the id {vocabulary[last]}, and the model {size} tokens"
@@ -258,10 +261,10 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         unknown = spelled(names, "unk_token", "[UNK]")
         inner = word_pieces(
             numbers,
-            lower=names.get("do_lower_case", True),
+            lower=_told(names, "do_lower_case", True),
             unknown=unknown,
-            chinese=names.get("tokenize_chinese_chars", True),
-            accents=names.get("strip_accents"),
+            chinese=_told(names, "tokenize_chinese_chars", True),
+            accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
         )
         first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
         controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
@@ -270,9 +273,10 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         numbers = read_piece_ids(folder / NUMBERS)
         lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
         pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        spaced = _told(names, "add_prefix_space", False)
         try:
             merges = [(one, other) for one, other in pairs]
-            inner = byte_merges(numbers, merges, prefix=names.get("add_prefix_space", False))
+            inner = byte_merges(numbers, merges, prefix=spaced)
         except Exception as error:  # the library raises no narrower class
             raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
         first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
@@ -286,12 +290,21 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
     if (folder / PIECES).is_file():
         spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
-        sentinels = [SENTINEL.format(n) for n in reversed(range(names.get("extra_ids", 100)))]
+        sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
         last = spelled(names, "eos_token", "</s>")
         controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
         return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
     fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
     raise MissingError("no tokenizer", where=str(folder / TOKENIZER), fix=fix)
+
+
+def _told(names: Mapping[str, Any], key: str, default: T) -> T:
+    """What tokenizer_config.json says, or the default, where it does not or says null. Raises InputError for a value of
+    another type."""
+    value = default if names.get(key) is None else names[key]
+    if type(value) is not type(default):
+        raise InputError(f"{key} is {value!r}, expected {type(default).__name__}", where=TOKENIZER_CONFIG)
+    return value
 
 
 def added_tokens(names: Mapping[str, Any]) -> list[str]:
@@ -330,14 +343,22 @@ def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True
 
 def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
     """The tokens that it puts before a text, and after it."""
-    found = inner.encode("a")
+    found = inner.encode(_text_of_tokens(inner))
     own = [place for place, added in enumerate(found.special_tokens_mask) if not added] or [len(found.ids)]
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 
+def _text_of_tokens(inner: tokenizers.Tokenizer) -> str:
+    """A text that is not nothing to it: a vocabulary may lack the letter "a", and a token for what it lacks."""
+    added = {token.content for token in inner.get_added_tokens_decoder().values()}
+    texts = ("a", *(piece for piece in inner.get_vocab() if piece not in added))
+    return next((text for text in texts if inner.encode(text, add_special_tokens=False).ids), "a")
+
+
 def between(inner: tokenizers.Tokenizer) -> Ids:
     """The tokens that it puts between two texts."""
-    found = inner.encode("a", "a")
+    text = _text_of_tokens(inner)
+    found = inner.encode(text, text)
     sides = found.sequence_ids
     first, second = max(place for place, own in enumerate(sides) if own == 0), sides.index(1)
     return found.ids[first + 1 : second]

@@ -36,7 +36,8 @@ TARGETS = ("hf", "peft", "ctranslate2", "onnx")
 
 @dataclass(frozen=True)
 class Imported:
-    """What a folder became. `vocab_size` is None of a model that reads no text; `notes` tell what a run does not keep."""
+    """What a folder became. `vocab_size` is None of a model that reads no text; `notes` tell what a run does not
+    keep."""
 
     family: str
     task: str
