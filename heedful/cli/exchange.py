@@ -22,7 +22,8 @@ def import_(
 ) -> None:
     """Make a run of a model of the Hugging Face Hub.
 
-    From safetensors: GPT-2, LLaMA, Marian, BART, T5, BERT, RoBERTa, ViT, DeiT, CLIP, SegFormer or DETR.
+    From safetensors: GPT-2, LLaMA, Mistral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB, T5, mT5;
+    BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
 
     Example: heed import gpt2 --out runs/gpt2
     """
@@ -32,6 +33,8 @@ def import_(
     made = import_model(folder, out or Path("runs") / folder.absolute().name)
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
     say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{how_to_use(Path(made.out))}")
+    for note in made.notes:
+        say(f"note: {note}")
     if as_json:
         print(json.dumps(asdict(made)))
 

@@ -103,6 +103,7 @@ def beam(
     beam: int,
     n_best: int = 1,
     patience: float = 1.0,
+    early_stopping: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best beginnings: up to `n_best` different hypotheses a sentence, best first.
@@ -112,6 +113,8 @@ def beam(
     patience * beam hypotheses are finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no
     live one can come among its `n_best` any more: a sum only falls, so no score rises above the live sum over the
     length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
+    Without `early_stopping`, and then whatever the patience, a sentence is over when no live one, as it stands, is
+    better than the worst of the `beam` best that are finished (as Hugging Face's default is).
     Unfinished hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
     The errors are those of `greedy`.
     """
@@ -126,9 +129,12 @@ def beam(
         closing = made.end & (made.score > NEVER)
         closing[:, beam:] = False
         live = made.end.sort(dim=1, stable=True).indices[:, :beam]  # the others, best first
-        return made._replace(closing=closing, live=live)
+        counted = None if early_stopping else torch.zeros_like(made.end[:, 0])
+        return made._replace(closing=closing, live=live, counted=counted)
 
-    return beam_by(choose, model, source, segments, beam=beam, n_best=n_best, patience=patience, **options)
+    kept = n_best if early_stopping else max(n_best, beam)
+    found = beam_by(choose, model, source, segments, beam=beam, n_best=kept, patience=patience, **options)
+    return [own[:n_best] for own in found]
 
 
 def _run(

@@ -8,7 +8,7 @@ from heedful.errors import InputError, MissingError, pip_install
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # What a model is read from; no weights in other forms than safetensors.
 WANTED = ("*.json", "*.safetensors", "*.model", "*.spm", "*.txt", "*.jinja")
-UNWANTED = ("*/*", "*.index.json.bak", "flax_*", "tf_*", "onnx*")
+UNWANTED = ("*/*", "*.index.json.bak", "flax_*", "tf_*", "onnx*", "consolidated*")
 
 
 def is_name(text: str) -> bool:

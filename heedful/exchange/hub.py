@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import tokenizers
-from tokenizers import Regex, normalizers, processors
+from tokenizers import Regex, normalizers, pre_tokenizers, processors
 
 from heedful.core.embed import EmbedConfig
 from heedful.data.spm import as_fairseq, read_spm, with_sentinels
@@ -29,9 +29,19 @@ PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
 SPM_LIMIT = 1 << 28  # bytes
 CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
+# What tokenizer_config.json says that a tokenizer.json says too, and what it is called there; classes that go by the
+# latter.
+TOLD = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+    "add_prefix_space": "add_prefix_space",
+}
+AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
 Ids = list[int]
+T = TypeVar("T")
 
 # What changes a search, and the value that changes nothing: with any other, theirs would not be ours.
 NEUTRAL: dict[str, Any] = {
@@ -53,6 +63,23 @@ NEUTRAL: dict[str, Any] = {
     "stop_strings": None,
 }
 
+# How a text is drawn: what it is there where a file does not say, and the value that changes nothing.
+DRAWS: dict[str, tuple[Any, Any]] = {
+    "temperature": (1.0, 1.0),
+    "top_k": (50, 0),
+    "top_p": (1.0, 1.0),
+    "min_p": (None, 0.0),
+    "typical_p": (1.0, 1.0),
+}
+ALSO_NEUTRAL: dict[str, Any] = {
+    "length_penalty": 1.0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "renormalize_logits": False,
+}
+
 
 class HubTokens:
     """What a folder of the Hub says: of tokens generation_config.json before config.json, whose content with its
@@ -65,6 +92,8 @@ class HubTokens:
         given = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
         self.values = {**config, **given}
         self.searched = given if (folder / GENERATION).is_file() else dict(config)
+        if not vocabulary:
+            raise InputError("its tokenizer has no tokens", where=str(folder), fix="get the whole folder again")
         last = max(vocabulary, key=vocabulary.__getitem__)
         if vocabulary[last] >= size:
             what = f"{last!r} has the id {vocabulary[last]}, and the model {size} tokens"
@@ -136,6 +165,8 @@ class HubTokens:
         for key, neutral in NEUTRAL.items():
             if said.get(key) not in (None, neutral, []):
                 raise InputError(f"{key} is {said[key]!r}: only {neutral!r} can be followed", where=where)
+        if (early := said.get("early_stopping")) not in (None, True, False):
+            raise InputError(f"early_stopping is {early!r}: only True or False can be followed", where=where)
         bad = said.get("bad_words_ids")
         if isinstance(bad, list) and any(isinstance(ids, list) and len(ids) > 1 for ids in bad):
             raise InputError("bad_words_ids has words of several tokens, which cannot be followed", where=where)
@@ -156,10 +187,23 @@ class HubTokens:
         except TypeError:
             raise InputError("a length is no number", where=where) from None
         found |= {"renormalise": True} if said.get("renormalize_logits") else {}
+        if number("early_stopping", False) is not True:  # their default
+            found["early_stopping"] = False
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
         return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
+
+
+def search_said(folder: Path) -> dict[str, Any]:
+    """What generation_config.json says of how texts are drawn and searched for, and is not what changes nothing."""
+    said = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
+    neutral = {key: value for key, value in NEUTRAL.items() if key != "do_sample"} | ALSO_NEUTRAL
+    found = {key: said[key] for key in neutral if said.get(key) not in (None, neutral[key], [])}
+    if not said.get("do_sample"):
+        return found
+    drawn = {key: said.get(key, theirs) for key, (theirs, _) in DRAWS.items()}
+    return {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
 
 
 def token_names(folder: Path) -> dict[str, Any]:
@@ -184,6 +228,7 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     if not (folder / TOKENIZER).is_file():
         return _bare(folder, names, framed=framed)
     inner = read_inner(folder / TOKENIZER)
+    _set_as_told(inner, names)
     inner.no_truncation()
     inner.no_padding()
     if "add_bos_token" in names or "add_eos_token" in names:
@@ -195,6 +240,20 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     return inner
 
 
+def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
+    """Case, accents and a first space, which tokenizer_config.json says once more: where it names a class of its own,
+    that goes before tokenizer.json."""
+    if names.get("tokenizer_class") in AS_WRITTEN:
+        return
+    for part, kind in (("normalizer", normalizers.BertNormalizer), ("pre_tokenizer", pre_tokenizers.ByteLevel)):
+        own = getattr(inner, part)
+        if isinstance(own, kind):
+            for key, ours in TOLD.items():
+                if isinstance(names.get(key), bool) and hasattr(own, ours):
+                    setattr(own, ours, names[key])
+            setattr(inner, part, own)
+
+
 def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
     if (folder / WORD_PIECES).is_file():
         lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
@@ -202,10 +261,10 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         unknown = spelled(names, "unk_token", "[UNK]")
         inner = word_pieces(
             numbers,
-            lower=names.get("do_lower_case", True),
+            lower=_told(names, "do_lower_case", True),
             unknown=unknown,
-            chinese=names.get("tokenize_chinese_chars", True),
-            accents=names.get("strip_accents"),
+            chinese=_told(names, "tokenize_chinese_chars", True),
+            accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
         )
         first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
         controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
@@ -214,9 +273,10 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         numbers = read_piece_ids(folder / NUMBERS)
         lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
         pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        spaced = _told(names, "add_prefix_space", False)
         try:
             merges = [(one, other) for one, other in pairs]
-            inner = byte_merges(numbers, merges, prefix=names.get("add_prefix_space", False))
+            inner = byte_merges(numbers, merges, prefix=spaced)
         except Exception as error:  # the library raises no narrower class
             raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
         first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
@@ -230,12 +290,21 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
     if (folder / PIECES).is_file():
         spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
-        sentinels = [SENTINEL.format(n) for n in reversed(range(names.get("extra_ids", 100)))]
+        sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
         last = spelled(names, "eos_token", "</s>")
         controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
         return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
     fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
     raise MissingError("no tokenizer", where=str(folder / TOKENIZER), fix=fix)
+
+
+def _told(names: Mapping[str, Any], key: str, default: T) -> T:
+    """What tokenizer_config.json says, or the default, where it does not or says null. Raises InputError for a value of
+    another type."""
+    value = default if names.get(key) is None else names[key]
+    if type(value) is not type(default):
+        raise InputError(f"{key} is {value!r}, expected {type(default).__name__}", where=TOKENIZER_CONFIG)
+    return value
 
 
 def added_tokens(names: Mapping[str, Any]) -> list[str]:
@@ -274,14 +343,22 @@ def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True
 
 def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
     """The tokens that it puts before a text, and after it."""
-    found = inner.encode("a")
+    found = inner.encode(_text_of_tokens(inner))
     own = [place for place, added in enumerate(found.special_tokens_mask) if not added] or [len(found.ids)]
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 
+def _text_of_tokens(inner: tokenizers.Tokenizer) -> str:
+    """A text that is not nothing to it: a vocabulary may lack the letter "a", and a token for what it lacks."""
+    added = {token.content for token in inner.get_added_tokens_decoder().values()}
+    texts = ("a", *(piece for piece in inner.get_vocab() if piece not in added))
+    return next((text for text in texts if inner.encode(text, add_special_tokens=False).ids), "a")
+
+
 def between(inner: tokenizers.Tokenizer) -> Ids:
     """The tokens that it puts between two texts."""
-    found = inner.encode("a", "a")
+    text = _text_of_tokens(inner)
+    found = inner.encode(text, text)
     sides = found.sequence_ids
     first, second = max(place for place, own in enumerate(sides) if own == 0), sides.index(1)
     return found.ids[first + 1 : second]

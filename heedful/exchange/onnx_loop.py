@@ -43,8 +43,11 @@ class Translator:
         return self.decode(self.search(self.encode(text)))
 
     def search(self, source: list[int]) -> list[int]:
-        """The ids of the likeliest next token at each step, up to the end."""
+        """The ids of the likeliest next token at each step, up to the end. Raises ValueError for a source of more
+        tokens than there are positions."""
         facts = self.facts
+        if len(source) > facts["positions"]:
+            raise ValueError(f"{len(source)} tokens, and the model reads at most {facts['positions']}")
         source_ids = numpy.array([source], numpy.int64)
         mask = numpy.ones_like(source_ids)
         names = [output.name for output in self.encoder.get_outputs()]
@@ -53,7 +56,7 @@ class Translator:
         empty = numpy.zeros((1, facts["heads"], 0, facts["head_dim"]), numpy.float32)
         past = {name.replace("memory", "past"): empty for name in names}
         newest, said = facts["bos"], list[int]()
-        for step in range(2 * len(source) + 12):
+        for step in range(min(2 * len(source) + 12, facts["positions"])):
             given = {"input_ids": numpy.array([newest]), "attention_mask": mask, **past, **memory}
             logits, *present = self.decoder.run(None, given)
             logits[:, facts["forbidden"]] = -numpy.inf

@@ -20,7 +20,7 @@ from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
-from heedful.exchange.hub import read_chat, write_chat
+from heedful.exchange.hub import GENERATION, read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.folder import filled_then_renamed, parameters, read_adapters
@@ -36,13 +36,15 @@ TARGETS = ("hf", "peft", "ctranslate2", "onnx")
 
 @dataclass(frozen=True)
 class Imported:
-    """What a folder became. `vocab_size` is None of a model that reads no text."""
+    """What a folder became. `vocab_size` is None of a model that reads no text; `notes` tell what a run does not
+    keep."""
 
     family: str
     task: str
     parameters: int
     vocab_size: int | None
     out: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,11 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     with filled_then_renamed(out) as growing:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
-    return Imported(family.name, beside["task.json"]["task"], size, _vocab_size(config), str(out))
+    about = beside["task.json"]
+    told = {} if "decode" in about else search_said(folder)  # a run with `decode` searches as it says
+    notes = [f"{key}={value}" for key, value in told.items()]
+    notes = [f"{GENERATION} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
+    return Imported(family.name, about["task"], size, _vocab_size(config), str(out), tuple(notes))
 
 
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:

@@ -53,6 +53,13 @@ def test_it_is_fetched_and_becomes_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(asked) == 1
 
 
+def test_weights_are_fetched_once() -> None:
+    """Mistral's folders hold theirs a second time, in a form of its own."""
+    names = ["config.json", "model.safetensors", "consolidated.safetensors", "onnx/model.json", "source.spm"]
+    kept = huggingface_hub.utils.filter_repo_objects(names, allow_patterns=[*WANTED], ignore_patterns=[*UNWANTED])
+    assert [*kept] == ["config.json", "model.safetensors", "source.spm"]
+
+
 def _refusal(kind: type[Exception]) -> Exception:
     if issubclass(kind, errors.HfHubHTTPError):
         return kind("no", response=httpx.Response(404, request=httpx.Request("GET", "https://localhost")))

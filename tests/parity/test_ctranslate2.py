@@ -31,6 +31,7 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, marian_folder
+from hub import TEXTS as HUB_TEXTS
 from made import made_corpus
 from saved import save_run
 
@@ -228,6 +229,55 @@ def test_an_imported_marian(tmp_path: Path) -> None:
     models = [heedful.load(tmp_path / "run", engine=name) for name in (None, "ctranslate2")]
     ours, theirs = ([one.hypotheses for one in model.search(LINES, beam=1)] for model in models)
     assert_alike(ours, theirs)
+
+
+@pytest.fixture(scope="module")
+def renormalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As OPUS-MT is published now: padding is forbidden, and probabilities are shares of what may come."""
+    torch.manual_seed(3)
+    folder = tmp_path_factory.mktemp("renormalised")
+    marian_folder(folder / "hub")
+    path = folder / "hub/generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"renormalize_logits": True}))
+    import_model(folder / "hub", folder / "run")
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam": 1},
+        {"beam": 1, "longest": 3},
+        {"beam": 1, "no_repeat": 0},
+        {"beam": 3, "n_best": 3},
+        {"beam": 3, "no_repeat": 0, "length_penalty": 0.6},
+        {"beam": 3, "shortest": 6, "longest": 30},
+    ],
+)
+def test_shares_of_what_may_come_are_its_own_scores(renormalised: Path, settings: dict[str, Any]) -> None:
+    ours, theirs = heedful.load(renormalised), heedful.load(renormalised, engine="ctranslate2")
+    texts = [text for text in HUB_TEXTS if text.strip()]
+    settings = settings | {"early_stopping": True}
+    found, other = ([one.hypotheses for one in model.search(texts, **settings)] for model in (ours, theirs))
+    assert_alike(found, other)
+    assert len({tuple(best) for best in found}) > 5
+    plain = [one.score for one in ours.search(texts, **settings, renormalise=False)]
+    assert [own[0][1] for own in found] != pytest.approx(plain, abs=CLOSE)
+
+
+def test_of_such_shares_it_tells_no_words(renormalised: Path, capsys) -> None:
+    """Nor translations whose beginning is given. By "auto" heedful itself searches then."""
+    theirs = heedful.load(renormalised, engine="ctranslate2")
+    for more, named in ({"confidence": True}, "each word"), ({"prefix": ["Der"]}, "a prefix"):
+        with pytest.raises(InputError, match=f"shares of what may come: CTranslate2 does not tell those of {named}"):
+            theirs.search(LINES[:1], **more)
+        assert len(theirs.search(LINES[:1], **more, renormalise=False)) == 1
+    text = ("translate", renormalised, LINES[0], "--engine")
+    assert heed(*text, "ctranslate2") == 0
+    assert heed(*text, "ctranslate2", "--json") == 2
+    assert "leave out the engine" in capsys.readouterr().err
+    assert heed(*text, "auto", "--json") == 0
+    assert [law.name for law in check(renormalised, LINES) if not law.holds or law.figure is None] == []
 
 
 LANGUAGES: dict[str, tuple[str, dict[str, Any]]] = {

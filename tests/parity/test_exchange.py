@@ -298,6 +298,31 @@ def test_a_template_that_the_tokenizer_is_asked_for(tmp_path: Path) -> None:
     assert heedful.load(tmp_path / "run").before == [300]
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"do_sample": True, "temperature": 0.6, "top_p": 0.9}, "temperature=0.6 top_k=50 top_p=0.9"),
+        ({"do_sample": True, "top_k": 0}, ""),
+        ({"temperature": 0.6, "top_p": 0.9, "early_stopping": True, "max_length": 20}, ""),  # it is greedy there
+        ({"repetition_penalty": 1.1, "num_beams": 3, "suppress_tokens": [5]}, "repetition_penalty=1.1 num_beams=3"),
+        (None, ""),
+    ],
+)
+def test_how_their_texts_are_drawn_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: dict[str, Any] | None, told: str
+) -> None:
+    gpt2_folder(tmp_path / "theirs")
+    path = tmp_path / "theirs/generation_config.json"
+    path.unlink()
+    if said is not None:
+        path.write_text(json.dumps(said | {"eos_token_id": 300}))
+    assert heed("import", tmp_path / "theirs", "--out", tmp_path / "run", "--json") == 0
+    out, err = capsys.readouterr()
+    note = f"generation_config.json says {told}: a run does not keep that, say it when you ask"
+    assert json.loads(out)["notes"] == ([note] if told else [])
+    assert (f"note: {note}\n" in err) == bool(told)
+
+
 # What was made here
 
 OTHERS = sorted(DECODERS.keys() - {"gpt2"})

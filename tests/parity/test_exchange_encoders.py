@@ -4,12 +4,14 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 """
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import safetensors.torch
+import tokenizers
 import torch
 from transformers import (
     AutoModel,
@@ -381,3 +383,65 @@ def test_what_no_family_can_say_is_named(tmp_path: Path) -> None:
     save_run(tmp_path / "run", net, tokenizer, tokenizer, {"task": "fill"})
     with pytest.raises(InputError, match=r"BERT cannot hold model\.stack\.block\.order = 'sandwich'"):
         export_model(tmp_path / "run", tmp_path / "never")
+
+
+@pytest.mark.parametrize("reader", [None, "class of its own", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("told", [{"do_lower_case": False}, {"strip_accents": False}, {"add_prefix_space": True}])
+def test_what_tokenizer_config_says_of_case_and_spaces(
+    tmp_path: Path, told: dict[str, bool], reader: str | None
+) -> None:
+    """It goes before what tokenizer.json says, unless it names the class that goes by that."""
+    (roberta_folder if "add_prefix_space" in told else bert_folder)(tmp_path / "hub")
+    path = tmp_path / "hub/tokenizer_config.json"
+    names = json.loads(path.read_text()) | told
+    names["tokenizer_class"] = names["tokenizer_class"] if reader == "class of its own" else reader
+    path.write_text(json.dumps({key: value for key, value in names.items() if value is not None}))
+    import_model(tmp_path / "hub", tmp_path / "run")
+    ours, tokenizer = Filler.load(tmp_path / "run"), AutoTokenizer.from_pretrained(tmp_path / "hub")
+    texts = [*TEXTS, "The Café Ünd the"]
+    own = ours.tokenizer
+    assert [[own.bos, *ids, own.eos] for ids in own.encode_whole(texts)] == tokenizer(texts).input_ids
+    export_model(tmp_path / "run", tmp_path / "back")
+    assert AutoTokenizer.from_pretrained(tmp_path / "back")(texts).input_ids == tokenizer(texts).input_ids
+
+
+def test_a_vocabulary_without_the_letter_a(tmp_path: Path) -> None:
+    """That of proteins: capitals, and no token for what it lacks."""
+    roberta_folder(tmp_path / "hub")
+    pieces = ["<s>", "<pad>", "</s>", "<mask>", *"ACDEFGHIKLMNPQRSTVWY"]
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE({piece: index for index, piece in enumerate(pieces)}, []))
+    inner.add_special_tokens(pieces[:4])
+    frame, pair = "<s> $A </s>", "<s> $A </s> </s> $B:1 </s>:1"
+    inner.post_processor = tokenizers.processors.TemplateProcessing(
+        single=frame, pair=pair, special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    (tmp_path / "hub/tokenizer.json").write_text(inner.to_str())
+    names = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "<mask>", "pad_token": "<pad>"}
+    (tmp_path / "hub/tokenizer_config.json").write_text(json.dumps(names))
+    import_model(tmp_path / "hub", tmp_path / "run")
+    own = Filler.load(tmp_path / "run").tokenizer
+    assert (own.bos, *own.encode_whole(["MKT"])[0], own.eos) == (0, 14, 12, 20, 2)
+    assert own.special.separators == 2
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"do_lower_case": None, "tokenize_chinese_chars": None}, ""),
+        ({"do_lower_case": "x"}, "do_lower_case is 'x', expected bool"),
+        ({"strip_accents": 1}, "strip_accents is 1, expected bool"),
+    ],
+)
+def test_what_tokenizer_config_may_say_of_bare_pieces(tmp_path: Path, told: dict[str, Any], message: str) -> None:
+    bert_folder(tmp_path / "hub", bare=True)
+    path = tmp_path / "hub/tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    with nullcontext() if not message else pytest.raises(InputError, match=message):
+        import_model(tmp_path / "hub", tmp_path / "run")
+
+
+def test_a_tokenizer_without_tokens_is_refused(tmp_path: Path) -> None:
+    bert_folder(tmp_path / "hub")
+    (tmp_path / "hub/tokenizer.json").write_text(tokenizers.Tokenizer(tokenizers.models.BPE({}, [])).to_str())
+    with pytest.raises(InputError, match="no tokens"):
+        import_model(tmp_path / "hub", tmp_path / "run")

@@ -1,6 +1,7 @@
 """Translators to and from the Hub's folders: Marian, as OPUS-MT is published, and those that were made here."""
 
 import json
+import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,26 @@ def test_translations_are_theirs(marian: Both, beam: int, renormalise: bool) -> 
     assert [made[i] for i in ended] == [read[i] for i in ended]
 
 
+@pytest.mark.parametrize("early", [None, False, True])
+def test_a_beam_ends_when_theirs_does(tmp_path: Path, early: bool | None) -> None:
+    """A model for which it makes a difference. None: as where a file does not say, which is False."""
+    torch.manual_seed(1)
+    theirs = marian_folder(tmp_path / "hub")
+    path = tmp_path / "hub/generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"early_stopping": early}))
+    import_model(tmp_path / "hub", tmp_path / "run")
+    ours, tokenizer = Translator.load(tmp_path / "run"), marian_tokenizer(tmp_path / "hub")
+    draw, words = random.Random(0), " ".join(LINES).split()
+    texts = [" ".join(draw.sample(words, draw.randint(2, 7))) for _ in range(10)]
+    found = ours.hypotheses(ours.source.encode(texts), ours.decoding(beam=3, length_penalty=2.0))
+    said = [[*best[0].tokens, 0] for best in found]
+    options: dict[str, Any] = {"num_beams": 3, "max_length": 64, "length_penalty": 2.0}
+    assert said == translations(theirs, tokenizer, texts, **options, early_stopping=bool(early))
+    assert said != translations(theirs, tokenizer, texts, **options, early_stopping=not early)
+    export_model(tmp_path / "run", tmp_path / "back")
+    assert json.loads((tmp_path / "back/generation_config.json").read_text())["early_stopping"] is bool(early)
+
+
 def test_what_may_not_come_has_no_share(marian: Both, tmp_path: Path) -> None:
     """As OPUS-MT is published: padding has a logit, is forbidden, and what is left is to sum to 1."""
     folder = shutil.copytree(marian.folder, tmp_path / "published")
@@ -114,14 +135,13 @@ def test_what_may_not_come_has_no_share(marian: Both, tmp_path: Path) -> None:
     assert plain.score < found.score - 1e-3
     assert heed("export", tmp_path / "run", "--to", "hf", "--out", tmp_path / "back") == 0
     assert json.loads((tmp_path / "back/generation_config.json").read_text())["renormalize_logits"] is True
-    assert heed("translate", tmp_path / "run", text, "--engine", "ctranslate2") == 2
-    assert heed("translate", tmp_path / "run", text, "--engine", "auto") == 0
 
 
 def test_marian_is_served_like_any_translator(marian: Both, tmp_path: Path) -> None:
     assert [law.name for law in check(marian.run) if not law.holds] == []
     assert [law.name for law in check(marian.run, LINES) if not law.holds] == []
-    assert marian.ours.about["decode"] == {"beam": 2, "length_penalty": 1.0, "no_repeat": 2, "longest": 63}
+    searched = {"beam": 2, "length_penalty": 1.0, "no_repeat": 2, "longest": 63, "early_stopping": False}
+    assert marian.ours.about["decode"] == searched
     assert heed("translate", marian.run, LINES[0]) == 0
     assert heed("info", marian.run) == 0
     seen = look_at_translation(marian.ours, "The cat")
@@ -159,6 +179,7 @@ def test_marian_there_and_back_and_there(marian: Both, tmp_path: Path) -> None:
         ({"separate_vocabs": True}, "separate_vocabs cannot be read yet"),
         ({"source.spm": b"\x0a\x05xx"}, "source.spm: not a SentencePiece model"),
         ({"bad_words_ids": 5}, "bad_words_ids or suppress_tokens lists no tokens"),
+        ({"early_stopping": "never"}, "early_stopping is 'never': only True or False can be followed"),
         ({"num_beams": "x"}, "generation_config.json.beam: expected int, found 'x'"),
         ({"vocab.json": b'{"a": "b"}'}, "vocab.json: does not number its pieces"),
         ({"vocab.json": None}, "no tokenizer"),

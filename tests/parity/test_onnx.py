@@ -23,7 +23,10 @@ TEXTS = ["ba de gi", "ko lu ma ne pi ro su ba de", "\u00e9", *PAIRS.source[:3]]
 
 BESIDE = {"README.md", "task.json", "tokenizer.json"}
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "learned": ({"order": "post", "position": "learned"}, {"begin": [7, 9], "before": [5], "after": [2, 6]}),
+    "learned": (
+        {"order": "post", "position": "learned", "context_length": 44},
+        {"begin": [7, 9], "before": [5], "after": [2, 6]},
+    ),
     "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40]}),
 }
 EXPORT = """
@@ -76,6 +79,17 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
         assert found[:both] == list(best.tokens[:both]), "token for token"
         assert both > 5 or len(found) == len(best.tokens)
         assert theirs.decode(found) == model.target.decode(found)
+
+
+def test_it_ends_where_the_positions_do(runs: dict[str, Path]) -> None:
+    out = Path(f"{runs['learned']}-onnx")
+    theirs, model = runpy.run_path(str(out / "translate.py"))["Translator"](out), opened(runs["learned"])
+    source = [5, *[40, 41] * 20, 2, 6]
+    ((best,),) = model.hypotheses([source[1:-2]], model.decoding(beam=1))
+    assert len(best.tokens) == 44
+    assert theirs.search(source) == list(best.tokens)
+    with pytest.raises(ValueError, match="45 tokens, and the model reads at most 44"):
+        theirs.search([*source, 2, 6])
 
 
 def test_what_is_not_exported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

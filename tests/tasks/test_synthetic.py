@@ -138,7 +138,7 @@ def test_the_fastest_engine_says_the_same(translators: tuple[Path, Path]) -> Non
     assert both.translate(texts) == load_together(translators).translate(texts)
 
 
-@pytest.mark.parametrize("said", [{"begin": [9]}, {"decode": {"forced_eos": True}}, {"decode": {"renormalise": True}}])
+@pytest.mark.parametrize("said", [{"begin": [9]}, {"decode": {"forced_eos": True}}])
 def test_a_teacher_that_the_library_does_not_know_writes_by_heedful(
     translators: tuple[Path, Path], tmp_path: Path, said: dict[str, Any]
 ) -> None:

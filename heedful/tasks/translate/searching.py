@@ -84,6 +84,8 @@ def search_texts(
     """What `Translator.search` does, and raises."""
     ids, beyond = translator.encode(texts)
     translator.refuse_too_long(texts, ids)
+    if translator.engine is not None:
+        refuse_engine(translator, decoding, prefix=prefix is not None, confidence=confidence)
     forced = None if prefix is None else translator.target.encode(prefix)
     wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
     found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
@@ -165,14 +167,21 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         return diverse_beam(*asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, **options)
     if width == 1:
         return [[best] for best in greedy(*asked, **options)]
-    return beam(*asked, beam=width, n_best=n_best, **options)
+    return beam(*asked, beam=width, n_best=n_best, early_stopping=decoding.early_stopping, **options)
 
 
-def refuse_engine(translator: "Translator", decoding: Decoding) -> None:
-    """Raises InputError for what CTranslate2 does not know of this model."""
-    which = "translations begin or end with certain tokens" if translator.begin or decoding.forced_eos else ""
-    if which := which or ("probabilities are shares of what may come" if decoding.renormalise else ""):
-        raise InputError(f"this model's {which}, which CTranslate2 would not know", fix="leave out the engine")
+def refuse_engine(
+    translator: "Translator", decoding: Decoding, *, prefix: bool = False, confidence: bool = False
+) -> None:
+    """Raises InputError for what CTranslate2 does not know of this model. Of shares of what may come it tells the score
+    of a translation, but not of one whose beginning is given, nor of single words."""
+    if translator.begin or decoding.forced_eos:
+        what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
+        raise InputError(what, fix="leave out the engine")
+    if decoding.renormalise and (prefix or confidence):
+        told = "a prefix" if prefix else "each word, as confidence and records (--json) need them"
+        what = f"this model's probabilities are shares of what may come: CTranslate2 does not tell those of {told}"
+        raise InputError(what, fix="leave out the engine")
 
 
 def _refuse(translator: "Translator", batch: Searched) -> None:
@@ -189,7 +198,7 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
         what = "a beam is searched in groups by heedful alone, and not held to words"
         raise InputError(what, fix="leave out the groups")
     if engine:
-        refuse_engine(translator, decoding)
+        refuse_engine(translator, decoding, prefix=batch.prefix is not None)
 
 
 def _limits(translator: "Translator", batch: Searched) -> list[int]:

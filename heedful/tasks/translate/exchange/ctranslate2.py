@@ -45,8 +45,10 @@ class CTranslate2:
 
     The library shares out among the other tokens what its search forbids. So it searches without forbidding, and what
     then says a forbidden token, or too many, is searched again with it and scored anew; what has a forced prefix,
-    `shortest` or `no_repeat` is so from the start. A beam may then find another hypothesis than ours, and where
-    sentences come to their limit too: we prefer what has ended.
+    `shortest` or `no_repeat` is so from the start. Where the model's probabilities are such shares themselves
+    (`renormalise`), the library's scores are ours. A beam may then find another hypothesis than ours, and where
+    sentences come to their limit too: we prefer what has ended. Its beam is over when it is full of what has ended,
+    whatever `early_stopping` says.
     """
 
     def __init__(self, folder: Path, translator: Translator, run: Path | None = None) -> None:
@@ -80,7 +82,7 @@ class CTranslate2:
             )
         limits = [min(limit, self._most[1] or limit) for limit in limits]
         refuse_limits(limits, prefix or [[] for _ in sources], self._eos)
-        strict = prefix is not None or decoding.shortest > 0 or decoding.no_repeat > 0
+        strict = prefix is not None or decoding.shortest > 0 or decoding.no_repeat > 0 or decoding.renormalise
 
         def run(rows: Sequence[int], limit: int, *, strict: bool) -> dict[int, list[Hypothesis]]:
             begin = None if prefix is None else [prefix[row] for row in rows]
@@ -127,7 +129,7 @@ class CTranslate2:
             [self._hypothesis(*each, decoding) for each in zip(one.hypotheses, one.scores, strict=True)]
             for one in found
         ]
-        if strict:
+        if strict and not decoding.renormalise:
             listed = self.scored(sources, listed, decoding)
         ranked = (sorted(own, key=lambda each: (not each.finished, -each.score)) for own in listed)
         return [own[:n_best] for own in ranked]

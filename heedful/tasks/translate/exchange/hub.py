@@ -102,8 +102,6 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         about |= languages.around(one, other, [], eos=eos) | {"source": one, "target": other}
         if (start := languages.start(other)) is not None and source is target:
             source = target = source.begun_by(start)
-    if "early_stopping" in tokens.searched:  # what is found is final when a beam is full: kept for the way back
-        about["early_stopping"] = tokens.searched["early_stopping"]
     return kept | tokenizer_files(source, target) | {"task.json": about}
 
 
@@ -158,7 +156,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "max_length": longest if decoding.longest is None else decoding.longest + 1,
         "forced_eos_token_id": eos if decoding.forced_eos else None,
         "renormalize_logits": decoding.renormalise or None,
-        "early_stopping": about.get("early_stopping", True if source.ours else None),
+        "early_stopping": decoding.early_stopping,
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
     return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said)

@@ -7,7 +7,7 @@ import torch
 
 from heedful import exchange
 from heedful.errors import InputError, StorageError
-from heedful.exchange.onnx import OPSET, graphs, refuse
+from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
@@ -81,6 +81,7 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "bos": target.bos,
         "eos": target.eos,
         "forbidden": [*translator.forbidden],
+        "positions": translator.positions or MIN_POSITIONS,
         "heads": attention.kv_heads or attention.n_heads,
         "head_dim": model.decoder.blocks[0].self_attention.head_dim,
     }
