@@ -32,7 +32,7 @@ def data(
 
     Example: heed data check memory.tmx --out clean.tsv
     """
-    from heedful.verbs.data import check_data, write_cleaned
+    from heedful.verbs.data import TAG, check_data, write_cleaned
 
     if what != "check":
         raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
@@ -53,6 +53,8 @@ def data(
     print("\n".join(told(checked)))
     if out:
         say(f"{out}: what is left; {beside}: what is left out, and why")
+        if checked.read.train.tags:
+            say(f"{out}: its column {TAG!r} says of what kind a pair is: heed train translate --set data.tag={TAG}")
     if picture:
         say(str(picture))
 
