@@ -54,7 +54,7 @@ def data(
     if out:
         say(f"{out}: what is left; {beside}: what is left out, and why")
         if checked.read.train.tags:
-            say(f"{out}: its column {TAG!r} says of what kind a pair is: heed train translate --set data.tag={TAG}")
+            say(f"{out}: its column {TAG!r} has the tag of each pair: heed train translate --set data.tag={TAG}")
     if picture:
         say(str(picture))
 

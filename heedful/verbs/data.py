@@ -16,7 +16,7 @@ from heedful.errors import InputError
 from heedful.store import files
 
 LEFT_OUT = ".left-out.tsv"
-TAG = "tag"  # the column of what is said behind paths
+TAG = "kind"  # the column of what is said behind paths
 
 
 @dataclass(frozen=True)

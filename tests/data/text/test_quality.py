@@ -206,5 +206,5 @@ def test_what_is_said_behind_a_path_is_in_what_is_left(tmp_path: Path, way: str)
     for name in "ab":
         (tmp_path / f"{name}.tsv").write_text("".join(f"{one} {name}\t{other} {name}\n" for one, other in GOOD))
     write_cleaned(check_data([f"{tmp_path}/a.tsv{way}#formal", f"{tmp_path}/b.tsv{way}"]), tmp_path / "clean.tsv")
-    again = read_whole(tmp_path / "clean.tsv", tag="tag")[0].train
+    again = read_whole(tmp_path / "clean.tsv", tag="kind")[0].train
     assert [*again.tags] == ["formal"] * len(GOOD) + [""] * len(GOOD)
