@@ -33,7 +33,7 @@ def data(
     Example: heed data check memory.tmx --out clean.tsv
     """
     from heedful.store import files
-    from heedful.verbs.data import check_data, refuse_out, write_cleaned
+    from heedful.verbs.data import TAG, check_data, refuse_out, write_cleaned
 
     if what != "check":
         raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
@@ -57,6 +57,8 @@ def data(
     print("\n".join(told(checked)))
     if out:
         say(f"{out}: what is left; {beside}: what is left out, and why")
+        if checked.read.train.tags:
+            say(f"{out}: its column {TAG!r} has the tag of each pair: heed train translate --set data.tag={TAG}")
     if picture:
         say(str(picture))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.errors import counted
 from heedful.store import files
 from heedful.tasks.shared.cli import Device, Json, Run, Seed, say, user_name
 
@@ -51,7 +52,9 @@ def rank(
     else:
         in_terminal(ranking, who)
     done, agreed = ranking.count(who), ranking.agreement()
-    say(f"{out}: {len(ranking.judgements):,} judgements, {done:,} of {len(ranking.prompts):,} prompts by {who}")
+    say(
+        f"{out}: {counted(len(ranking.judgements), 'judgement')}, {done:,} of {len(ranking.prompts):,} prompts by {who}"
+    )
     if agreed["items"]:
         tau, same = agreed.get("kendall_tau"), agreed.get("same_order")
         told = [f"Kendall's tau {tau:.2f}"] * (tau is not None) + [f"{same:.0%} of pairs alike"] * (same is not None)

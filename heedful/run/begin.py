@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from heedful.data.parts import Parts
-from heedful.errors import InputError, MissingError, NonFiniteError
+from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
 from heedful.run.job import Job
 from heedful.run.log import check_tensorboard
@@ -85,7 +85,7 @@ def begin(
         newest = _newest(out, notes)
         precision, why = precision_of(opened.recipe, newest, device)
         threads = torch.get_num_threads()
-        notes.append(f"training in {precision} on {device.type} with {threads} threads: {why}")
+        notes.append(f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}")
         if newest is None:
             _write_first_files(opened.recipe, out, opened, environment(device, precision))
         ranks.share(precision)

@@ -89,7 +89,8 @@ def sized_job(
                 break
             job, chosen = larger, tried
     if too_large:
-        why = f", the smallest, though it {too_large}"
+        few = f"would need {STEPS}" if chosen.steps < STEPS else too_large
+        why = f", the smallest, though it {few}"
     told = (
         f"{minutes:g} minutes: {chosen.preset}, {chosen.parameters:,} parameters, about {chosen.steps:,.0f} steps{why}"
     )

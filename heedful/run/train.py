@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from heedful.data.parts import Parts
-from heedful.errors import InputError, Interrupted, RankError
+from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.begin import Begun, begin, checked, make_job
 from heedful.run.device import best_device
@@ -183,9 +183,9 @@ class _Run:
 
     def _describe(self) -> None:
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
-        steps = len(self.task.batches(self.state.epoch, self.state.model)) / self.plan.accumulate
+        steps = round(len(self.task.batches(self.state.epoch, self.state.model)) / self.plan.accumulate)
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
-        self.notes.append(f"{self.job.describe()}, {count:,} parameters, {steps:,.0f} steps an epoch{together}")
+        self.notes.append(f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}")
 
     def _budget(self) -> Budget:
         plan = self.plan

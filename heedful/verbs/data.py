@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.data.lines import tsv_row
 from heedful.data.text.columns import SOURCE, TARGET
-from heedful.data.text.directions import SIDES, Direction
+from heedful.data.text.directions import SIDES
 from heedful.data.text.pairs import LINES, Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
@@ -16,6 +16,7 @@ from heedful.errors import InputError
 from heedful.store import files
 
 LEFT_OUT = ".left-out.tsv"
+TAG = "kind"  # the column of what is said behind paths
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,14 @@ def refuse_out(out: Path) -> None:
 
 def write_cleaned(checked: Checked, out: Path) -> Path:
     """The pairs that are kept, a table under a header, and beside it those that are left out, where each stood and why;
-    the path of the second. Where there are several directions, each row says its languages; of several
-    references each has a row. Raises InputError, MissingError or StorageError."""
+    the path of the second. Where there are several directions, each row says its languages, and its tag where some
+    have one; of several references each has a row. Raises InputError, MissingError or StorageError."""
     refuse_out(out)
     pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
     references = pairs.references
-    rows = [tsv_row(pairs.source[i], one, *_direction(pairs, i)) for i in kept for one in references[i]]
-    told = [own[0] for own in SIDES] if pairs.directions else []
+    told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
+    rows = [tsv_row(pairs.source[i], one, *_kind(pairs, i)) for i in kept for one in references[i]]
     files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
     beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
     gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
@@ -99,8 +100,9 @@ def _names(read: Read) -> tuple[str, str]:
     return (SOURCE, TARGET) if read.directions or numbered else (taken.source, taken.target)
 
 
-def _direction(pairs: Pairs, i: int) -> Direction | tuple[()]:
-    return pairs.directions[pairs.ways[i]] if pairs.directions else ()
+def _kind(pairs: Pairs, i: int) -> list[str]:
+    """Its languages, of several directions, and its tag, where some have one."""
+    return [*(pairs.directions[pairs.ways[i]] if pairs.directions else ()), *([pairs.tags[i]] if pairs.tags else ())]
 
 
 def _gone(pairs: Pairs, i: int, faults: list[str]) -> tuple[int, str, str, str]:

@@ -49,7 +49,7 @@ def test_more_minutes_make_a_larger_model(labelled, tmp_path, monkeypatch):
     recipes = [chosen(wanted(labelled, tmp_path / "none", minutes)) for minutes in (0.01, 1, 3, 1000)]
     assert [recipe.preset for recipe, _ in recipes] == ["gpt-nano", "gpt-nano", "gpt-mini", "gpt-micro"]
     assert {recipe.model.get("context_length", 256) for recipe, _ in recipes} == {256}  # as long a text as usually
-    assert "the smallest, though it would make about" in recipes[0][1]
+    assert " steps, the smallest, though it would need 500" in recipes[0][1]
     assert "; gpt-mini would make about 318 steps" in recipes[1][1]
     assert [recipe.train.minutes for recipe, _ in recipes] == [0.01, 1, 3, 1000]
 

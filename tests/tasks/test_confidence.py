@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from heedful.data.text.pairs import Pairs
+from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError
 from heedful.tasks.translate.cli import TranslationScoring, translate
 from heedful.tasks.translate.confidence import (
@@ -154,3 +155,14 @@ def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
     assert capsys.readouterr().err == ""
     translate(run, ["ba de", "ko"], flag=1.0)
     assert "text 2: confidence 0." in capsys.readouterr().err
+
+
+def test_a_translation_that_is_empty_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_calibration(run, CALIBRATION)
+    model = Translator.load(run)
+    empty = [Hypothesis((), -0.1, -0.1, (-0.1,), True)], [Hypothesis((), 0.0, 0.0, (), True)]
+    monkeypatch.setattr(model, "hypotheses", lambda ids, *_, **__: [empty[not own] for own in ids])
+    said, blank = translate_texts(model, ["ba de", " "], TranslateOptions(flag=0.1))
+    assert (said["confidence"], said["flagged"]) == (0.0, True)
+    assert said["warning"] == "the translation is empty; confidence 0.00, below 0.1"
+    assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)

@@ -5,8 +5,10 @@ What HTML says is not to be translated is kept: scripts, styles, code, and what 
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Literal
 
 from heedful.data.documents.inline import Inline, inline_of, passages_from
@@ -21,6 +23,23 @@ span strike strong sub sup svg time tt u var wbr
 """
 INLINE = frozenset(PHRASING.split())
 KEPT = {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "var"}  # with all that is in them
+BLOCK = """
+address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5
+h6 header hgroup hr main menu nav ol p pre search section summary table ul
+"""
+# Elements whose end tag HTML lets be left out (its section 13.1.2.4), the tags that end them then, and the elements
+# inside of which those tags are others'.
+LISTS, TABLE, ROWS = ("dir", "menu", "ol", "ul"), ("table",), ("tbody", "tfoot", "thead", "tr")
+ENDED_BY: Mapping[str, tuple[Collection[str], Collection[str]]] = {
+    "p": (BLOCK.split(), ()),
+    "li": (("li",), LISTS),
+    **dict.fromkeys(("dd", "dt"), (("dd", "dt"), ("dl",))),
+    **dict.fromkeys(("td", "th"), (("td", "th", *ROWS), TABLE)),
+    "tr": (ROWS, TABLE),
+    **dict.fromkeys(("tbody", "tfoot", "thead"), (("tbody", "tfoot", "thead"), TABLE)),
+    "option": (("option", "optgroup"), ("select",)),
+    **dict.fromkeys(("rp", "rt"), (("rp", "rt"), ("ruby",))),
+}
 NOT_TRANSLATED = re.compile(
     r"(?i)\stranslate\s*=\s*[\"']?no\b|\sclass\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b)"
 )
@@ -37,7 +56,8 @@ def hypertext_parts(
     """The parts of a page or a fragment. What is inside of the elements of `ignored` names is kept; tags of `breaking`
     names part passages, and those of `inline` names do not. Of others, HTML's own say it; in XML a tag is inline where
     its parent has text of its own."""
-    tokens = [*joined(tokens_of(text, markup), partial(_kept, markup, frozenset(ignored)))]
+    ended_by = ENDED_BY if markup == "html" else {}
+    tokens = [*joined(tokens_of(text, markup), partial(_kept, markup, frozenset(ignored)), ended_by)]
     if markup == "xml":
         mixed = _mixed(tokens)
     parts: list[str | Passage] = []
@@ -70,24 +90,61 @@ def hypertext_parts(
     return parts
 
 
-def joined(tokens: Iterator[Token], kept: Callable[[Token], bool]) -> Iterator[Token]:
-    """The tokens, with an element that is kept as one of them, an empty one."""
+def joined(
+    tokens: Iterator[Token],
+    kept: Callable[[Token], bool],
+    ended_by: Mapping[str, tuple[Collection[str], Collection[str]]] = MappingProxyType({}),
+) -> Iterator[Token]:
+    """The tokens, with an element that is kept as one of them, an empty one. One of `ended_by` may lack its end tag."""
     held: list[Token] = []
-    depth = 0
+    opened = _Opened({})
     for token in tokens:
+        if held and opened.ends_before(token):
+            yield _as_one(held)
+            held = []
         if held:
             held.append(token)
-            depth += (token.name == held[0].name) * ((token.kind == "opens") - (token.kind == "closes"))
-            if depth:
-                continue
-            yield Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
-            held = []
+            opened.take(token)
+            if not opened.names:
+                yield _as_one(held)
+                held = []
         elif token.kind == "opens" and kept(token):
-            held, depth = [token], 1
+            held, opened = [token], _Opened(ended_by)
+            opened.take(token)
         else:
             yield token
     if held:
-        yield Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
+        yield _as_one(held)
+
+
+def _as_one(held: Sequence[Token]) -> Token:
+    return Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
+
+
+class _Opened:
+    """The elements that are open, the outermost one first, and how many there are of each name."""
+
+    def __init__(self, ended_by: Mapping[str, tuple[Collection[str], Collection[str]]]) -> None:
+        self.ended_by, self.names, self.counts = ended_by, list[str](), Counter[str]()
+
+    def take(self, token: Token) -> None:
+        if token.kind == "opens":
+            self.names.append(token.name)
+            self.counts[token.name] += 1
+        elif token.kind == "closes" and self.counts[token.name]:
+            closed = ""
+            while closed != token.name:
+                closed = self.names.pop()
+                self.counts[closed] -= 1
+
+    def ends_before(self, token: Token) -> bool:
+        """Whether the outermost element ended before this tag, without an end tag."""
+        if self.names[0] not in self.ended_by:
+            return False
+        tags, within = self.ended_by[self.names[0]]
+        if token.kind == "closes":  # of an element that it is in
+            return (token.name not in INLINE or token.name in within) and not self.counts[token.name]
+        return token.name in tags and not any(self.counts[name] for name in within)
 
 
 def _kept(markup: Markup, ignored: Collection[str], token: Token) -> bool:

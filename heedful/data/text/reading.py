@@ -7,6 +7,7 @@ import importlib
 import re
 import stat
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob
@@ -22,7 +23,7 @@ from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
-from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows, sides_of
+from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
 from heedful.errors import InputError, MissingError, pip_install
 
 
@@ -139,6 +140,7 @@ def _read_given(
         plain, ways = said_in(text)
         said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
     if any(one.ways for one in said):
+        _refuse_twice(said)
         return _read_directions(said, source, target, tag)
     if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
         if len(tags := {one.tag for one in said if one.tag}) > 1:
@@ -153,6 +155,7 @@ def _read_given(
     alone = source or target or columns or not (first.header or _languages(first))
     for one in said[1:]:
         read.append(_read(one.path, source, target, columns) if alone else _read_beside(one.path, said[0].path, first))
+    _refuse_twice(said)
     read = [tagged(own, one.tag, tag) for one, own in zip(said, read, strict=True)]
     weights = {
         Origin(file): one.weight
@@ -161,6 +164,15 @@ def _read_given(
         if one.weight != 1
     }
     return (read[0] if len(read) == 1 else _united(read)), weights
+
+
+def _refuse_twice(said: Sequence[Given]) -> None:
+    """Raises InputError where one path is meant twice in one direction, as by its name and by a pattern."""
+    meant = Counter((Path(one.path), way) for one in said for way in one.ways or [("", "")])
+    for (path, _), times in meant.items():
+        if times > 1:
+            fix = f"name it once, and in no pattern; {path}:2 has each pair twice in an epoch"
+            raise InputError("named twice", where=str(path), fix=fix)
 
 
 def _read_directions(
@@ -407,15 +419,15 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         what = f"could not be loaded: {' '.join(str(error).split())}"
         fix = "check the name, the configuration and the network"
         raise MissingError(what, where=path, fix=fix) from None
-    parts = {
-        split: pairs_of(
-            f"{path}:{split}",
-            ((number, sides_of(row, f"{path}:{split}:{number}", source, target)) for number, row in enumerate(rows, 1)),
-        )
-        for split, rows in splits.items()
-        if split == "train" or split in VALID or split.startswith("test")
-    }
-    return _of_splits(path, parts, Columns(0, 1, source, target, True, other_way(source, target)))
+    parts: dict[str, Pairs] = {}
+    taken = Columns(0, 1, source, target, True, other_way(source, target))
+    for split, rows in splits.items():
+        if split == "train" or split in VALID or split.startswith("test"):
+            where = f"{path}:{split}"
+            items = ((f"{where}:{number}", row) for number, row in enumerate(rows, 1))
+            found, taken = object_rows(items, source, target)
+            parts[split] = pairs_of(where, found)
+    return _of_splits(path, parts, taken)
 
 
 def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:

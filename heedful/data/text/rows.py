@@ -212,10 +212,11 @@ def object_rows(
         before.append(item)
         if item[1] is not BLANK:
             break
-    names = [*first] if isinstance(first := before[-1][1], dict) else []
+    first = before[-1][1] if before else BLANK
+    names = [*first] if isinstance(first, dict) else []
     if not named and (told := language_columns(names)):
         return _told_objects(chain(before, items), names, told, (source, target))
-    taken = _keys(before[-1][1], source, target)
+    taken = _keys(first, source, target)
     rows = (
         (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
         for number, (where, row) in enumerate(chain(before, items), 1)
@@ -331,8 +332,11 @@ def _translation(row: object) -> object:
 
 
 def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
-    """The source and its references, of which an empty one stands for none, in a JSON object."""
-    row = _translation(row)
+    """The source and its references, of which an empty one stands for none, in a JSON object; what stands beside its
+    "translation" is found too."""
+    whole, row = row, _translation(row)
+    if isinstance(row, dict) and isinstance(whole, dict):
+        row = {**{name: whole[name] for name in (source, target) if name in whole}, **row}
     if not isinstance(row, dict):
         fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
         raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)

@@ -7,6 +7,7 @@ from heedful.core.config import from_json
 from heedful.data.parts import FEWEST, Parts, spread
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import counted
 from heedful.run.card import fingerprint
 from heedful.run.job import Job, M
 from heedful.run.start import Start, read_start
@@ -52,11 +53,13 @@ class TextJob(Job[R, Documents, M]):
 
     def describe(self) -> str:
         tokens = sum(map(len, self.documents))
-        return f"{len(self.documents):,} documents, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
+        return (
+            f"{counted(len(self.documents), 'document')}, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
+        )
 
     def learnt_on(self) -> str:
         tokens = sum(map(len, self.documents))
-        return f"{len(self.corpus.train):,} documents, {tokens:,} tokens, from `{self.corpus.name}`"
+        return f"{counted(len(self.corpus.train), 'document')}, {tokens:,} tokens, from `{self.corpus.name}`"
 
     def own_facts(self) -> dict[str, object]:
         return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}

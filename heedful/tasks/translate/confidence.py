@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -104,9 +105,10 @@ def calibration_of(about: dict[str, Any]) -> Calibration | None:
 
 
 def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> float:
-    """Without a calibration the probability itself. Of no words it is 1."""
+    """Without a calibration the probability itself. Of a text without words it is 1, and of a translation without any,
+    which no reference is like, 0."""
     if not said.words:
-        return 1.0
+        return 0.0 if said.tokens else 1.0
     return math.exp(said.mean) if calibration is None else calibration.sentence(said.mean)
 
 
@@ -117,10 +119,10 @@ def word_confidences(said: Likelihood, calibration: Calibration | None) -> list[
 
 def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) -> str:
     """What is told of a translation that a person should read first: one less sure than `flag`; "" of another."""
-    if confidence >= flag or not words:
+    if confidence >= flag:
         return ""
-    least = min(words, key=lambda word: word["confidence"])["text"]
-    return f"confidence {confidence:.2f}, below {flag:g}; least sure of {quoted(least)}"
+    told = f"confidence {confidence:.2f}, below {flag:g}"
+    return f"{told}; least sure of {quoted(min(words, key=itemgetter('confidence'))['text'])}" if words else told
 
 
 def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> Likelihood:

@@ -130,8 +130,8 @@ def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
         ("html", "<p>a <b>b</b>\n c<p>d<br>e &amp; f", ["a b c", "d", "e & f"]),
         (
             "html",
-            '<p>a<img alt="b">c</p><p translate=no>d<p>e</p>f</p><STYLE>g < </STYLE>h<b class="x notranslate">i</b>j'
-            "<script>'<b>'</script>k<pre>l</pre><!doctype html>m<code>n</code>",
+            '<p>a<img alt="b">c</p><div translate=no>d<p>e</p>f</div><STYLE>g < </STYLE>h<b class="x notranslate">i</b>'
+            "j<script>'<b>'</script>k<pre>l</pre><!doctype html>m<code>n</code>",
             ["ac", "hj", "k", "m"],
         ),
         ("html", "<ul><li><a href=x><i>All of it</i></a></li></ul>", ["All of it"]),
@@ -164,6 +164,24 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
 )
 def test_other_words_take_their_place(kind: str, text: str, expected: str) -> None:
     assert shouted(READ[kind](text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p translate=no>one<p>two<h1>three</h1>", ["two", "three"]),
+        ("<div><p translate=no>one <b>x</b>, </i>y</div>two", ["two"]),
+        ("<ul><li translate=no>one<p>x<ul><li>y<li>z</ul><li>two<li translate=no>three</ul>four", ["two", "four"]),
+        ("<ul translate=no><li>one<li>two</ul>three", ["three"]),
+        ("<dl><dt translate=no>one<dd>two<dd translate=no>three<dl><dt>x</dl></dl>four", ["two", "four"]),
+        ("<table><tr><td translate=no>one<table><tr><td>x</table><td>two</table>three", ["two", "three"]),
+        ("<table><tr translate=no><td>one<tr><td>two</table>three", ["two", "three"]),
+        ("<select><option translate=no>one<option>two</select>", ["two"]),
+        ("<ruby>one<rt translate=no>x</ruby> two", ["one two"]),
+    ],
+)  # fmt: skip
+def test_an_element_without_an_end_tag_ends_where_html_ends_it(page: str, expected: list[str]) -> None:
+    assert passages("html", page) == expected
 
 
 def test_lines_that_were_broken_are_broken_again() -> None:

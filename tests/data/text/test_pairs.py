@@ -550,6 +550,10 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
             raise FileNotFoundError("Dataset 'nobody/nothing' doesn't exist\non the Hub")
         if name == "no/train":
             return {"test": [row]}
+        if name == "both/ways":
+            told = [("en", "de", "Go.", "Los!"), ("de", "en", "Halt!", "Stop!")]
+            names = "source_lang", "target_lang", "source", "target"
+            return {"train": [dict(zip(names, one, strict=True)) for one in told]}
         broken: dict[str, object] = {"translation": {"en": "Go.", "de": None}}
         train = [row, broken] if name == "bro/ken" else [row, row]
         return {"train": [*train], "validation": [row], "test": [row], "other": [row]}
@@ -567,6 +571,14 @@ def test_a_data_set_of_the_hub_is_read(hub: list[tuple[str, str | None]]) -> Non
     assert (len(corpus.valid), list(corpus.tests), corpus.files) == (1, ["test"], ())
     read_parallel("hf:wmt/wmt14", source="de", target="en")
     assert hub[1] == ("wmt/wmt14", None)
+
+
+@pytest.mark.usefixtures("hub")
+def test_of_rows_of_the_hub_that_say_their_languages_one_direction_is_read() -> None:
+    read, _ = read_whole("hf:both/ways", source="de", target="en")
+    assert (read.train.source, read.train.target) == (["Halt!"], ["Stop!"])
+    with pytest.raises(InputError, match=r"^hf:both/ways:train:2: from de to en, and other rows are from en to de$"):
+        read_whole("hf:both/ways")
 
 
 @pytest.mark.parametrize(
@@ -666,3 +678,18 @@ def test_a_quoted_text_is_the_text(text: str) -> None:
     assert ast.literal_eval(quoted(text)) == text
     assert len(quoted(text).splitlines()) == 1
     assert quoted("l'\u00e9t\u00e9\u202f?") == '"l\'\u00e9t\u00e9\u202f?"'
+
+
+def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tsv").write_text("Go.\tLos!\n")
+    with pytest.raises(InputError, match=r"^a\.tsv: named twice$"):
+        read_whole(["*.tsv", "./a.tsv:2"])
+    read, _ = read_whole(["a.tsv:en>de", "a.tsv:de>en"])
+    assert len(read.train) == 2, "once in each direction"
+
+
+def test_a_tag_stands_beside_a_translation(tmp_path: Path) -> None:
+    row = {"register": "formal", "translation": {"en": "Go.", "de": "Los!"}}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row))
+    assert [*read_whole(tmp_path / "p.jsonl", tag="register")[0].train.tags] == ["formal"]

@@ -199,3 +199,12 @@ def test_all_references_are_in_what_is_left(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"en": "The house.", "de": ["Das Haus.", "Ein Haus."]}\n')
     write_cleaned(check_data(tmp_path / "p.jsonl"), tmp_path / "clean.tsv")
     assert read_whole(tmp_path / "clean.tsv")[0].train.target == ["Das Haus.", "Ein Haus."]
+
+
+@pytest.mark.parametrize("way", ["", ":en>de"])
+def test_what_is_said_behind_a_path_is_in_what_is_left(tmp_path: Path, way: str):
+    for name in "ab":
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{one} {name}\t{other} {name}\n" for one, other in GOOD))
+    write_cleaned(check_data([f"{tmp_path}/a.tsv{way}#formal", f"{tmp_path}/b.tsv{way}"]), tmp_path / "clean.tsv")
+    again = read_whole(tmp_path / "clean.tsv", tag="kind")[0].train
+    assert [*again.tags] == ["formal"] * len(GOOD) + [""] * len(GOOD)

@@ -31,5 +31,8 @@ def in_three_lines(pairs: Pairs, tests: Sequence[Pairs] = (), source: str = "", 
     told = "; ".join(f"{count:,} have {CHECKS[name].meaning}" for count, name in sorted(found, reverse=True))
     wrong = f"of {report.looked_at:,} pairs looked at, {told or 'hardly any has a fault'}: heed data check shows all"
     same, near = counts["overlap_test"], counts["near_overlap_test"]
-    known = f"{same:,} have a text of the validation or test data, and {near:,} nearly one" if same or near else ""
-    return [much, wrong, f"of as many, {known or 'none has a text of the validation or test data, or nearly one'}"]
+    known = "none has a text of the validation or test data, or nearly one"
+    if same or near:
+        verb = "has" if same == 1 else "have"
+        known = f"{same:,} {verb} a text of the validation or test data, and {near:,} nearly one"
+    return [much, wrong, f"of as many, {known}"]
