@@ -15,9 +15,12 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from hypothesis import settings
 
 import shapes
 
+settings.register_profile("heedful", deadline=None)  # a machine may be busy
+settings.load_profile("heedful")
 shapes.install()  # before the first import of heedful
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives

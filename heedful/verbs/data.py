@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,17 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
     the path of the second. Where there are several directions, each row says its languages, and its tag where some
     have one; of several references each has a row. Raises InputError, MissingError or StorageError."""
     refuse_out(out)
+    beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
+    for made, read in product((out, beside), checked.read.files):
+        if made.exists() and read.exists() and made.samefile(read):
+            what = "is data that was read, and would be written over"
+            raise InputError(what, where=str(made), fix="name another --out")
     pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
     references = pairs.references
     told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
     rows = [tsv_row(pairs.source[i], one, *_kind(pairs, i)) for i in kept for one in references[i]]
     files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
-    beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
     gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
     gone += [_gone(pairs, i, faults) for i, faults in checked.left_out.items()]
     lines = [tsv_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]

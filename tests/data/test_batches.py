@@ -74,7 +74,7 @@ def captions(n: int) -> list[Pair]:
 
 
 @given(st.integers(0, 200), st.integers(-5, 5), st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_order_is_a_permutation_of_seed_and_epoch(n: int, seed: int, epoch: int) -> None:
     torch.manual_seed(0)
     order = shuffled(n, seed, epoch)
@@ -94,7 +94,7 @@ def test_the_order_is_the_same_on_every_machine_and_new_each_epoch() -> None:
 
 
 @given(PAIRS, st.integers(12, 40), st.integers(1, 5), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_packing_keeps_each_pair_once(pairs: list[Pair], row: int, rows: int, epoch: int) -> None:
     order = shuffled(len(pairs), 0, epoch)
     batches = list(pack_rows(pairs, order, row=row, rows=rows))
@@ -153,7 +153,7 @@ TEXTS = st.lists(st.one_of(LEARNT.map(lambda own: Text([i for i, _ in own], [tol
 
 
 @given(TEXTS, st.integers(12, 40), st.integers(1, 5), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_packed_texts_keep_which_tokens_are_learnt(texts: list[Text], row: int, rows: int, epoch: int) -> None:
     order = shuffled(len(texts), 0, epoch)
     found = []
@@ -192,7 +192,7 @@ def test_a_text_that_does_not_fit_is_refused_before_the_first_batch() -> None:
 
 
 @given(PAIRS, st.integers(12, 80), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_buckets_keep_each_pair_once_under_the_budget(pairs: list[Pair], tokens: int, epoch: int) -> None:
     order = shuffled(len(pairs), 0, epoch)
     batches = bucket_rows(pairs, order, tokens=tokens)

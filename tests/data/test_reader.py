@@ -47,7 +47,7 @@ def read(tokenizer: Tokenizer, ids: list[int], stop: list[str]) -> list[str]:
 
 
 @EACH
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(CHOICES, st.floats(0, 1), st.integers(0, 6), st.lists(st.text("aeß😀 n", min_size=1, max_size=3), max_size=2))
 def test_pieces_joined_are_the_whole(
     kind: str, choices: list[float | int | str], start: float, length: int, words: list[str]

@@ -91,7 +91,7 @@ ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=())), st.lists(MAR
 @BOTH
 def test_every_text_comes_back(tokenizer: Tokenizer, count: int, tally: Callable[[str, int], None]) -> None:
     @given(ANY_TEXT)
-    @settings(max_examples=count, deadline=None)
+    @settings(max_examples=count)
     def comes_back(text: str) -> None:
         check_round_trip(tokenizer, text)
 
@@ -113,7 +113,7 @@ def check_round_trip(tokenizer: Tokenizer, text: str) -> None:
 
 
 @given(st.lists(ANY_TEXT, max_size=5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_batch_is_each_text_by_itself(texts: list[str]) -> None:
     rows = BPE.encode(texts)
     assert rows == [BPE.encode([text])[0] for text in texts]

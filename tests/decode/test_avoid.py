@@ -39,7 +39,7 @@ def forbidden(rule: Avoid, tokens: list[int]) -> Tensor:
     return scores[0] == NEVER
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(WORDS, st.lists(st.integers(1, V - 1), max_size=24))
 def test_what_is_allowed_never_completes_a_word(words: list[str], wanted: list[int]) -> None:
     rule, said = avoiding(words, SPELLINGS), list[int]()
@@ -50,7 +50,7 @@ def test_what_is_allowed_never_completes_a_word(words: list[str], wanted: list[i
     assert text is None or not holds(words, text)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(WORDS, st.lists(st.integers(1, len(PIECES)), max_size=12))
 def test_what_is_forbidden_would_have_completed_one(words: list[str], wanted: list[int]) -> None:
     rule = avoiding(words, SPELLINGS)

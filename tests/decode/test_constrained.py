@@ -43,7 +43,7 @@ def times(said: tuple[int, ...], wish: Wish) -> int:
     return len(ends)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(WISHES, min_size=1, max_size=4), st.integers(2, 6), st.sampled_from([-1.0, 1.0, 4.0]))
 def test_every_wish_is_in_every_hypothesis(wishes: list[list[Wish]], width: int, end: float) -> None:
     made = found_by(Toy(end), sources(len(wishes)), wishes, beam=width, n_best=2)
@@ -72,7 +72,7 @@ def test_tokens_beyond_the_tokenizer_part_nothing() -> None:
     assert found == found_by(model, sources(4), wishes, parting=known)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(WISHES, min_size=2, max_size=4))
 def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
     model, source = Toy(), sources(len(wishes))

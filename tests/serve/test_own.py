@@ -226,7 +226,7 @@ def test_requests_that_are_made_from_the_schema(
 
 
 def _ask_often(operation: Any, mode: Any, most: int, counts: dict[str, int]) -> None:
-    @settings(max_examples=most, deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck])
+    @settings(max_examples=most, database=None, derandomize=True, suppress_health_check=[*HealthCheck])
     @given(case=operation.as_strategy(generation_mode=mode))
     def asked(case: Any) -> None:
         found = case.call(headers={"Host": "localhost"})

@@ -216,7 +216,7 @@ def test_word_s_controls_are_translated_where_they_hold_text(read: Read) -> None
         assert kept in body
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.sampled_from(

@@ -48,7 +48,7 @@ def well_formed(raw: list[str]) -> bool:
     return not opened
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(WORDS, KINDS, WORDS, st.integers(0, 1 << 30))
 def test_whatever_the_alignment_says_no_tag_is_lost(
     text: str, kinds: list[tuple[int, str]], said: str, seed: int
@@ -69,7 +69,7 @@ def test_whatever_the_alignment_says_no_tag_is_lost(
     assert texts.split() == said.split() or texts.replace(" ", "") == said.replace(" ", "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example("ba", [(0, "opens"), (1, "opens"), (1, "closes")])  # both inside of a word
 @given(WORDS, KINDS)
 def test_a_text_that_stays_keeps_its_tags_where_they_are(text: str, kinds: list[tuple[int, str]]) -> None:

@@ -96,7 +96,7 @@ SNIPPETS += ["  \nx", "[a]: b\n", "é日本。", "$v", "<http://a.b>", "http://a
 
 
 @pytest.mark.parametrize("kind", READ)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(SNIPPETS), max_size=24).map("".join))
 def test_what_stays_comes_back_to_the_byte(kind: str, text: str) -> None:
     made = whole(READ[kind](text))
@@ -105,7 +105,7 @@ def test_what_stays_comes_back_to_the_byte(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", READ)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(text=st.text())
 def test_any_text_comes_back(kind: str, text: str) -> None:
     made = whole(READ[kind](text.replace("\0", "")))

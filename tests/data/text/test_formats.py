@@ -29,7 +29,7 @@ def all_pairs(corpus: Corpus) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", written.WRITERS)
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=4, max_size=8, unique_by=lambda pair: pair[0].strip().lower()))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path: Path, kind: str, pairs: list[tuple[str, str]]):
     path = tmp_path / f"memory.{kind}"
     path.write_bytes(written.WRITERS[kind](pairs))

@@ -14,7 +14,7 @@ SENTINELS = list(range(1000, 1100))
 MASK = 999
 LENGTHS = st.integers(1, 300)
 SEEDS = st.integers(0, 10**6)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 def put_back(source: list[int], target: list[int]) -> list[int]:

@@ -628,7 +628,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
 @given(ANY_TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_is_sanitised_is_utf_8_and_stays(text: str) -> None:
     clean = sanitise(text)
     assert clean.encode().decode() == clean == sanitise(clean)

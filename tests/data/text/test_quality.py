@@ -182,6 +182,18 @@ def test_each_direction_has_its_own_languages_and_lengths(tmp_path: Path):
     assert (len(again.train), [*again.train.ways]) == (40, [0] * 30 + [1] * 10)
 
 
+@pytest.mark.parametrize("out", ["clean.tsv", "linked.tsv", "a.tsv"])
+def test_data_that_was_read_is_not_written_over(tmp_path: Path, out: str):
+    text = "".join(f"{one}\t{other}\n" for one, other in GOOD)
+    read = tmp_path / ("a.left-out.tsv" if out == "a.tsv" else "clean.tsv")
+    read.write_text(text)
+    (tmp_path / "linked.tsv").symlink_to(read)
+    with pytest.raises(InputError, match=r"is data that was read, and would be written over"):
+        write_cleaned(check_data(read), tmp_path / out)
+    assert read.read_text() == text
+    assert not (tmp_path / "a.tsv").exists()
+
+
 def test_columns_by_number_are_found_again_in_what_is_left(tmp_path: Path):
     (tmp_path / "p.tsv").write_text("".join(f"{one}\tx\t{other}\n" for one, other in GOOD))
     checked = check_data(tmp_path / "p.tsv", source="1", target="3")
