@@ -35,6 +35,9 @@ def lecture(
     """
     from heedful.lab import lectern
 
+    given = [name for name, value in (("--set", settings), ("--out", out), ("--short", short)) if value]
+    if given and exhibits in (None, [], ["errata"]):
+        raise InputError("is of an exhibit", where=given[0], fix=f"name one: heed lecture N1 {given[0]} ...")
     if not exhibits:
         for topic, names in lectern.by_topic():
             if not as_json:

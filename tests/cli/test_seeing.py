@@ -55,6 +55,18 @@ def test_pictures_in_answers_out(run, capsys, tmp_path):
                     assert (over.mode, over.size) == ("RGB", (80, 48))
 
 
+def test_a_name_is_in_its_column(run, capsys, tmp_path):
+    task, folder = run
+    picture = tmp_path / "a\tb.png"
+    picture.write_bytes((folder / "0.png").read_bytes())
+    more = ["--threshold", 0] if task == "detect" else ["--out", tmp_path / "made"]
+    assert heed(task, folder / "run", picture, *more) == 0
+    lines = capsys.readouterr().out.splitlines()
+    columns = 4 if task == "detect" else 3
+    assert {len(line.split("\t")) for line in lines} == {columns}
+    assert lines[0].endswith("\ta\\tb.png") or lines[0].endswith("/a\\tb.png")
+
+
 def test_eval_info_and_check(run, capsys, monkeypatch):
     task, folder = run
     monkeypatch.setattr(shapes, "TEST", 3)

@@ -135,3 +135,9 @@ def test_the_command(capsys, tmp_path: Path):
     assert "settings: scale=0.7" in plain
     assert "may be right there" not in plain
     assert len([json.loads(line) for line in told(capsys, "errata", "--json").splitlines()]) == 27
+
+
+@pytest.mark.parametrize("words", [("--set", "scale=1"), ("errata", "--out", "x.svg"), ("--short",)])
+def test_what_is_of_an_exhibit_is_not_taken_without_one(words: tuple[str, ...], capsys):
+    assert heed("lecture", *words) == 2
+    assert "fix: name one: heed lecture N1 --" in capsys.readouterr().err

@@ -144,7 +144,7 @@ def _ranked(row: Mapping[str, Any], where: str) -> Judgement:
         what = f'"order" does not put {len(candidates)} candidates in order, each once at most'
         raise InputError(what, where=where, fix="name them by their numbers from 0, the best first: [[1], [0, 2]]")
     kept = tuple(tuple(group) if isinstance(group, list) else (group,) for group in groups if group != [])
-    who, when = (row.get(key, "") for key in ("who", "when"))
+    who, when = (row.get(key) or "" for key in ("who", "when"))
     return Judgement(_prompt(row.get("prompt"), where), tuple(map(sanitise, candidates)), kept, str(who), str(when))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, tell, write_png
+from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, printable, tell, write_png
 from heedful.tasks.shared.line_by_line import one_by_one
 
 
@@ -31,7 +31,7 @@ def detect(
     for files in one_by_one(pictures):
         for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
             boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)
-            lines = (f"{one.label}\t{one.score:.3f}\t{edges}\t{file}" for one, edges in boxes)
+            lines = (f"{printable(one.label)}\t{one.score:.3f}\t{edges}\t{printable(file)}" for one, edges in boxes)
             tell(detected_record(file, found), lines, as_json=as_json)
             if out is not None:
                 marks = [(f"{one.label} {one.score:.2f}", one.box, labels.index(one.label)) for one in found]

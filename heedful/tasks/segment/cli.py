@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, tell, write_png
+from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, printable, tell, write_png
 from heedful.tasks.shared.line_by_line import one_by_one
 
 
@@ -45,7 +45,7 @@ def segment(
             labels = shares(model, found)
             listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
             record = {"input": file, "mask": str(path), "labels": labels}
-            tell(record, f"{path}\t{listed}\t{file}", as_json=as_json)
+            tell(record, printable(str(path)) + f"\t{printable(listed)}\t{printable(file)}", as_json=as_json)
 
 
 COMMANDS = (Command("segment", segment),)

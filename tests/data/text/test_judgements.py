@@ -44,6 +44,8 @@ def test_a_judgement_is_what_its_record_says(tmp_path: Path) -> None:
     assert judged.ranks == [1, 1, 0, -1]
     assert judged.pairs() == [(2, 0), (2, 1)]
     assert judged.decides
+    unsaid = judged.record() | {"who": None, "when": None}
+    assert (one(tmp_path, unsaid).who, one(tmp_path, unsaid).when) == ("", "")
     talk = Judgement(TALK, ("a", "b"), ((0,), (1,)))
     assert talk.record()["prompt"] == ASKED == prompt_value(TALK)
     assert one(tmp_path, talk.record()) == talk
