@@ -29,7 +29,7 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Served, Task
-from heedful.serve.hosted import TOGETHER, Piece, Record, Writing
+from heedful.serve.hosted import TOGETHER, Piece, Record, TextSide, Writing
 from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model, row_of_run
@@ -397,7 +397,9 @@ class Engine:
         self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:
-        vectors, _ = embedder_in(self.row, self.served).vectors_of(inputs)
+        embedder = embedder_in(self.row, self.served)
+        read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
+        vectors, _ = read(inputs)
         made: list[list[float]] = vectors.tolist()
         return made
 

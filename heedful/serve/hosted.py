@@ -43,6 +43,15 @@ class Piece:
 
 
 @runtime_checkable
+class TextSide(Protocol):
+    """An embedder that reads pictures as well, by the paths of files: who asks a server may name none."""
+
+    tokenizer: Any
+
+    def text_vectors(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
 class Hosted(Protocol):
     """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"."""
 

@@ -21,7 +21,7 @@ from heedful.run.task import Embedder
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, LanguageModel, named, together
 from heedful.serve.gate import Rules
-from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
+from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
 from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
@@ -41,15 +41,6 @@ class TextVectors(Protocol):
 
     def vectors(self, rows: Sequence[Any]) -> Any: ...
     def vectors_of(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
-
-
-@runtime_checkable
-class TextSide(Protocol):
-    """An embedder that reads pictures as well."""
-
-    tokenizer: Any
-
-    def text_vectors(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
 
 
 @runtime_checkable
@@ -384,7 +375,7 @@ def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) ->
         case TextVectors():
             rows = _token_rows(embedder, cast(Sequence[list[int]], inputs))
             return embedder.vectors(rows), [], sum(map(len, inputs))
-        case TextSide() if texts:  # what else it reads are pictures, by the paths of files
+        case TextSide() if texts:
             return *embedder.text_vectors(texts), sum(map(len, embedder.tokenizer.encode(texts)))
     raise Problem(400, "input: this model reads no tokens: give texts", param="input")
 

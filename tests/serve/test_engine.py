@@ -312,6 +312,14 @@ def test_vectors_are_those_of_the_embedder(opened: Open) -> None:
         asyncio.run(opened("detect").embed(["ba"]))
 
 
+def test_no_file_is_read_that_a_request_names(opened: Open, picture: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(picture)
+    path, engine = str(tmp_path / "x.png"), opened("match")
+    wanted, _ = engine.served.text_vectors([path])
+    assert asyncio.run(engine.embed([path])) == like(wanted.tolist())
+    assert asyncio.run(engine.embed([str(tmp_path / "none.png")]))
+
+
 def test_a_translator_is_asked_by_the_library_that_is_faster(opened: Open) -> None:
     """What it cannot do is done by the model itself, and so is all of a model that it does not have."""
     auto, own = opened("transformer", engine="auto"), opened("transformer")

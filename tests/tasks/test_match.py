@@ -9,7 +9,7 @@ import heedful
 from commands import heed
 from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import read_image, to_image
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.models import make_model
 from heedful.run.recipe import override
 from heedful.tasks.match.look import draw_texts, look_at_texts
@@ -94,6 +94,9 @@ def test_embed_takes_files_as_pictures_and_the_rest_as_texts(run, files, capsys,
     torch.testing.assert_close(mixed[[1, 3]], matcher.embed_images([files[0], files[3]]))
     with pytest.warns(UserWarning, match="too long"):
         assert matcher.embed(["a text too long for a file's name " * 200]).shape == (1, 8)
+    with pytest.raises(MissingError, match=r"typo\.png: no such picture"):
+        matcher.embed(["picture 1", "typo.png"])
+    assert matcher.embed("B typo.png").shape == (8,)
     (tmp_path / "lines.txt").write_text("picture 1\nB seen\n")
     words = [str(files[0]), "--near", str(tmp_path / "lines.txt"), "--json"]
     assert heed("embed", str(run[0]), *words) == 0

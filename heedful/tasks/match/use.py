@@ -4,6 +4,7 @@ I pictures of N channels and H x W pixels, B texts of T tokens, D width of the s
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,9 @@ from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
-from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation
+from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, is_image
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.cli import DataOptions
@@ -197,9 +198,13 @@ class Matcher(TextModel[CLIP]):
         return vectors[0] if is_one(inputs) else vectors
 
     def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
-        """`embed` of several, and a warning for each text that was not read as a whole, or ""."""
+        """`embed` of several, and a warning for each text that was not read as a whole, or "". Raises MissingError for
+        what is called as a picture, and is not there."""
         # unlike Path's, `isfile` is False for what is too long for a name
         shown = [i for i, one in enumerate(inputs) if os.path.isfile(one)]
+        for one in {*inputs}.difference(inputs[i] for i in shown):
+            if is_image(one) and not re.search(r"\s", one):
+                raise MissingError("no such picture", where=one, fix="check the path")
         texts = sorted({*range(len(inputs))}.difference(shown))
         made, warned = torch.empty(len(inputs), self.model.config.d_common), [""] * len(inputs)
         if shown:
