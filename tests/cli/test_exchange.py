@@ -40,6 +40,7 @@ def test_import_says_what_it_became(folder: Path, tmp_path: Path, monkeypatch, c
         "parameters": parameters,
         "vocab_size": 301,
         "out": "runs/tiny",
+        "notes": [],
     }
     assert said.err.splitlines()[0] == f"GPT-2: {parameters:,} parameters, 301 tokens in the vocabulary"
 

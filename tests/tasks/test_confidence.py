@@ -24,6 +24,7 @@ from heedful.tasks.translate.confidence import (
     write_calibration,
 )
 from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.documents.passages import translate_sentences
 from heedful.tasks.translate.inside.words import AlignOptions, align
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
@@ -157,12 +158,14 @@ def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
     assert "text 2: confidence 0." in capsys.readouterr().err
 
 
-def test_a_translation_that_is_empty_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_calibration(run, CALIBRATION)
     model = Translator.load(run)
     empty = [Hypothesis((), -0.1, -0.1, (-0.1,), True)], [Hypothesis((), 0.0, 0.0, (), True)]
     monkeypatch.setattr(model, "hypotheses", lambda ids, *_, **__: [empty[not own] for own in ids])
     said, blank = translate_texts(model, ["ba de", " "], TranslateOptions(flag=0.1))
     assert (said["confidence"], said["flagged"]) == (0.0, True)
-    assert said["warning"] == "the translation is empty; confidence 0.00, below 0.1"
+    assert said["warning"] == "confidence 0.00, below 0.1"
     assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)
+    made = translate_sentences(model, ["ba de"], {}, flag=0.1)["ba de"]
+    assert (made.told, made.doubt) == (("the translation is empty: 'ba de'",), "confidence 0.00, below 0.1: ''")

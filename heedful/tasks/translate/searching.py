@@ -59,9 +59,8 @@ class Searched(NamedTuple):
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
     divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
-    says so, that the source is longer than all that the model was trained on, or that the translation is empty. `terms`
-    are those of a glossary that the source has, and `said` the words and probabilities of each hypothesis, where they
-    were asked for."""
+    says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
+    the source has, and `said` the words and probabilities of each hypothesis, where they were asked for."""
 
     source: str
     text: str
@@ -112,7 +111,6 @@ def search_texts(
     made = []
     for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
         warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), translator.about)]
-        warnings += [] if not own or said[0].strip() else ["the translation is empty"]
         warnings += [one.warning for one in asked if not one.met(said[0])]
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
         terms = tuple(one.told(said[0]) for one in asked if one.source is not None)

@@ -199,7 +199,9 @@ def _even(text: str, translation: str) -> Alignment:
 
 
 def _differing(text: str, translation: str) -> tuple[str, ...]:
-    """What is told where numbers are not the same."""
+    """What is told of a translation that is empty, or whose numbers are not the same."""
+    if not translation.strip():
+        return (f"the translation is empty: {quoted(text)}",)
     own, theirs = protected_in(text).numbers, protected_in(translation).numbers
     missing = [number for number in dict.fromkeys(own) if own.count(number) > theirs.count(number)]
     return (f"the number {', '.join(missing)} is not in the translation: {quoted(translation)}",) if missing else ()
