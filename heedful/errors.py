@@ -27,6 +27,10 @@ class TextError(InputError):
     """One of several texts has no answer, for what it is; the others have theirs."""
 
 
+class TooLongError(TextError):
+    """A text has more tokens than the model can read."""
+
+
 class MissingError(HeedError):
     """A file, a run or an optional package is not there."""
 

@@ -35,7 +35,14 @@ class Reader:
         text = self._text + added
         ends = [text.index(word) for word in self._stop if word in text]
         self.over |= bool(ends)
-        begun = [n for word in self._stop for n in range(1, len(word)) if text.endswith(word[:n])] if hold else []
-        end = min(ends) if ends else len(text) - max(begun, default=0)
+        begun = max((begun_by(text, word) for word in self._stop), default=0) if hold else 0
+        end = min(ends) if ends else len(text) - begun
         self._ids, self._text = [], "" if ends else text[end:]
         return text[:end]
+
+
+def begun_by(text: str, word: str) -> int:
+    """The length of the longest begin of a word, and not all of it, that a text ends with; by comparing no more than
+    the text has."""
+    lengths = range(min(len(word) - 1, len(text)), 0, -1)
+    return next((n for n in lengths if word[n - 1] == text[-1] and text.endswith(word[:n])), 0)

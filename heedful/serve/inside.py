@@ -31,6 +31,7 @@ LOOK = "look"
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
 OWN = ("kind", "query")  # of a request, beside the options of looking
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
+MOST_LOOKED = 2000  # characters of a text: weights and their pictures grow by its square
 
 
 def routes(models: Models) -> APIRouter:
@@ -85,7 +86,9 @@ async def _asked(
     if pictures != bool(sent):
         raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
     try:
-        options = from_json(model.row.inside.options(), _chosen(given), where=LOOK, largest=None)
+        chosen = _chosen(given)
+        _refuse_long({**chosen, "text": "" if sent else _text(given)})
+        options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
         if not sent:
             return model, await model.alone(lambda: work(model, _text(given), given, options))
         if len(sent) > 1:
@@ -102,6 +105,13 @@ def _text(given: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         raise Refused(422, "one text is needed", 'give "text"')
     return text
+
+
+def _refuse_long(texts: Mapping[str, Any]) -> None:
+    for key, text in texts.items():
+        if isinstance(text, str) and len(text) > MOST_LOOKED:
+            what = f"{key}: {len(text):,} characters, at most {MOST_LOOKED:,} are looked into"
+            raise Refused(413, what, "choose a part of it")
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:

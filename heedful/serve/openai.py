@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from heedful.core.seeds import counter_seed
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, TextError, TooLongError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, LanguageModel, named, together
@@ -24,7 +24,7 @@ from heedful.serve.gate import Rules
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
-from heedful.serve.openai_requests import MOST_TOKENS, Chat, Completion, Embedding
+from heedful.serve.openai_requests import MOST_TEXTS, MOST_TOKENS, Chat, Completion, Embedding
 from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door
 from heedful.verbs.use import embedder_in
 
@@ -113,6 +113,9 @@ def _model(hosted: Hosted) -> dict[str, Any]:
 
 async def _complete(hosted: Hosted, asked: Completion) -> Response:
     count = asked.n or 1
+    if len(asked.prompts) * count > MOST_TEXTS:
+        what = f"{len(asked.prompts) * count:,} texts at once, at most {MOST_TEXTS:,}: ask for fewer"
+        raise Problem(400, f"n: {what}", param="n")
     if asked.best_of not in (None, count):
         raise Problem(400, f"best_of: only {count}, as many as are handed over", param="best_of")
     served = cast(LanguageModel, hosted.served)
@@ -204,7 +207,8 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     try:
         found = await read(hosted, spoken, most)
     except TextError as error:
-        raise Problem(400, f"messages: {error.what}", param="messages", code="context_length_exceeded") from None
+        code = "context_length_exceeded" if isinstance(error, TooLongError) else None
+        raise Problem(400, f"messages: {error.what}", param="messages", code=code) from None
     except InputError as error:
         raise Problem(400, f"messages: {error}", param="messages") from None
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
@@ -308,9 +312,12 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
         if len(ids) > most:
             ids, finish = ids[:most], "length"
             text = served.target.decode(ids)
-        answer.made += len(ids)
         ends = [at for each in asked.stops if (at := text.find(each)) >= 0]
-        made.append((text[: min(ends)] if ends else text, "stop" if ends else finish))
+        if ends:
+            text, finish = text[: min(ends)], "stop"
+            (ids,) = served.target.encode([text])
+        answer.made += len(ids)
+        made.append((text, finish))
     if asked.stream:
         answer.kind = "chat.completion.chunk"
         return await streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))

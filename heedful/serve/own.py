@@ -35,6 +35,7 @@ EMBED = "embed"
 MOST_INPUTS = 128
 MOST_LETTERS = 20_000  # of a text
 MOST_ANSWERS = 256  # of a request
+MOST_CHOSEN = 4096  # choices times texts, each of which is read with its text
 MOST_TOKENS = 2048  # in a list of them
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
@@ -239,6 +240,8 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
         per_input = key in ("pairs", "contexts")  # one for each input
         if per_input and listed and len(listed) != len(inputs):
             raise Refused(400, f"{len(listed)} {key} for {len(inputs)} inputs", f"give one of {key} for each")
+    if (weighed := len(inputs) * len(settings.get("choices") or ())) > MOST_CHOSEN:
+        raise Refused(400, f"{weighed:,} choices at once, at most {MOST_CHOSEN:,}", "ask for fewer")
     nested = [settings, *(value for value in settings.values() if isinstance(value, dict))]
     each = max([1, *(own.get("samples", 1) * own.get("best_of", 1) for own in nested)])
     if each * len(inputs) > MOST_ANSWERS:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.reader import Reader
+from heedful.data.reader import Reader, begun_by
 from heedful.data.tokenizer import SMALLEST, SPECIALS, Tokenizer, train_tokenizer
 
 CORPUS = [
@@ -89,3 +89,27 @@ def test_what_could_begin_a_stop_string_waits() -> None:
     assert read(tokenizer, ids, ["abac"]) == ["", "a", "", "ab ", "", "", "", "", ""]
     assert read(tokenizer, ids[:-1], ["abac"]) == ["", "a", "", "ab ", "", "", "", "aba"]
     assert read(tokenizer, ids, ["", "z"]) == [*"aab abac", ""]
+
+
+class Counted(str):
+    """A text that counts what is cut out of it."""
+
+    cut = 0
+
+    def __getitem__(self, key: object) -> str:
+        found = super().__getitem__(key)  # type: ignore[index]
+        Counted.cut += len(found)
+        return found
+
+
+@given(st.text("ab", max_size=6), st.text("ab", min_size=1, max_size=6))
+def test_what_a_stop_string_may_begin_with_is_the_longest(text: str, word: str) -> None:
+    ends = [n for n in range(1, len(word)) if text.endswith(word[:n])]
+    assert begun_by(text, word) == max(ends, default=0)
+
+
+def test_a_long_stop_string_costs_what_the_text_has() -> None:
+    reader = Reader(KINDS["bytes"], [Counted("ab" * 5000)])
+    made = "".join(map(reader.read, ids_of(KINDS["bytes"], ["ba" * 4])))
+    assert made + reader.rest() == "ba" * 4
+    assert Counted.cut < 1000

@@ -114,6 +114,7 @@ def test_what_cannot_be_answered_is_refused(theirs: client.OpenAI, body: dict[st
     with pytest.raises(client.BadRequestError) as raised:
         theirs.chat.completions.create(messages=TALK, **GREEDY, extra_body=body)
     assert word in raised.value.body["message"]  # type: ignore[index]
+    assert (raised.value.code == "context_length_exceeded") == ("tokens of the last" in word)
 
 
 def test_it_continues_texts_too(theirs: client.OpenAI, own: Any) -> None:

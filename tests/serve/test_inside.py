@@ -212,3 +212,11 @@ def test_the_models_that_are_served(client) -> None:
     assert found["writer"]["streams"] == "generate"
     assert found["detect"]["verbs"]["detect"]["reads"] == "pictures"
     assert all(one["parameters"] > 0 for one in found.values())
+
+
+@pytest.mark.parametrize("more", [{"text": "ba " * 700}, {"text": TEXT, "target": "ba " * 700}])
+def test_what_grows_by_the_square_of_a_text_is_bounded(client, more: dict[str, str]) -> None:
+    for path in ("look", "view", "walk"):
+        layer = {"layer": "decoder.blocks.0.cross_attention"} if path == "walk" else {}
+        told = asked(client, path, 413, model="en-fr", **more, **layer)["error"]
+        assert "2,100 characters, at most 2,000" in told["message"]

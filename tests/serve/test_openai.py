@@ -371,8 +371,10 @@ def test_a_chat_gives_the_n_best_up_to_a_limit_and_a_stop(theirs: client.OpenAI,
         assert cut.choices[0].message.content == own.target.decode(ids[:3])
         assert cut.choices[0].finish_reason == "length"
         assert cut.usage.completion_tokens == 3
-    stopped = theirs.chat.completions.create(model="en-de", messages=said, stop=whole[4:6]).choices[0]
-    assert stopped.message.content == whole[: whole.index(whole[4:6])]
+    stopped = theirs.chat.completions.create(model="en-de", messages=said, stop=whole[4:6])
+    kept = whole[: whole.index(whole[4:6])]
+    assert stopped.choices[0].message.content == kept
+    assert stopped.usage.completion_tokens == len(own.target.encode([kept])[0]) < len(ids)
 
 
 def test_a_chat_streams(theirs: client.OpenAI, folder: Path) -> None:
@@ -490,6 +492,7 @@ def test_what_cannot_be_embedded_is_refused(theirs: client.OpenAI, body: dict[st
         ({"max_tokens": True}, "max_tokens"),
         ({"seed": 2**63}, "seed"),
         ({"n": 0}, "n"),
+        ({"n": 64, "prompt": ["a"] * 5}, "n"),
         ({"stop": ""}, "stop"),
         ({"stop": ["a"] * 17}, "stop"),
         ({"prompt": []}, "prompt"),

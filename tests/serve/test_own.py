@@ -234,3 +234,9 @@ def _ask_often(operation: Any, mode: Any, most: int, counts: dict[str, int]) -> 
         counts[operation.label] += 1
 
     asked()
+
+
+def test_choices_times_texts_are_bounded(client: TestClient) -> None:
+    options = {"choices": [str(number) for number in range(256)]}
+    found = client.post("/api/score", json={"model": "writer", "inputs": ["ba"] * 17, "options": options})
+    assert (found.status_code, found.json()["error"]["message"]) == (400, "4,352 choices at once, at most 4,096")

@@ -8,9 +8,8 @@ is in two.
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -55,6 +54,14 @@ class Found(NamedTuple):
     end: int
 
 
+@dataclass
+class _Stems:
+    """The terms of which these are all stems, each with its words; and what other stems may come after."""
+
+    terms: list[tuple[list[str], Term]] = field(default_factory=list)
+    after: "dict[str, _Stems]" = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Glossary:
     """Terms of a `language`, as it is called where texts are read."""
@@ -67,21 +74,35 @@ class Glossary:
         words = [*_words(text)]
         keys = [self.stem(text[begin:end]) for begin, end in words]
         found, taken = list[Found](), set[int]()
-        candidates = [(place, term) for place, key in enumerate(keys) for term in self._by_first.get(key, ())]
-        for place, (own, term) in sorted(candidates, key=lambda each: -len(each[1][0])):
-            span = range(place, place + len(own))
-            if span.stop <= len(words) and taken.isdisjoint(span) and self._same(text, words[place : span.stop], term):
-                taken.update(span)
-                found.append(Found(term, words[place][0], words[span.stop - 1][1]))
+        candidates = [each for place in range(len(keys)) for each in self._from(keys, place)]
+        for span, terms in sorted(candidates, key=lambda each: -len(each[0])):
+            if taken.isdisjoint(span):
+                own = words[span.start : span.stop]
+                term = next((term for parts, term in terms if self._same(text, own, parts)), None)
+                if term is not None:
+                    taken.update(span)
+                    found.append(Found(term, own[0][0], own[-1][1]))
         return sorted(found, key=lambda one: one.begin)
 
+    def _from(self, keys: Sequence[str], place: int) -> Iterator[tuple[range, list[tuple[list[str], Term]]]]:
+        """The words from a place on that terms may be, by their stems, and these terms."""
+        node = self._by_stems
+        for end in range(place, len(keys)):
+            if (after := node.after.get(keys[end])) is None:
+                return
+            node = after
+            if node.terms:
+                yield range(place, end + 1), node.terms
+
     @cached_property
-    def _by_first(self) -> Mapping[str, list[tuple[list[str], Term]]]:
-        """The words of each term, by the key of the first."""
-        made = defaultdict(list)
+    def _by_stems(self) -> "_Stems":
+        made = _Stems()
         for term in self.terms:
             words = [term.source[begin:end] for begin, end in _words(term.source)]
-            made[self.stem(words[0])].append((words, term))
+            node = made
+            for word in words:
+                node = node.after.setdefault(self.stem(word), _Stems())
+            node.terms.append((words, term))
         return made
 
     @cached_property
@@ -95,8 +116,7 @@ class Glossary:
         stem = snowballstemmer.stemmer(STEMMERS[code]).stemWord
         return lru_cache(1 << 16)(lambda word: stem(word.lower()))
 
-    def _same(self, text: str, words: Sequence[tuple[int, int]], term: Term) -> bool:
-        own = [term.source[begin:end] for begin, end in _words(term.source)]
+    def _same(self, text: str, words: Sequence[tuple[int, int]], own: Sequence[str]) -> bool:
         if not all(BETWEEN.fullmatch(text[one[1] : other[0]]) for one, other in pairwise(words)):
             return False
         return all(self._alike(text[begin:end], word) for (begin, end), word in zip(words, own, strict=True))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from heedful.data.batches import Text
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, TooLongError
 
 Ids = list[int]
 Message = Mapping[str, Any]
@@ -45,12 +45,12 @@ def longest_end(
 
 def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) -> tuple[Ids, int]:
     """The prompt for the next answer in at most so many tokens, and how many of the turns it left out. Raises
-    TextError where the last question alone is longer."""
+    TooLongError where the last question alone is longer."""
     kept, ids = longest_end(messages, tokens.prompt, lambda ids: len(ids) <= room)
     if len(ids) <= room:
         return ids, len(messages) - len(kept)
     what = f"{len(ids):,} tokens of the last question, but the model reads at most {room:,} of them"
-    raise TextError(what, fix="ask in fewer words")
+    raise TooLongError(what, fix="ask in fewer words")
 
 
 def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context: int, name: str) -> Learnable:

@@ -1,5 +1,6 @@
 """Terms are found in texts by whole words, inflected ones too; glossaries come in tables and as TBX."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,14 @@ def test_a_status_may_be_an_element(tmp_path: Path) -> None:
         (tmp_path / "t.tbx").write_text(text.replace('xml:lang="de">', f'xml:lang="de">{added}', 1))
         terms = read_glossary(tmp_path / "t.tbx", source="en", target="de").terms
         assert any("Karre" in term.forms for term in terms) is forms
+
+
+def test_many_terms_that_begin_alike_cost_no_more_than_the_text_has_words() -> None:
+    glossary, text = english(*(f"ba gi{number}" for number in range(500)), "ba de"), "ba " * 500 + "de"
+    glossary.find("ba")
+    tracemalloc.start()
+    found = sources(glossary, text)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == ["ba de"]
+    assert most < 1 << 20  # bytes
