@@ -166,3 +166,8 @@ def test_a_translation_that_is_empty_is_told(run: Path, monkeypatch: pytest.Monk
     assert (said["confidence"], said["flagged"]) == (0.0, True)
     assert said["warning"] == "the translation is empty; confidence 0.00, below 0.1"
     assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)
+
+
+def test_a_steep_mapping_of_what_is_never_said():
+    steep = replace(HALF, slope=20.0)
+    assert steep(-60.0) == pytest.approx(0.0) and steep(-1e-9) == pytest.approx(1.0)
