@@ -170,4 +170,5 @@ def test_a_translation_that_is_empty_is_told(run: Path, monkeypatch: pytest.Monk
 
 def test_a_steep_mapping_of_what_is_never_said():
     steep = replace(HALF, slope=20.0)
-    assert steep(-60.0) == pytest.approx(0.0) and steep(-1e-9) == pytest.approx(1.0)
+    assert steep(-60.0) == pytest.approx(0.0)
+    assert steep(-1e-9) == pytest.approx(1.0)

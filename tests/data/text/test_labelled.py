@@ -160,9 +160,17 @@ def test_the_part_may_follow_a_dot_and_other_labels_are_noted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "columns"),
     [
-        ("x.csv", "headline,content,category\none,two,yes\nthree,four,no\n", "'headline' and 'content' may be the text"),
+        (
+            "x.csv",
+            "headline,content,category\none,two,yes\nthree,four,no\n",
+            "'headline' and 'content' may be the text",
+        ),
         ("x.tsv", "text\ttopic\tintent\none\ta\tyes\n", "'topic' and 'intent' may be the label"),
-        ("x.jsonl", '{"headline": "one", "content": "two", "label": "a"}\n', "'headline' and 'content' may be the text"),
+        (
+            "x.jsonl",
+            '{"headline": "one", "content": "two", "label": "a"}\n',
+            "'headline' and 'content' may be the text",
+        ),
     ],
 )
 def test_two_names_of_one_column_are_refused(tmp_path, name, text, columns):
@@ -189,3 +197,9 @@ def test_blanks_around_a_label_and_labels_that_come_twice(tmp_path):
 def test_what_utf8_cannot_hold(tmp_path):
     write(tmp_path / "x.jsonl", [{"text": "one \ud800", "label": "\ud800"}])
     assert read_examples(tmp_path / "x.jsonl")[1] == [Example("one \ufffd", label="\ufffd")]
+
+
+def test_tests_whose_names_begin_alike_are_all_kept(tmp_path):
+    for name in ("train.tsv", "test.2016.tsv", "test.2017.tsv", "test_b.tsv"):
+        (tmp_path / name).write_text(f"one {name}\tyes\nthree {name}\tno\n")
+    assert sorted(read_labelled(tmp_path).tests) == ["test.2016.tsv", "test.2017.tsv", "test_b"]
