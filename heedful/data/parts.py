@@ -1,6 +1,7 @@
 """What a model is trained and measured on: which files are which part, and what is held out where there is none."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,8 +131,9 @@ def sorted_in(
 
 
 def stems(parts: Mapping[str, E]) -> dict[str, E]:
-    """The parts by the names of their files, without suffixes."""
-    return {name.split(".")[0]: part for name, part in parts.items()}
+    """The parts by the names of their files, without suffixes but where these alone tell several apart."""
+    short = Counter(name.split(".")[0] for name in parts)
+    return {name if short[stem := name.split(".")[0]] > 1 else stem: part for name, part in parts.items()}
 
 
 def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[Collection[str]]:

@@ -52,6 +52,8 @@ def span_scores(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) 
 
 def pearson(found: Sequence[float], right: Sequence[float]) -> float:
     """The correlation of two series; 0 where one of them does not vary."""
+    if len({*found}) < 2 or len({*right}) < 2:  # their means may be others by rounding
+        return 0.0
     ours, theirs = sum(found) / len(found), sum(right) / len(right)
     together = sum((a - ours) * (b - theirs) for a, b in zip(found, right, strict=True))
     each = sum((a - ours) ** 2 for a in found) * sum((b - theirs) ** 2 for b in right)

@@ -45,3 +45,8 @@ def test_knowing_how_often_answers_are_right_costs_their_entropy():
     right = torch.tensor([0] * 6 + [1] * 3 + [2])
     logits = torch.tensor([0.6, 0.3, 0.1]).log().expand(10, 3)
     assert entropy(right.tolist()) == pytest.approx(float(F.cross_entropy(logits, right)))
+
+
+def test_what_does_not_vary_has_no_correlation() -> None:
+    """The mean of three times 0.1 is not 0.1 to the last bit."""
+    assert pearson([0.1] * 3, [0.7] * 3) == pearson([0.1] * 3, [1.0, 2.0, 4.0]) == 0

@@ -15,7 +15,9 @@ from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_confi
 from heedful.run.recipe import override
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify_batch, label_loss
 from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
+from heedful.tasks.classify.use import score_classifier
 from heedful.tasks.recipes import build
+from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.sections import PackedTrain, SmoothedTrain
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -279,3 +281,12 @@ def test_defaults_are_those_of_the_task():
         "symmetric": False,
         "auxiliary": None,
     }
+
+
+def test_examples_of_another_kind_are_not_scored(run, tmp_path):
+    """Their answers were all taken as none, or as 0."""
+    answer, out, _ = run
+    other = {"label": {"score": 1}, "labels": {"label": "ba"}, "score": {"label": "ba"}, "choice": {"label": "ba"}}
+    (tmp_path / "x.jsonl").write_text(json.dumps({"text": "ba de", **other[answer]}) + "\n")
+    with pytest.raises(InputError, match=f"and the model gives a {answer}"):
+        list(score_classifier(heedful.load(out), DataOptions(data=str(tmp_path / "x.jsonl"))))

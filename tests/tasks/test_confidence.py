@@ -169,3 +169,9 @@ def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: 
     assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)
     made = translate_sentences(model, ["ba de"], {}, flag=0.1)["ba de"]
     assert (made.told, made.doubt) == (("the translation is empty: 'ba de'",), "confidence 0.00, below 0.1: ''")
+
+
+def test_a_steep_mapping_of_what_is_never_said():
+    steep = replace(HALF, slope=20.0)
+    assert steep(-60.0) == pytest.approx(0.0)
+    assert steep(-1e-9) == pytest.approx(1.0)

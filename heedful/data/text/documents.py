@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from heedful.data.lines import json_lines, read_lines
+from heedful.data.lines import json_lines, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> list[str]:
 def _text_of(row: object, where: str) -> str:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('no "text" that is a string', where=where, fix='write {"text": "..."} on each line')
-    return row["text"]
+    return sanitise(row["text"])
 
 
 def _held_out(documents: list[str]) -> tuple[list[str], list[str]]:

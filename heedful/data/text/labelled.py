@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
+from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import json_lines, named_cells, read_lines
+from heedful.data.lines import json_lines, named_cells, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
@@ -116,6 +117,7 @@ def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, 
     for where, row in json_lines(path, lines):
         if not isinstance(row, dict):
             raise InputError("not an object", where=where, fix=EXAMPLE)
+        _refuse_two_of_one([*row], where)
         yield where, {_column(key, row): value for key, value in row.items()}
 
 
@@ -123,6 +125,14 @@ def _column(name: str, names: Collection[str]) -> str:
     """Which of `COLUMNS` a name stands for, where none is called so itself; or the name."""
     known = (column for column, others in COLUMNS.items() if name in others.split() and column not in names)
     return next(known, name)
+
+
+def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
+    """Raises InputError for names of which two stand for the same column, of those that are read."""
+    for column in COLUMNS:
+        if len(same := [repr(name) for name in names if _column(name, names) == column]) > 1:
+            what = f"{' and '.join(same)} may be the {column}"
+            raise InputError(what, where=where, fix=f"call the one that is meant {column!r}")
 
 
 def _header(cells: Sequence[str]) -> list[str]:
@@ -143,6 +153,9 @@ def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, 
         renamed = [f"{own!r} is the {name}" for own, name in zip(plain, header, strict=True) if own.lower() != name]
         layout = f"separated by {between}, {', '.join(renamed)}" if renamed else ""
     else:
+        names = [cell.strip().lower() for cell in first]
+        if {_column(name, names) for name in names} <= COLUMNS.keys():
+            _refuse_two_of_one(names, f"{path}:{number}")  # a header, and no example
         header = {2: ["text", "label"], 3: ["text", "pair", "label"]}.get(len(first), [])
         if not header:
             what = f"{counted(len(first), 'column')}, expected text, label or text, pair, label"
@@ -193,23 +206,30 @@ def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
             raise InputError(what, where=where, fix="give the text of the right one, or its index from 0")
         return "choice", Example(text, pair, choices=choices, choice=label)
     if "labels" in row:
-        return "labels", Example(text, pair, labels=tuple(_texts(row, "labels", where)))
+        return "labels", Example(text, pair, labels=tuple(dict.fromkeys(_texts(row, "labels", where))))
     if "score" in row:
-        try:
-            return "score", Example(text, pair, score=float(row["score"]))  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise InputError(f"the score {row['score']!r} is not a number", where=where) from None
+        return "score", Example(text, pair, score=_number(row["score"], where))
     label = row.get("label")
-    if not isinstance(label, str | int) or label == "":
+    if not isinstance(label, str | int) or not str(label).strip():
         raise InputError('no "label"', where=where, fix=EXAMPLE)
-    return "label", Example(text, pair, label=str(label))
+    return "label", Example(text, pair, label=sanitise(str(label)).strip())
+
+
+def _number(value: object, where: str) -> float:
+    try:
+        found = float(value) if isinstance(value, str | float) or type(value) is int else float("nan")
+    except ValueError:
+        found = float("nan")
+    if not isfinite(found):
+        raise InputError(f"the score {value!r} is not a number", where=where, fix="give one, such as 3.5")
+    return found
 
 
 def _text(row: dict[str, object], key: str, where: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f'no "{key}" that is a text', where=where, fix=EXAMPLE)
-    return value
+    return sanitise(value)
 
 
 def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
@@ -218,4 +238,4 @@ def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
         raise InputError(f'"{key}" is not a list of texts', where=where, fix=f'write "{key}": ["...", "..."]')
     if key == "choices" and len(value) < 2:
         raise InputError("fewer than two choices", where=where, fix="give two or more")
-    return [str(item) for item in value]
+    return [sanitise(str(item)) for item in value]

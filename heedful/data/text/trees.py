@@ -106,7 +106,10 @@ def _top(file: Path, folder: Path) -> str:
 
 def read_trees(path: str | Path) -> list[Tree]:
     """The plain trees of a file: each on a line of its own, or over several. Raises InputError or MissingError."""
-    return [kept for tree in parse_trees(read_lines(path), str(path)) if (kept := plain(tree)) is not None]
+    trees = [kept for tree in parse_trees(read_lines(path), str(path)) if (kept := plain(tree)) is not None]
+    if not trees:
+        raise InputError("no tree with a word", where=str(path), fix=FIX)
+    return trees
 
 
 def parse_trees(lines: Iterable[str], where: str) -> Iterator[Tree]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import torch
@@ -178,7 +179,16 @@ ASK = Ask(classify_texts, ClassifyOptions, gathers=lambda options: not options.p
 
 
 def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterator[Scored]:
-    for name, examples in read_tests(options.path, lambda path: read_examples(path)[1], kinds=TABLES).items():
+    """Raises InputError for examples of another kind than the model's answers."""
+
+    def read(path: Path) -> list[Example]:
+        answer, examples = read_examples(path)
+        if answer != classifier.spec.answer:
+            what = f"holds a {answer}, and the model gives a {classifier.spec.answer}"
+            raise InputError(what, where=str(path), fix="give examples as it was trained on")
+        return examples
+
+    for name, examples in read_tests(options.path, read, kinds=TABLES).items():
         yield Scored(name, classifier.evaluate(examples))
 
 

@@ -79,16 +79,18 @@ class RewardModel(TextModel[Classifier]):
 
     @torch.inference_mode()
     def rewards(self, rows: Sequence[Answered]) -> list[float]:
-        """`reward` of what is encoded already, each no longer than the context."""
-        found = [0.0] * len(rows)
+        """`reward` of what is encoded already, each no longer than the context. What is there twice is read once, and
+        so has one reward: in another batch it would be another by rounding."""
+        distinct = [*{tuple(row.ids): row.ids for row in rows}.values()]
+        found: dict[tuple[int, ...], float] = {}
         device = self.model.out.weight.device
-        for group in by_length([row.ids for row in rows], READ):
-            tokens, segments = pad([rows[i].ids for i in group], after=(), filler=self.tokenizer.pad)
+        for group in by_length(distinct, READ):
+            own = [distinct[i] for i in group]
+            tokens, segments = pad(own, after=(), filler=self.tokenizer.pad)
             answers = self.model(tokens[:, None].to(device), segments[:, None].to(device)).squeeze(1).float().cpu()
             refuse_nan_answers(answers, "rewards")
-            for i, value in zip(group, answers.tolist(), strict=True):
-                found[i] = value
-        return found
+            found |= zip(map(tuple, own), answers.tolist(), strict=True)
+        return [found[tuple(row.ids)] for row in rows]
 
     def evaluate(self, judgements: Sequence[Judgement]) -> dict[str, float]:
         """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""

@@ -29,6 +29,7 @@ from heedful.core.config import from_json, to_json
 from heedful.data.lines import quoted
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
+from heedful.metrics.nats import MOST
 from heedful.metrics.texts import chrf_of_each
 from heedful.store import files
 
@@ -80,7 +81,7 @@ class Sigmoid:
     count: int
 
     def __call__(self, logprob: float) -> float:
-        return 1 / (1 + math.exp(-self.slope * log_odds(logprob) - self.intercept))
+        return 1 / (1 + math.exp(min(MOST, -self.slope * log_odds(logprob) - self.intercept)))
 
 
 @dataclass(frozen=True, kw_only=True)

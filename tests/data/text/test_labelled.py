@@ -155,3 +155,51 @@ def test_the_part_may_follow_a_dot_and_other_labels_are_noted(tmp_path):
     (tmp_path / "sst5.train.txt").write_text("0 bad\n4 good\n" * 3)
     (note,) = [note for note in read_labelled(tmp_path).notes if "different labels" in note]
     assert note.endswith("(sst2.train.txt: 0, 1; sst5.train.txt: 0, 4)")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        (
+            "x.csv",
+            "headline,content,category\none,two,yes\nthree,four,no\n",
+            "'headline' and 'content' may be the text",
+        ),
+        ("x.tsv", "text\ttopic\tintent\none\ta\tyes\n", "'topic' and 'intent' may be the label"),
+        (
+            "x.jsonl",
+            '{"headline": "one", "content": "two", "label": "a"}\n',
+            "'headline' and 'content' may be the text",
+        ),
+    ],
+)
+def test_two_names_of_one_column_are_refused(tmp_path, name, text, columns):
+    """Of the objects the last was read, and the first line of a table was an example."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=columns):
+        read_examples(tmp_path / name)
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "true"])
+def test_a_score_is_a_number(tmp_path, score):
+    (tmp_path / "x.jsonl").write_text(f'{{"text": "one", "score": {score}}}\n')
+    with pytest.raises(InputError, match="is not a number"):
+        read_examples(tmp_path / "x.jsonl")
+
+
+def test_blanks_around_a_label_and_labels_that_come_twice(tmp_path):
+    (tmp_path / "x.csv").write_text("text,label\none, yes\nthree,no\n")
+    assert read_examples(tmp_path / "x.csv")[1] == [Example("one", label="yes"), Example("three", label="no")]
+    write(tmp_path / "x.jsonl", [{"text": "one", "labels": ["a", "b", "a"]}])
+    assert read_examples(tmp_path / "x.jsonl")[1] == [Example("one", labels=("a", "b"))]
+
+
+def test_what_utf8_cannot_hold(tmp_path):
+    write(tmp_path / "x.jsonl", [{"text": "one \ud800", "label": "\ud800"}])
+    assert read_examples(tmp_path / "x.jsonl")[1] == [Example("one \ufffd", label="\ufffd")]
+
+
+def test_tests_whose_names_begin_alike_are_all_kept(tmp_path):
+    for name in ("train.tsv", "test.2016.tsv", "test.2017.tsv", "test_b.tsv"):
+        (tmp_path / name).write_text(f"one {name}\tyes\nthree {name}\tno\n")
+    assert sorted(read_labelled(tmp_path).tests) == ["test.2016.tsv", "test.2017.tsv", "test_b"]

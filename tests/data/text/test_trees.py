@@ -108,3 +108,9 @@ def test_parts_of_a_folder(tmp_path):
     assert read_trees(tmp_path / "dev.mrg") == found.valid
     with pytest.raises(MissingError, match="no training trees"):
         read_treebank(tmp_path / "train")
+
+
+def test_a_file_of_empty_trees_is_refused(tmp_path):
+    (tmp_path / "x.tree").write_text("(TOP (-NONE- *))\n")
+    with pytest.raises(InputError, match="no tree with a word"):
+        read_trees(tmp_path / "x.tree")
