@@ -75,6 +75,16 @@ def test_a_reward_is_used(run: Path) -> None:
         model.reward("a" * 40)
 
 
+def test_what_is_asked_twice_is_read_once(run: Path) -> None:
+    """In another batch, beside longer answers, it would have another reward by rounding, and not be its own equal."""
+    model, read = heedful.load(run, heedful.RewardModel), list[int]()
+    model.model.register_forward_pre_hook(lambda module, given: read.append(len(given[0])))
+    found = model.reward([" aaa", " bb", " aaa", " aaabb"] * 3, ["bade"] * 12)
+    assert sum(read) == 3
+    assert found == found[:4] * 3
+    assert found[0] == found[2]
+
+
 def test_it_is_used_from_the_command_line(run: Path, tmp_path: Path) -> None:
     def heed(*words: str, given: str | None = None) -> list[Any]:
         result = CliRunner().invoke(app, [*words, "--device", "cpu"], input=given, catch_exceptions=False)
