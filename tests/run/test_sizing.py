@@ -69,7 +69,8 @@ def test_what_is_larger_than_usual_must_see_enough():
 
 
 def test_what_was_chosen_trains_and_is_kept(labelled, tmp_path):
-    """Timed for real; continuing keeps it, however fast the machine is later."""
+    """Timed for real; continuing keeps it, however fast the machine is later. On a busy one the minutes may be used up
+    before the third step."""
     recipe = override(wanted(labelled, tmp_path / "run", 0.01), ["train.steps=3"])
     assert recipe.preset == "auto"
     events = list(train(recipe, tmp_path / "run"))
@@ -79,8 +80,10 @@ def test_what_was_chosen_trains_and_is_kept(labelled, tmp_path):
     assert (saved["preset"], saved["model"]) == ("gpt-nano", {"context_length": 256})
     again = override(wanted(labelled, tmp_path / "run", 100), ["train.steps=5"])
     assert with_begun_preset(again, tmp_path / "run").preset == "gpt-nano"
-    steps = [event.step.step for event in train(again, tmp_path / "run") if isinstance(event, Trained)]
-    assert steps == [4, 5]
+    made = [event.step.step for event in events if isinstance(event, Trained)]
+    assert made
+    more = [event.step.step for event in train(again, tmp_path / "run") if isinstance(event, Trained)]
+    assert [*made, *more] == [1, 2, 3, 4, 5]
 
 
 def test_who_names_a_preset_gets_it(labelled, tmp_path):
