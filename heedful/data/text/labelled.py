@@ -55,8 +55,8 @@ def read_labelled(path: str | Path) -> Labelled:
       label, score, or such as sentence and category. The first lines tell what separates them.
     - .txt, .tsv: lines that begin with a label and a space: where all begin with `__label__`, or with one of few words.
 
-    Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text. Raises
-    InputError or MissingError.
+    Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text, but of
+    labels that only these have. Raises InputError or MissingError.
     """
     answers: dict[Path, Answer] = {}
     labels: dict[str, list[str]] = {}  # of each file to learn from
@@ -79,7 +79,18 @@ def read_labelled(path: str | Path) -> Labelled:
         each = "; ".join(f"{name}: {', '.join(own[:6])}{', ...' * (len(own) > 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
     notes.extend(parts.notes)
-    return Labelled(parts.train, parts.valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)
+    train, valid = _with_all_labels(parts.train, parts.valid) if parts.notes else (parts.train, parts.valid)
+    if back := len(parts.valid) - len(valid):
+        notes.append(f"{path}: {back:,} of them are learnt after all: nothing else has their labels")
+    return Labelled(train, valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)
+
+
+def _with_all_labels(train: list[Example], held: list[Example]) -> tuple[list[Example], list[Example]]:
+    """What is held out goes back where it has a label of which nothing is left to learn from, unless that is all."""
+    known = {label for one in train for label in (one.label, *one.labels)}
+    back = {one.text for one in held if not known.issuperset((one.label, *one.labels))}
+    rest = [one for one in held if one.text not in back]
+    return ([*train, *(one for one in held if one.text in back)], rest) if rest else (train, held)
 
 
 def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:

@@ -203,3 +203,16 @@ def test_tests_whose_names_begin_alike_are_all_kept(tmp_path):
     for name in ("train.tsv", "test.2016.tsv", "test.2017.tsv", "test_b.tsv"):
         (tmp_path / name).write_text(f"one {name}\tyes\nthree {name}\tno\n")
     assert sorted(read_labelled(tmp_path).tests) == ["test.2016.tsv", "test.2017.tsv", "test_b"]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_label_of_one_example_is_learnt(tmp_path, several):
+    """Of many such some would be held out, and their labels never learnt."""
+    rows = [(f"usual {i}", f"label {i % 2}") for i in range(40)] + [(f"rare {i}", f"rare label {i}") for i in range(20)]
+    lines = [{"text": text, **({"labels": ["all", label]} if several else {"label": label})} for text, label in rows]
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    read = read_labelled(tmp_path / "x.jsonl")
+    assert sorted(one.text for one in [*read.train, *read.valid]) == sorted(text for text, _ in rows)
+    assert {one.text.split()[0] for one in read.valid} == {"usual"}
+    assert sum(one.text.startswith("rare") for one in read.train) == 20
+    assert "of them are learnt after all: nothing else has their labels" in read.notes[-1]
