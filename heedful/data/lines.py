@@ -9,6 +9,7 @@ import difflib
 import errno
 import gzip
 import json
+import lzma
 import os
 import re
 import unicodedata
@@ -21,6 +22,9 @@ from pathlib import Path
 from heedful.errors import HeedError, InputError, MissingError
 
 MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
+# What comes of a file in a zip file that is damaged; and of one with a password, or packed in a way that is not known.
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
+NOT_READ = (RuntimeError, NotImplementedError)
 NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
 MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -187,9 +191,9 @@ def _read_member(path: Path, member: Path) -> bytes:
             return archive.read(member.relative_to(path).as_posix())
         except KeyError:
             raise MissingError("no such file in the zip file", where=str(member), fix="check the path") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError):
+        except DAMAGED:
             raise InputError("damaged in the zip file", where=str(member), fix="try unzip -t") from None
-        except (RuntimeError, NotImplementedError):
+        except NOT_READ:
             what = "packed with a password, or in a way that is not read"
             raise InputError(what, where=str(member), fix="unpack it, and give the folder") from None
 

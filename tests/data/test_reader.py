@@ -1,5 +1,7 @@
 """Text that is read as it is made is the text of all ids, whatever they are, and nothing of a stop string gets out."""
 
+from typing import SupportsIndex
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,8 +98,8 @@ class Counted(str):
 
     cut = 0
 
-    def __getitem__(self, key: object) -> str:
-        found = super().__getitem__(key)  # type: ignore[index]
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        found = super().__getitem__(key)
         Counted.cut += len(found)
         return found
 

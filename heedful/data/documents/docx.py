@@ -8,7 +8,6 @@ part passages. Text boxes are kept.
 import io
 import re
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from xml.sax.saxutils import escape
 from heedful.data.documents.encodings import XML, Decoded, decoded
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Mark, Passage, Placed, Role, with_pairs
+from heedful.data.lines import DAMAGED, NOT_READ
 from heedful.data.xml import root_of
 from heedful.errors import InputError
 
@@ -104,9 +104,9 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
             if len(names) != len({*names}):
                 raise InputError("two members of one name", where=where, fix="save it again with Word or LibreOffice")
             return {name: archive.read(name) for name in names}
-    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, ValueError, OSError):
+    except (*DAMAGED, ValueError, OSError):
         raise InputError("no Word document, or a damaged one", where=where, fix="try unzip -t") from None
-    except (RuntimeError, NotImplementedError):
+    except NOT_READ:
         what = "packed with a password, or in a way that is not read"
         raise InputError(what, where=where, fix="save it without a password") from None
 

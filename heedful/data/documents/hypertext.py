@@ -31,7 +31,7 @@ h6 header hgroup hr main menu nav ol p pre search section summary table ul
 # inside of which those tags are others'.
 LISTS, TABLE, ROWS = ("dir", "menu", "ol", "ul"), ("table",), ("tbody", "tfoot", "thead", "tr")
 ENDED_BY: Mapping[str, tuple[Collection[str], Collection[str]]] = {
-    "p": (BLOCK.split(), ()),
+    "p": (frozenset(BLOCK.split()), ()),
     "li": (("li",), LISTS),
     **dict.fromkeys(("dd", "dt"), (("dd", "dt"), ("dl",))),
     **dict.fromkeys(("td", "th"), (("td", "th", *ROWS), TABLE)),

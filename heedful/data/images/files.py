@@ -4,10 +4,8 @@ N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
 
 import io
-import lzma
 import warnings
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +19,7 @@ from jaxtyping import Float, Integer, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from heedful.data.lines import unreadable
+from heedful.data.lines import DAMAGED, NOT_READ, unreadable
 from heedful.errors import HeedError, InputError
 
 # What is read: Pillow knows more, and some of it starts other programs.
@@ -59,7 +57,7 @@ class ImageFile:
             if size > MOST_BYTES:
                 raise InputError(f"{size:,} bytes, at most {MOST_BYTES:,} are read", where=str(self))
             return archive.read(self.member) if archive else self.path.read_bytes()
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, RuntimeError):
+        except (*DAMAGED, *NOT_READ, KeyError):
             raise InputError("cannot be taken out of the zip file", where=str(self), fix="try unzip -t") from None
         except OSError as error:
             raise unreadable(self.path, error) from None

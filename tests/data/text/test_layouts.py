@@ -196,6 +196,16 @@ def test_a_damaged_member_of_a_zip_file_is_named(tmp_path: Path) -> None:
         read_parallel(tmp_path / "z.zip")
 
 
+def test_so_is_one_that_is_packed_by_lzma(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "z.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("p.tsv", table("\t"))
+    data = bytearray((tmp_path / "z.zip").read_bytes())
+    data[39] = 0xFF  # which says how it is packed, behind a header of 30 bytes, the name, and 4 bytes
+    (tmp_path / "z.zip").write_bytes(data)
+    with pytest.raises(InputError, match=r"z\.zip/p\.tsv: damaged in the zip file"):
+        read_parallel(tmp_path / "z.zip")
+
+
 def test_files_of_one_name_in_several_folders_of_a_zip_file(tmp_path: Path) -> None:
     files = {f"{part}/data.tsv": f"en\tde\n{EN[:8]}\t{DE[:6]}\n" for part in ("test", "train", "valid")}
     (tmp_path / "p.zip").write_bytes(packed(files))
