@@ -1,20 +1,15 @@
 """Reading parallel text: every layout gives the same corpus, every fault one line that says where it is."""
 
-import ast
 import codecs
 import gzip
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from heedful.data.lines import LONGEST_LINE, quoted, read_lines, sanitise
+from heedful.data.lines import LONGEST_LINE, read_lines
 from heedful.data.text.corpus import read_parallel
 from heedful.data.text.pairs import read_pairs
 from heedful.data.text.reading import read_whole
@@ -536,106 +531,6 @@ def test_a_row_without_the_column_that_a_number_names(tmp_path: Path) -> None:
         read_parallel(path, columns=(3, 1))
 
 
-# Hugging Face's datasets, in place of which a module is put that holds two rows
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-    calls: list[tuple[str, str | None]] = []
-    row: dict[str, object] = {"translation": {"en": "Go. \ud83d\ude00", "de": "Los!"}}
-
-    def load_dataset(name: str, config: str | None) -> dict[str, list[dict[str, object]]]:
-        calls.append((name, config))
-        if name == "nobody/nothing":
-            raise FileNotFoundError("Dataset 'nobody/nothing' doesn't exist\non the Hub")
-        if name == "no/train":
-            return {"test": [row]}
-        if name == "both/ways":
-            told = [("en", "de", "Go.", "Los!"), ("de", "en", "Halt!", "Stop!")]
-            names = "source_lang", "target_lang", "source", "target"
-            return {"train": [dict(zip(names, one, strict=True)) for one in told]}
-        broken: dict[str, object] = {"translation": {"en": "Go.", "de": None}}
-        train = [row, broken] if name == "bro/ken" else [row, row]
-        return {"train": [*train], "validation": [row], "test": [row], "other": [row]}
-
-    module = ModuleType("datasets")
-    module.__dict__["load_dataset"] = load_dataset
-    monkeypatch.setitem(sys.modules, "datasets", module)
-    return calls
-
-
-def test_a_data_set_of_the_hub_is_read(hub: list[tuple[str, str | None]]) -> None:
-    corpus = read_parallel("hf:wmt/wmt14:de-en", source="de", target="en")
-    assert hub == [("wmt/wmt14", "de-en")]
-    assert (corpus.train.source, corpus.train.target) == (["Los!"] * 2, ["Go. 😀"] * 2)
-    assert (len(corpus.valid), list(corpus.tests), corpus.files) == (1, ["test"], ())
-    read_parallel("hf:wmt/wmt14", source="de", target="en")
-    assert hub[1] == ("wmt/wmt14", None)
-
-
-@pytest.mark.usefixtures("hub")
-def test_of_rows_of_the_hub_that_say_their_languages_one_direction_is_read() -> None:
-    read, _ = read_whole("hf:both/ways", source="de", target="en")
-    assert (read.train.source, read.train.target) == (["Halt!"], ["Stop!"])
-    with pytest.raises(InputError, match=r"^hf:both/ways:train:2: from de to en, and other rows are from en to de$"):
-        read_whole("hf:both/ways")
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("nobody/nothing", "could not be loaded: Dataset 'nobody/nothing' doesn't exist on the Hub"),
-        ("no/train", "no split 'train'; there are 'test'"),
-        ("bro/ken", "'de' is null, expected text"),
-    ],
-)
-@pytest.mark.usefixtures("hub")
-def test_faults_of_the_hub_are_one_line(name: str, says: str) -> None:
-    where = f"hf:{name}:train:2" if name == "bro/ken" else f"hf:{name}"
-    with pytest.raises(HeedError) as caught:
-        read_parallel(f"hf:{name}", source="de", target="en")
-    assert str(caught.value) == f"{where}: {says}"
-    assert caught.value.fix
-
-
-def test_without_datasets_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingError, match=r"^hf:wmt/wmt14: reading this needs the package datasets$") as caught:
-        read_parallel("hf:wmt/wmt14", source="de", target="en")
-    assert caught.value.fix == f"{sys.executable} -m pip install datasets"
-
-
-# The one edge where text is made clean
-
-
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("plain", "plain"),
-        ("\ud83d\ude00", "😀"),
-        ("a\ud83d", "a\ufffd"),
-        ("\ude00\ud83d", "\ufffd\ufffd"),
-        ("\ud83d\ud83d\ude00", "\ufffd😀"),
-        ("\ufeffe\u0301\0\r\n", "\ufeffe\u0301\0\r\n"),
-        ("", ""),
-    ],
-)
-def test_sanitise(text: str, clean: str) -> None:
-    assert sanitise(text) == clean
-
-
-ANY_TEXT = st.text(st.characters(exclude_categories=()))
-
-
-@given(ANY_TEXT)
-@settings(max_examples=300)
-def test_what_is_sanitised_is_utf_8_and_stays(text: str) -> None:
-    clean = sanitise(text)
-    assert clean.encode().decode() == clean == sanitise(clean)
-    if not any("\ud800" <= character <= "\udfff" for character in text):
-        assert clean == text
-
-
 IN_ENGLISH = [
     "The cat is sleeping on the old chair.",
     "We will meet at the station tomorrow.",
@@ -670,14 +565,6 @@ def test_columns_that_no_language_tells_are_not_guessed(tmp_path: Path) -> None:
         read_whole(path, source="en", target="de")
     path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(IN_GERMAN, IN_ENGLISH, strict=True)))
     assert read_whole(path)[0].train.source == IN_GERMAN  # two alone are source and target, as they stand
-
-
-@given(st.text())
-def test_a_quoted_text_is_the_text(text: str) -> None:
-    """On one line, and with spaces of all kinds as they are."""
-    assert ast.literal_eval(quoted(text)) == text
-    assert len(quoted(text).splitlines()) == 1
-    assert quoted("l'\u00e9t\u00e9\u202f?") == '"l\'\u00e9t\u00e9\u202f?"'
 
 
 def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
