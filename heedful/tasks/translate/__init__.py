@@ -3,7 +3,8 @@
 `train`, `use` and `cli` are as in every task: the job, the model in use, and the commands. What they are made of is in
 
 - `training`: what an epoch is, its loss, pairs that models write, and the card;
-- `searching`, `wishes` and `confidence`: how texts are searched for, what a translation must have, how sure it is;
+- `searching`, `wishes`, `capitals` and `confidence`: how texts are searched for, what a translation must have, texts
+  in capitals, how sure it is;
 - `documents`: what is longer than a sentence; `pairs`: translations that are given; `inside`: looks into one;
 - `languages`: which directions and kinds of translations there are; `exchange`: other libraries, and the Hub.
 """

@@ -30,6 +30,7 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.translate.capitals import capitals_facts
 from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
 from heedful.tasks.translate.languages import (
     TAGS,
@@ -159,6 +160,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             what = f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             self.notes.append(what)
         self.lengths = length_facts([*compress(sources, fits)], begun)
+        lowered = recipe.data.scores == "bleu" and not recipe.noise.capitals
+        self.capitals = capitals_facts(texts[0]) if lowered else {}
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         if positions is not None:
             self._check_lengths(positions)
@@ -296,7 +299,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         """What the model is for, and how it searches unless told otherwise."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about: dict[str, Any] = {"task": "translate", "decode": decode}
-        about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths
+        about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths | self.capitals
         about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
         about |= {"scores": data.scores} if data.scores != "bleu" else {}
         return tagged(about, self.tag) if self.tag else about

@@ -28,6 +28,7 @@ from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, 
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
+from heedful.tasks.translate.capitals import KEY, in_capitals, in_small_letters
 from heedful.tasks.translate.confidence import Calibration, calibration_of, read_calibration
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.languages import TAGGED, redirected, tagged
@@ -157,9 +158,14 @@ class Translator(Opened):
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are
         beyond. One of blanks has none."""
-        texts = [text if text.strip() else "" for text in texts]
+        texts = [self.as_read(text) if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
         return cut_at(ids, self.about.get("longest_source"))
+
+    def as_read(self, text: str) -> str:
+        """A source, of as many characters: one in capitals in small letters, where the model has learnt no others."""
+        lowered = not self.about.get(KEY, True) and in_capitals(text)
+        return in_small_letters(text, self.languages[0]) if lowered else text
 
     @property
     def marked(self) -> bool:

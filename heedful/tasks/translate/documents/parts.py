@@ -45,7 +45,7 @@ def _halved(translator: "Translator", text: str, first: int, most: int, read: in
 
 
 def _tokens(translator: "Translator", text: str) -> int:
-    return len(translator.source.encode([text])[0])
+    return len(translator.source.encode([translator.as_read(text)])[0])
 
 
 def search_in_parts(

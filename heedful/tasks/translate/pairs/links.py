@@ -55,7 +55,7 @@ def missed(
 ) -> Float[Tensor, "J I"]:
     """By how many nats the words of a translation are less likely without each word of the text, as shares of what all
     of them together make."""
-    ((ids, heard),) = translator.source.encode_placed([text])
+    ((ids, heard),) = translator.source.encode_placed([translator.as_read(text)])
     ((said, spoken),) = translator.target.encode_placed([translation])
     own, theirs = owners(heard, source), owners(spoken, target)
     made = torch.zeros(len(target), len(source), dtype=torch.float64)

@@ -51,7 +51,9 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
             f'heed look {folder} "{example}" --out attention.html',
         ],
         limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
-        "the table says. It can leave out, invent and repeat; nothing in it checks facts.",
+        "the table says. It can leave out, invent and repeat; nothing in it checks facts."
+        + " It reads texts in CAPITALS in small letters."
+        * bool(job.capitals),
     )
 
 

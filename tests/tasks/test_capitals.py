@@ -1,0 +1,84 @@
+"""Texts in capitals are read in small letters where a model learnt from hardly any."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.data.documents.words import words_in
+from heedful.data.text.corpus import Corpus
+from heedful.run.recipe import override
+from heedful.tasks.translate.capitals import KEY, capitals_facts, in_capitals, in_small_letters
+from heedful.tasks.translate.documents.parts import parts_of
+from heedful.tasks.translate.inside.look import look_at_translation
+from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.use import Translator
+from made import TRANSFORMER, made_recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "read"),
+    [
+        ("TWO DOGS RUN. ONE IS BROWN!", "en", "Two dogs run. One is brown!"),
+        ("¿DÓNDE ESTÁ? ¡AQUÍ!", "es", "¿Dónde está? ¡Aquí!"),
+        ("3 DOGS AND {NAME}", "", "3 dogs and {name}"),
+        ("İSTANBUL IŞIK", "tr-TR", "İstanbul {0}ş{0}k".format("\N{LATIN SMALL LETTER DOTLESS I}")),
+        ("İKİ IŞIK", "en", "İki işik"),  # of "İ" two letters would become one
+    ],
+)
+def test_a_text_in_capitals_is_a_sentence_of_as_many_letters(text: str, language: str, read: str) -> None:
+    assert in_capitals(text)
+    assert in_small_letters(text, language) == read
+    assert len(read) == len(text)
+
+
+@pytest.mark.parametrize("text", ["NATO", "A B C", "Two DOGS RUN", "PRESS %s NOW", "两 只 狗", "12 34", ""])
+def test_a_name_or_what_has_small_letters_is_none(text: str) -> None:
+    assert not in_capitals(text)
+
+
+def test_a_hundredth_of_the_sources_is_enough_to_read_them_as_they_are() -> None:
+    assert capitals_facts(["a dog"] * 99 + ["A DOG RUNS"]) == {}
+    assert capitals_facts(["a dog"] * 100 + ["A DOG RUNS"]) == {KEY: False}
+
+
+def test_a_run_tells_whether_it_reads_capitals(corpus: Corpus) -> None:
+    recipe = made_recipe(TRANSFORMER)
+    assert TranslateJob(recipe, corpus).spec()[KEY] is False
+    assert KEY not in TranslateJob(override(recipe, ["noise.capitals=0.1"]), corpus).spec()
+
+
+@pytest.fixture
+def quiet(translators: tuple[Path, Path]) -> Translator:
+    translator = Translator.load(translators[0])
+    assert translator.about[KEY] is False
+    return translator
+
+
+SMALL, LOUD = "Ba de gi ko. Lu ma ne!", "BA DE GI KO. LU MA NE!"
+
+
+def test_it_is_translated_aligned_and_looked_at_as_the_same_text_in_small_letters(quiet: Translator) -> None:
+    (small, loud) = quiet.search([SMALL, LOUD])
+    assert (loud.text, loud.score) == (small.text, small.score)
+    assert loud.source == LOUD
+    (one, other) = aligned(quiet, [(SMALL, small.text), (LOUD, small.text)])
+    assert one == other
+    assert len(one.source) == len(words_in(LOUD))
+    assert look_at_translation(quiet, LOUD).source == look_at_translation(quiet, SMALL).source
+
+
+def test_it_is_as_long_as_the_same_text_in_small_letters(quiet: Translator) -> None:
+    """The words of this model's targets are in capitals, so that here a text in capitals has fewer tokens."""
+    few, many = (len(quiet.source.encode([text])[0]) for text in (LOUD, SMALL))
+    assert few < many
+    quiet.about = quiet.about | {"source_tokens": {"longest": few, "centile_99": few}}
+    assert len(parts_of(quiet, LOUD)) == len(parts_of(quiet, SMALL)) > 1
+    quiet.about = quiet.about | {KEY: True}
+    assert parts_of(quiet, LOUD) == [(0, len(LOUD))]
+
+
+def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
+    quiet.about = quiet.about | {KEY: True}
+    assert quiet.encode([LOUD]) != quiet.encode([SMALL])
+    assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
