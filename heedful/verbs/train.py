@@ -11,6 +11,7 @@ from heedful.errors import InputError
 from heedful.run.device import chosen_device
 from heedful.run.events import Event
 from heedful.run.recipe import AUTO, Recipe, override
+from heedful.run.resume import flat
 from heedful.run.train import train as run_training
 from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
@@ -40,6 +41,7 @@ def planned(
     imported model takes that model's usual rates. Raises InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
+    chosen_device(device)  # one that is not here is refused before data are read
     given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
     if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
         saved = saved_recipe(out)
@@ -59,10 +61,12 @@ def planned(
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
         made, told = _sized(made, out, device)
     rates, what, why = _rates(override(made, settings))
+    if isinstance(recipe, str) and not (chosen or made.start_from):
+        rates, what, why = _suited(override(made, settings), out)
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]
     if rates:
         made = override(made, rates)
-        told.append(f"{what} tuned with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
+        told.append(f"{what} with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
     return override(made, settings), told
 
 
@@ -94,7 +98,22 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     own, why = tuned()(recipe) if tuned is not None else ({}, "")
     usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
     what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-    return [f"{key}={json.dumps(value)}" for key, value in own.items()] or [*usual], what, why
+    return _as_settings(own) or [*usual], f"{what} tuned", why
+
+
+def _suited(recipe: Recipe, out: Path) -> tuple[list[str], str, str]:
+    """The same of a model that begins with nothing: settings that suit its data. A training that has begun keeps its
+    own."""
+    suited = TASKS[recipe.task].suited
+    own, why = ({}, "") if suited is None else suited()(recipe)
+    if own and (out / "recipe.yaml").is_file():
+        begun = flat(saved_recipe(out).model_dump(mode="json"))
+        own = {key: begun[key] for key in own if key in begun}
+    return _as_settings(own), "the model is trained", why
+
+
+def _as_settings(own: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={json.dumps(value)}" for key, value in own.items()]
 
 
 def train(

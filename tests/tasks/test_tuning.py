@@ -11,7 +11,7 @@ import torch
 from heedful.data.text.pairs import Pairs
 from heedful.models import make_model
 from heedful.run.events import Finished, Note, Trained
-from heedful.run.recipe import override
+from heedful.run.recipe import override, to_yaml
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.train import planned, train
@@ -61,6 +61,50 @@ def test_rates_and_epochs_are_chosen_by_how_many_pairs_there_are(
     recipe, told = tuned_recipe(general, more, "train.patience=7", **{"train.minutes": 2.0})
     assert (recipe.train.lr, recipe.train.epochs, recipe.train.patience) == (4e-4, None, 7)
     assert "as there are 9,000 pairs" in told[-1]
+
+
+def suited(path: str, out: Path = Path("none"), *settings: str, **given: object):
+    return planned("translate", out, {"data.path": path, **given}, settings=settings)
+
+
+def test_few_pairs_are_learnt_from_by_a_small_model_that_is_to_agree_with_itself(domain: str, tmp_path: Path) -> None:
+    recipe, told = suited(domain)
+    plan = recipe.train
+    assert (recipe.preset, recipe.model) == ("transformer-tiny", {"dropout": 0.2})
+    assert (plan.tokens, plan.lr, plan.rdrop, plan.steps, plan.epochs) == (1024, 4e-3, 1.0, None, None)
+    assert told == [
+        'the model is trained with preset="transformer-tiny", model.dropout=0.2, train.tokens=1024, train.lr=0.004, '
+        "train.rdrop=1.0, as there are 120 pairs, unless --set says otherwise"
+    ]
+    many, told = suited(written(tmp_path / "many.tsv", backwards(11_000, 4)))
+    assert (many.preset, many.model, many.train.rdrop, told) == ("transformer-small", {}, 0.0, [])
+
+
+def test_what_is_said_stays(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, _ = suited(domain, Path("none"), "train.lr=1e-3", "train.rdrop=0")
+    assert (recipe.train.lr, recipe.train.rdrop, recipe.train.tokens) == (1e-3, 0, 1024)
+    named, told = suited(domain, preset="transformer-base")
+    assert (named.preset, named.train.lr, named.model, told) == ("transformer-base", 2e-3, {}, [])
+    wide, _ = suited(domain, Path("none"), "model.d_model=64")
+    assert (wide.model, wide.train.tokens) == ({"d_model": 64}, 2048)
+    monkeypatch.setattr("heedful.tasks.translate.training.tuning.LARGE", 10)
+    large, told = suited(domain)
+    assert (large.preset, told) == ("transformer-small", [])
+
+
+@pytest.mark.parametrize(("budget", "agreed"), [({"train.minutes": 1}, 0), ({"train.minutes": 5}, 1)])
+def test_a_short_training_of_few_pairs_passes_each_batch_once(
+    domain: str, budget: dict[str, object], agreed: float
+) -> None:
+    recipe, _ = suited(domain, **budget)
+    assert (recipe.preset, recipe.train.rdrop) == ("transformer-tiny", agreed)
+
+
+def test_a_training_that_has_begun_keeps_its_own(domain: str, tmp_path: Path) -> None:
+    begun = build({"task": "translate", "data": {"path": domain}, "train": {"lr": 1e-3}}, where="test")
+    (tmp_path / "recipe.yaml").write_text(to_yaml(begun))
+    recipe, _ = suited(domain, tmp_path)
+    assert recipe.model_dump() == begun.model_dump()
 
 
 def test_an_epoch_has_every_pair_of_the_data_and_a_share_of_the_mix(general: tuple[str, Path], domain: str) -> None:

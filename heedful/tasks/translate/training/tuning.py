@@ -1,9 +1,15 @@
-"""What a translator is tuned with that has learnt already: how fast and for how long, by how many pairs there are."""
+"""What a translator is trained with where nothing is said, by how many pairs there are.
+
+One that has learnt already is tuned more slowly, until it gets no better. One that begins with nothing, of few pairs,
+is small, drops more out, takes smaller batches (Sennrich and Zhang 2019, section 3), and is to say the same under any
+dropout.
+"""
 
 from pathlib import Path
 from typing import Any
 
-from heedful.data.text.reading import read_whole
+from heedful.data.text.pairs import Pairs
+from heedful.data.text.reading import paths_of, read_whole
 from heedful.run.resume import plain_recipe
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe
@@ -19,15 +25,52 @@ ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendi
 PATIENCE = 3  # measurements
 PAIRS = 60_000  # that are read at least, some of them again and again: patience ends what is enough
 
+FEW = 10_000  # pairs, up to which
+OF_FEW: dict[str, Any] = {
+    "preset": "transformer-tiny",
+    "model.dropout": 0.2,
+    "train.tokens": 1024,
+    "train.lr": 4e-3,
+}
+AGREED: dict[str, Any] = {"train.rdrop": 1.0}  # too, in trainings of so many minutes at least
+LONG = 3.0
+LARGE = 1 << 24  # bytes of files that are not read only to be counted
+
+
+def suited(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
+    """The settings of a training that begins with nothing, and a line that says why. Raises InputError or
+    MissingError."""
+    data = recipe.data
+    if not data.path or data.synthetic or data.mix or _large(data.path):
+        return {}, ""
+    count = len(_pairs(recipe))
+    if count > FEW:
+        return {}, ""
+    steps, epochs, minutes = recipe.train.steps, recipe.train.epochs, recipe.train.minutes
+    agreed = AGREED if steps is None and epochs is None and (minutes or LONG) >= LONG else {}
+    return OF_FEW | agreed, f"as there are {count:,} pairs"
+
+
+def _large(path: str | tuple[str, ...]) -> bool:
+    """Whether so much is there, or none of it on this machine, that it is read but once."""
+    paths = [one for one, _ in paths_of((path,) if isinstance(path, str) else path)]
+    inside = [file for one in paths for file in (one.rglob("*") if one.is_dir() else (one,)) if file.is_file()]
+    return not inside or sum(file.stat().st_size for file in inside) > LARGE
+
+
+def _pairs(recipe: TranslateRecipe) -> Pairs:
+    data = recipe.data
+    return read_whole(data.path, source=data.source or None, target=data.target or None)[0].train
+
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     """The settings of a training that begins with a translator, and a line that says why. Raises InputError or
     MissingError."""
-    start, data = Path(recipe.start_from), recipe.data
+    start = Path(recipe.start_from)
     about = files.read_json(start / "task.json") if (start / "task.json").is_file() else {}
-    if not data.path or "noise" in about or about.get("task") != "translate":
+    if not recipe.data.path or "noise" in about or about.get("task") != "translate":
         return {}, ""
-    count = len(read_whole(data.path, source=data.source or None, target=data.target or None)[0].train)
+    count = len(_pairs(recipe))
     own_rate = plain_recipe(start).get("train", {}).get("lr")  # its peak, where its recipe says it
     few = next((share for most, share in RATES if count <= most), RATE)
     if own_rate is not None and not recipe.train.lora:
