@@ -155,12 +155,14 @@ class Hub:
 
     `read` gets their folder, their config.json completed by what it leaves out, and our configuration, and gives a
     run's small files, task.json among them; `write` gets a run's folder and its model. `recast`: an equal model, as a
-    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there.
+    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there. `told_by`:
+    whether their folder is of this task, where another has models of the same kind.
     """
 
     read: Callable[[Path, dict[str, Any], Any], dict[str, Any]]
     write: Callable[[Path, Any], HubFiles]
     recast: Callable[[Any], Any] | None = None
+    told_by: Callable[[Path], bool] | None = None
 
 
 class Engine(NamedTuple):

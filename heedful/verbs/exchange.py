@@ -84,7 +84,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     with uninitialised(), torch.device("meta"):
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
-    beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
+    beside = _hub_of(folder, config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
     if family.alias:
         beside["task.json"]["family"] = family.alias
     with filled_then_renamed(out) as growing:
@@ -94,7 +94,8 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     told = {} if "decode" in about else search_said(folder)  # a run with `decode` searches as it says
     notes = [f"{key}={value}" for key, value in told.items()]
     notes = [f"{GENERATION} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
-    return Imported(family.name, about["task"], size, _vocab_size(config), str(out), tuple(notes))
+    vocab_size = _vocab_size(config) if any(name.startswith("tokenizer") for name in beside) else None
+    return Imported(family.name, about["task"], size, vocab_size, str(out), tuple(notes))
 
 
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
@@ -130,11 +131,13 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     return Exported(engine.library, to, str(out), names, loads, difference)
 
 
-def _hub_of(config: object, family: Family[Any]) -> Hub:
-    """What moves the small files of models with such a configuration and such a head."""
+def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
+    """What moves the small files of models with such a configuration and such a head: of several tasks, that which the
+    folder is of, or else the first."""
     kind, heads = kind_of_config(config), ("", family.head)
     rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
-    return next(row.hub for row in rows if row.hub is not None)()
+    hubs = [row.hub() for row in rows if row.hub is not None]
+    return next((hub for hub in hubs if hub.told_by is not None and hub.told_by(folder)), hubs[0])
 
 
 def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
