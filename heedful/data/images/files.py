@@ -111,14 +111,14 @@ def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) 
 
 
 def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
-    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
-    `read_image`, for colours, and for JPEG."""
+    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32; turned as its EXIF
+    says. Raises as `read_image`, for colours, and for JPEG."""
     with _opened(file) as image:
         if image.format == "JPEG":
             raise InputError("JPEG, in which numbers do not stay what they are", fix="save masks as PNG")
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
             raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
-        numbers = numpy.asarray(image).astype(numpy.int32)
+        numbers = numpy.asarray(_turned(image)).astype(numpy.int32)
         if numbers.min(initial=0) < 0 or numbers.max(initial=0) > 65535:
             raise InputError("numbers that are not from 0 to 65,535")
         return torch.from_numpy(numbers if image.mode.startswith("I") else numbers.astype(numpy.uint8))
@@ -163,12 +163,19 @@ class _opened:
         return InputError(what, where=str(self.file), fix=fix)
 
 
-def _plain(image: Image.Image, channels: int) -> Image.Image:
-    """8 bits a channel, nothing transparent."""
+def _turned(image: Image.Image) -> Image.Image:
+    """As its EXIF says."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image.load()
-        image = ImageOps.exif_transpose(image)
+        return ImageOps.exif_transpose(image)
+
+
+def _plain(image: Image.Image, channels: int) -> Image.Image:
+    """8 bits a channel, nothing transparent."""
+    image = _turned(image)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         if image.mode.startswith("I"):
             image = Image.fromarray((numpy.asarray(image).clip(0, 65535) / 257).round().astype(numpy.uint8))
         if image.mode == "F":
