@@ -234,6 +234,13 @@ class SomeImages:
         return self.images[self.numbers[index]]
 
 
+def where_of(images: Images, index: int) -> str:
+    """The file of a picture; "" of one that is in memory."""
+    if isinstance(images, SomeImages):
+        return where_of(images.images, images.numbers[index])
+    return str(images.files[index]) if isinstance(images, ImageFiles) else ""
+
+
 class ImageFiles:
     """Pictures in files. They are read when they are asked for, and kept as far as `most` bytes reach."""
 
@@ -284,9 +291,9 @@ class Preparation:
             raise InputError("pictures come out in different sizes", fix="give a crop")
         return size[0], size[1]
 
-    def fitted(self, pixels: UInt8[Tensor, "N H W"]) -> UInt8[Tensor, "N h w"]:
+    def fitted(self, pixels: UInt8[Tensor, "N H W"], *, where: str = "") -> UInt8[Tensor, "N h w"]:
         """Raises InputError for a picture that is smaller than what is cut out of it, and for one that is so narrow
-        that more than 2^26 pixels would come out."""
+        that more than 2^26 pixels would come out; `where` is its file."""
         H, W = pixels.shape[1:]
         if len(self.resize) == 2:
             H, W = self.resize
@@ -294,13 +301,14 @@ class Preparation:
             H, W = self._by_edge(H, W)
         if H * W > MOST_PIXELS:
             what = f"a picture of {pixels.shape[1]:,} x {pixels.shape[2]:,} pixels, which would become {H:,} x {W:,}"
-            raise InputError(what, fix="cut it into pieces that are less narrow")
+            raise InputError(what, where=where, fix="cut it into pieces that are less narrow, or take it out")
         pixels = resize(pixels, (H, W), resample=self.resample)
         if not self.crop:
             return pixels
         rows, columns = self.crop
         if min(H - rows, W - columns) < 0:
-            raise InputError(f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out")
+            what = f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out"
+            raise InputError(what, where=where, fix="give a larger one")
         top, left = (H - rows) // 2, (W - columns) // 2
         return pixels[:, top : top + rows, left : left + columns]
 
@@ -325,9 +333,12 @@ class Preparation:
             pixels = pixels - torch.tensor(self.mean, device=pixels.device)[:, None, None]
         return pixels / torch.tensor(self.std, device=pixels.device)[:, None, None] if self.std else pixels
 
-    def __call__(self, pictures: Sequence[UInt8[Tensor, "N _ _"]]) -> Float[Tensor, "B N h w"]:
-        """A batch, as a model is measured and used on it."""
-        return self.normalised(self.scaled(torch.stack([self.fitted(pixels) for pixels in pictures])))
+    def __call__(
+        self, pictures: Sequence[UInt8[Tensor, "N _ _"]], where: Sequence[str] = ()
+    ) -> Float[Tensor, "B N h w"]:
+        """A batch, as a model is measured and used on it; `where` are its files."""
+        both = zip(pictures, where or [""] * len(pictures), strict=True)
+        return self.normalised(self.scaled(torch.stack([self.fitted(pixels, where=file) for pixels, file in both])))
 
 
 @dataclass(frozen=True)
