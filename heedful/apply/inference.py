@@ -202,8 +202,8 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
     so does float32 where they are `fixed`: for reading by oneDNN. Such a model can no longer be trained, moved or
     saved; one that is not fixed keeps its parameters, whoever changes them.
 
-    Away from a CPU float32 swaps nothing. Raises InputError for other words, for int8 and int4 there, and for int4 where
-    a width is no multiple of 32: the model is then as it was.
+    Away from a CPU float32 swaps nothing. Raises InputError for other words, for int8 and int4 there, and for int4
+    where a width is no multiple of 32: the model is then as it was.
     """
     if weights not in WEIGHTS:
         raise InputError(f"no weights {weights!r}", fix=f"choose {', '.join(WEIGHTS)}")
