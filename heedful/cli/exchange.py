@@ -25,7 +25,7 @@ def import_(
     From safetensors: GPT-2, LLaMA, Mistral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB, T5, mT5;
     BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
 
-    Example: heed import gpt2 --out runs/gpt2
+    Example: heed import openai-community/gpt2 --out runs/gpt2
     """
     from heedful.verbs.exchange import import_model
     from heedful.verbs.use import how_to_use

@@ -70,7 +70,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     folder, out = Path(folder), Path(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
-    files.need_folder(folder)
+    files.need_folder(folder, fix="check the path; or give a name of the Hub, ORG/NAME (openai-community/gpt2)")
     where = str(folder / CONFIG)
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:
