@@ -23,7 +23,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import GENERATION, read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.run.folder import filled_then_renamed, parameters, read_adapters
+from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, Served
 from heedful.store import files
 from heedful.store.model import read_model, save_model
@@ -68,6 +68,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     InputError, MissingError or StorageError; `out` is then as it was.
     """
     folder, out = Path(folder), Path(out)
+    need_empty(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
     files.need_folder(folder, fix="check the path; or give a name of the Hub, ORG/NAME (openai-community/gpt2)")
@@ -109,6 +110,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
         raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
+    need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)
     if to in ("hf", "peft"):
