@@ -69,5 +69,8 @@ def export(
     say(f"{made.family}: {made.loads}")
     if made.difference is not None:
         say(f"log-probabilities of random texts differ from the run's by at most {made.difference:.1e}")
+    for note in made.notes:
+        say(f"note: {note}")
     if as_json:
-        print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads" and value is not None}))
+        told = {key: value for key, value in asdict(made).items() if key != "loads" and value not in (None, ())}
+        print(json.dumps(told))

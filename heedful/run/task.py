@@ -141,12 +141,13 @@ class Inside:
 
 
 class HubFiles(NamedTuple):
-    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, and what
-    it says beside what makes the model."""
+    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, what it
+    says beside what makes the model, and lines about what is not kept."""
 
     files: dict[str, Any]
     ids: dict[str, Any]
     said: Mapping[str, Any] = {}
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,7 @@ class Engine(NamedTuple):
     laws: Callable[[Path, Any, Sequence[str]], Iterator[Law]]
     kind: str  # what the library calls such a model
     library: str = "CTranslate2"
+    lost: Callable[[Any], Sequence[str]] = lambda served: ()  # lines about what its folder does not keep of a model
 
 
 @runtime_checkable

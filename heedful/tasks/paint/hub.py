@@ -27,10 +27,10 @@ def read_painter(folder: Path, said: Mapping[str, Any], config: LMConfig) -> Fil
     otherwise than `write_painter` says, and for colours that are not those of the model."""
     where = str(folder / PREPROCESSOR)
     theirs = read_object(folder / PREPROCESSOR)
-    size, resample = theirs.get("size"), theirs.get("resample")
+    resample = theirs.get("resample")
     try:
         colours = [[round((value + 1) * 127.5) for value in colour] for colour in theirs["clusters"]]
-        edges = [int(size[edge]) for edge in ("height", "width")]
+        edges = [int(theirs["size"][edge]) for edge in ("height", "width")]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError("no clusters of colours, or no size of a height and a width", where=where) from None
     grey = all(len({*colour}) == 1 for colour in colours)

@@ -14,6 +14,7 @@ from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.use import Translator
 
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
@@ -122,4 +123,11 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
 
 
 # Its export compares itself with the run.
-ENGINE = Engine(load=None, export=export_onnx, laws=lambda *_: iter(()), kind="Translator", library="ONNX")
+ENGINE = Engine(
+    load=None,
+    export=export_onnx,
+    laws=lambda *_: iter(()),
+    kind="Translator",
+    library="ONNX",
+    lost=lambda translator: asked_for_alone(translator.about),
+)
