@@ -171,7 +171,7 @@ def test_a_painter_reads_pictures_as_colours(tmp_path: Path, palette: Palette) -
         ("preprocessor_config.json", {"clusters": [[-9.0] * 3]}, "must be from 0"),
         ("preprocessor_config.json", {"clusters": [["a"]]}, "no clusters"),
         ("preprocessor_config.json", {"clusters": [[-1.0] * 3, [1.0] * 3]}, "2 colours and 16 pixels"),
-        ("preprocessor_config.json", {"size": 4}, "no size of a height"),
+        ("preprocessor_config.json", {"size": 4}, "no height and width"),
         ("preprocessor_config.json", {"resample": 9}, "resample"),
         ("generation_config.json", {"bos_token_id": 0}, "4 colours and 16 pixels"),
     ],

@@ -63,9 +63,9 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
         for word, span in zip(likeliest, alignment.target, strict=True)
     ]
     copied = {word for word, copies in zip(likeliest, same, strict=True) if copies}
-    places = [mark.at for mark in marks]
+    starts = [mark.at for mark in marks]
     parts = [
-        [*pairwise([begin, *(_inside(places, begin, end) if word in copied else ()), end])]
+        [*pairwise([begin, *(_inside(starts, begin, end) if word in copied else ()), end])]
         for word, (begin, end) in enumerate(alignment.source)
     ]
     first = [*accumulate(map(len, parts), initial=0)]
@@ -84,9 +84,9 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
     return Alignment([span for own in parts for span in own], target, shares)
 
 
-def _inside(places: Sequence[int], begin: int, end: int) -> list[int]:
+def _inside(starts: Sequence[int], begin: int, end: int) -> list[int]:
     """Where marks stand inside of a word."""
-    return sorted({*places[bisect_right(places, begin) : bisect_left(places, end)]})
+    return sorted({*starts[bisect_right(starts, begin) : bisect_left(starts, end)]})
 
 
 class _Mover:

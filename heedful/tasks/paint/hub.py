@@ -32,7 +32,7 @@ def read_painter(folder: Path, said: Mapping[str, Any], config: LMConfig) -> Fil
         colours = [[round((value + 1) * 127.5) for value in colour] for colour in theirs["clusters"]]
         edges = [int(theirs["size"][edge]) for edge in ("height", "width")]
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise InputError("no clusters of colours, or no size of a height and a width", where=where) from None
+        raise InputError("no clusters of colours, or no height and width", where=where) from None
     grey = all(len({*colour}) == 1 for colour in colours)
     square = edges[0] == edges[1]
     preparation = {
