@@ -170,9 +170,8 @@ class Int4Linear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        N, K = linear.weight.shape
-        if K % GROUP:
-            raise InputError(f"a width of {K} is no multiple of {GROUP}", fix="take int8 weights")
+        N = linear.weight.shape[0]
+        _refuse_width(linear)
         self.n_outputs = N
         groups = F.pad(linear.weight.detach().to_dense(), (0, 0, 0, -N % 16)).unflatten(1, (-1, GROUP))  # (N, K / G, G)
         least, most = groups.amin(2), groups.amax(2)
@@ -193,18 +192,29 @@ class Int4Linear(nn.Module):
         return (out if self.bias is None else out.add_(self.bias)).view(*x.shape[:-1], self.n_outputs)
 
 
+def _refuse_width(linear: nn.Linear) -> None:
+    if linear.in_features % GROUP:
+        raise InputError(f"a width of {linear.in_features} is no multiple of {GROUP}", fix="take int8 weights")
+
+
 def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True) -> Model:
     """The model with its linear maps swapped. int8 and int4 replace the weights of the maps (not the embeddings), and
     so does float32 where they are `fixed`: for reading by oneDNN. Such a model can no longer be trained, moved or
     saved; one that is not fixed keeps its parameters, whoever changes them.
 
-    Away from a CPU float32 swaps nothing. Raises InputError for other words, and for int8 and int4 there.
+    Away from a CPU float32 swaps nothing. Raises InputError for other words, for int8 and int4 there, and for int4
+    where a width is no multiple of 32: the model is then as it was.
     """
     if weights not in WEIGHTS:
         raise InputError(f"no weights {weights!r}", fix=f"choose {', '.join(WEIGHTS)}")
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
     if not on_cpu and weights != "float32":
         raise InputError(f"{weights} weights are for a CPU", fix="take float32")
+    if weights == "int4":
+        for each in model.modules():
+            linear = each.joint.linear if isinstance(each, JointPart) else each
+            if isinstance(linear, nn.Linear):
+                _refuse_width(linear)
     for module in model.modules():
         _forget_attributes(module)
     if on_cpu and (weights != "float32" or torch.backends.mkldnn.is_available()):

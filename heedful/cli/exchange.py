@@ -25,7 +25,7 @@ def import_(
     From safetensors: GPT-2, LLaMA, Mistral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB, T5, mT5;
     BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
 
-    Example: heed import gpt2 --out runs/gpt2
+    Example: heed import openai-community/gpt2 --out runs/gpt2
     """
     from heedful.verbs.exchange import import_model
     from heedful.verbs.use import how_to_use
@@ -69,5 +69,8 @@ def export(
     say(f"{made.family}: {made.loads}")
     if made.difference is not None:
         say(f"log-probabilities of random texts differ from the run's by at most {made.difference:.1e}")
+    for note in made.notes:
+        say(f"note: {note}")
     if as_json:
-        print(json.dumps({key: value for key, value in asdict(made).items() if key != "loads" and value is not None}))
+        told = {key: value for key, value in asdict(made).items() if key != "loads" and value not in (None, ())}
+        print(json.dumps(told))

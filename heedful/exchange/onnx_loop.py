@@ -40,7 +40,7 @@ class Translator:
         return self.target.decoder.decode(tokens).removeprefix(self.facts["space"])
 
     def translate(self, text: str) -> str:
-        return self.decode(self.search(self.encode(text)))
+        return self.decode(self.search(self.encode(text))) if text.strip() else ""
 
     def search(self, source: list[int]) -> list[int]:
         """The ids of the likeliest next token at each step, up to the end. Raises ValueError for a source of more
@@ -56,7 +56,8 @@ class Translator:
         empty = numpy.zeros((1, facts["heads"], 0, facts["head_dim"]), numpy.float32)
         past = {name.replace("memory", "past"): empty for name in names}
         newest, said = facts["bos"], list[int]()
-        for step in range(min(2 * len(source) + 12, facts["positions"])):
+        own = len(source) - len(facts["before"]) - len(facts["after"])
+        for step in range(min(facts["longest"] or 2 * own + 12, facts["positions"])):
             given = {"input_ids": numpy.array([newest]), "attention_mask": mask, **past, **memory}
             logits, *present = self.decoder.run(None, given)
             logits[:, facts["forbidden"]] = -numpy.inf

@@ -184,7 +184,7 @@ def detr(config: DETRConfig, title: str, sizes: Sizes) -> Architecture:
             Beside(
                 boxes=(
                     head("Class", C, K + 1, sizes.of("class_head")),
-                    named("Box", "linear", sizes.of("box_head"), f"{C} → {C} → 4", "sigmoid"),
+                    named("Box", "linear", sizes.of("box_head"), f"{C} → {C} → {C} → 4", "sigmoid"),
                 )
             ),
         ),

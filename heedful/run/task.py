@@ -141,12 +141,13 @@ class Inside:
 
 
 class HubFiles(NamedTuple):
-    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, and what
-    it says beside what makes the model."""
+    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, what it
+    says beside what makes the model, and lines about what is not kept."""
 
     files: dict[str, Any]
     ids: dict[str, Any]
     said: Mapping[str, Any] = {}
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,14 @@ class Hub:
 
     `read` gets their folder, their config.json completed by what it leaves out, and our configuration, and gives a
     run's small files, task.json among them; `write` gets a run's folder and its model. `recast`: an equal model, as a
-    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there.
+    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there. `told_by`:
+    whether their folder is of this task, where another has models of the same kind.
     """
 
     read: Callable[[Path, dict[str, Any], Any], dict[str, Any]]
     write: Callable[[Path, Any], HubFiles]
     recast: Callable[[Any], Any] | None = None
+    told_by: Callable[[Path], bool] | None = None
 
 
 class Engine(NamedTuple):
@@ -175,6 +178,7 @@ class Engine(NamedTuple):
     laws: Callable[[Path, Any, Sequence[str]], Iterator[Law]]
     kind: str  # what the library calls such a model
     library: str = "CTranslate2"
+    lost: Callable[[Any], Sequence[str]] = lambda served: ()  # lines about what its folder does not keep of a model
 
 
 @runtime_checkable

@@ -58,6 +58,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     files.need_folder(folder)
     path = folder / CONFIG
+    if not path.is_file() and (folder / "encoder.onnx").is_file():
+        raise refused(folder, "a translator of ONNX", fix=f'python {folder / "translate.py"} "A sentence."')
     config = files.parse_json(_read_inside(folder, CONFIG, limit=1 << 22), where=path)
     if not isinstance(config, dict):
         raise damaged(path, "not a JSON object")
@@ -67,7 +69,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if "kind" not in config and "model_type" in config:
         raise refused(path, "a Hugging Face model", fix=f"heed import {folder}")
     if "kind" not in config and (folder / "model.bin").is_file():
-        raise refused(path, "a model of CTranslate2", fix="give --engine ctranslate2")
+        raise refused(path, "a model of CTranslate2", fix="give --engine ctranslate2, where a command has it")
     if not isinstance(config.get("kind"), str) or type(config.get("format")) is not int:
         raise damaged(path, "without `kind` and `format`: not a model's config")
     if config["format"] > migrations.FORMAT:

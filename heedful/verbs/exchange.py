@@ -23,8 +23,8 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import GENERATION, read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.run.folder import filled_then_renamed, parameters, read_adapters
-from heedful.run.task import Hub, Served
+from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
+from heedful.run.task import Hub, HubFiles, Served
 from heedful.store import files
 from heedful.store.model import read_model, save_model
 from heedful.tasks import TASKS
@@ -50,7 +50,8 @@ class Imported:
 @dataclass(frozen=True)
 class Exported:
     """What a run became, the names of the files, and what loads it. `difference`: of log-probabilities (nats), the
-    largest that was found in the written folder; None where its weights are the run's to the bit."""
+    largest that was found in the written folder; None where its weights are the run's to the bit. `notes` tell what the
+    folder does not keep."""
 
     family: str
     to: str
@@ -58,6 +59,7 @@ class Exported:
     files: tuple[str, ...]
     loads: str
     difference: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
@@ -68,9 +70,10 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     InputError, MissingError or StorageError; `out` is then as it was.
     """
     folder, out = Path(folder), Path(out)
+    need_empty(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
-    files.need_folder(folder)
+    files.need_folder(folder, fix="check the path; or give a name of the Hub, ORG/NAME (openai-community/gpt2)")
     where = str(folder / CONFIG)
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:
@@ -84,7 +87,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     with uninitialised(), torch.device("meta"):
         model = make_model(config)
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
-    beside = _hub_of(config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
+    beside = _hub_of(folder, config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
     if family.alias:
         beside["task.json"]["family"] = family.alias
     with filled_then_renamed(out) as growing:
@@ -94,7 +97,8 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     told = {} if "decode" in about else search_said(folder)  # a run with `decode` searches as it says
     notes = [f"{key}={value}" for key, value in told.items()]
     notes = [f"{GENERATION} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
-    return Imported(family.name, about["task"], size, _vocab_size(config), str(out), tuple(notes))
+    vocab_size = _vocab_size(config) if any(name.startswith("tokenizer") for name in beside) else None
+    return Imported(family.name, about["task"], size, vocab_size, str(out), tuple(notes))
 
 
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
@@ -108,6 +112,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
         raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
+    need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)
     if to in ("hf", "peft"):
@@ -127,22 +132,24 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     difference = engine.export(run, served, out, quantize=quantize)
     names = tuple(sorted(path.name for path in out.iterdir()))
     loads = f"ctranslate2.{engine.kind}({str(out)!r})" if to == "ctranslate2" else f"python {out / 'translate.py'}"
-    return Exported(engine.library, to, str(out), names, loads, difference)
+    return Exported(engine.library, to, str(out), names, loads, difference, tuple(engine.lost(served)))
 
 
-def _hub_of(config: object, family: Family[Any]) -> Hub:
-    """What moves the small files of models with such a configuration and such a head."""
+def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
+    """What moves the small files of models with such a configuration and such a head: of several tasks, that which the
+    folder is of, or else the first."""
     kind, heads = kind_of_config(config), ("", family.head)
     rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
-    return next(row.hub for row in rows if row.hub is not None)()
+    hubs = [row.hub() for row in rows if row.hub is not None]
+    return next((hub for hub in hubs if hub.told_by is not None and hub.told_by(folder)), hubs[0])
 
 
 def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
-    family, recast, theirs, beside = _family_of(families, run, served, hub)
+    family, recast, theirs, written = _family_of(families, run, served, hub)
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
-        for name, value in {**write_chat(run, beside), CONFIG: theirs}.items():
+        for name, value in {**write_chat(run, written.files), CONFIG: theirs}.items():
             data = value if isinstance(value, bytes) else files.json_bytes(value, where=out / name)
             files.write_bytes(growing / name, data)
         files.write_bytes(growing / WEIGHTS, packed(tensors))
@@ -151,7 +158,7 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
     sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
     reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
-    return Exported(family.name, "hf", str(out), names, loads)
+    return Exported(family.name, "hf", str(out), names, loads, notes=tuple(written.notes))
 
 
 def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
@@ -179,7 +186,7 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
 
 def _family_of(
     families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
-) -> tuple[Family[Any], Recast[Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
     """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
     stands beside it."""
     refused: list[InputError] = []
@@ -191,7 +198,7 @@ def _family_of(
         recast = own.then(family.recast)
         try:
             theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
-            return family, recast, theirs, written.files
+            return family, recast, theirs, written
         except InputError as error:
             refused.append(error)
     if refused:  # the family that comes nearest lacks the fewest words

@@ -5,6 +5,7 @@ import copy
 import itertools
 import platform
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
@@ -281,6 +282,19 @@ def test_what_cannot_be() -> None:
         for_inference(LM(lm_config(GPT)), "int2")
     with pytest.raises(InputError, match="a width of 48 is no multiple of 32"):
         for_inference(LM(lm_config(LMSize(n_layers=1, d_model=48, n_heads=4, vocab_size=9, context_length=8))), "int4")
+
+
+def test_a_model_that_four_bits_do_not_fit_stays_as_it_was() -> None:
+    """Only its last map is too narrow."""
+    model = LM(lm_config(replace(LLAMA, d_ff=72))).eval()
+    tokens = torch.randint(50, (2, 9))
+    with torch.inference_mode():
+        for made in (model, for_inference(model)):
+            kinds, said = [type(part) for part in made.modules()], made(tokens)
+            with pytest.raises(InputError, match="a width of 72 is no multiple of 32"):
+                for_inference(made, "int4")
+            assert [type(part) for part in made.modules()] == kinds
+            assert torch.equal(made(tokens), said)
     with torch.device("meta"):
         elsewhere = LM(lm_config(GPT))
     with pytest.raises(InputError, match="int8 weights are for a CPU"):

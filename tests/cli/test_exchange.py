@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 import heedful
@@ -103,7 +104,8 @@ def test_export_says_what_loads_it(run: Path, tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "error", "fix"),
     [
-        (["import", "nowhere"], 3, "nowhere: no such folder", "check the path"),
+        (["import", "nowhere"], 3, "nowhere: no such folder", "check the path; or give a name of the Hub, ORG/NAME"),
+        (["import", "{other}"], 2, "no rule for their tensor 'score.bias'", "take a model of this family without"),
         (["import", "{run}", "--out", "never"], 2, "no model_type: not a model of the Hub", "give the folder"),
         (["import", "{folder}", "--out", "{run}"], 2, "run: is not empty", "choose another --out"),
         (["export", "{run}", "--out", "{folder}"], 2, "tiny: is not empty", "choose another --out"),
@@ -115,8 +117,12 @@ def test_export_says_what_loads_it(run: Path, tmp_path: Path, capsys) -> None:
 def test_bad_input_is_one_line_and_an_exit_code(
     folder, run, tmp_path, monkeypatch, capsys, words, code, error, fix
 ) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    weights = load_file(other / "model.safetensors")
+    save_file(weights | {"score.bias": torch.zeros(2)}, other / "model.safetensors")
     monkeypatch.chdir(tmp_path)
-    assert heed(*(word.format(run=run, folder=folder) for word in words)) == code
+    assert heed(*(word.format(run=run, folder=folder, other=other) for word in words)) == code
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert said[0].startswith("error: ")
@@ -130,7 +136,7 @@ def test_the_example_of_every_help_runs(folder, run, tmp_path, monkeypatch, caps
     assert heed(verb, "--help") == 0
     example = re.search(r"Example: heed (.+?)\n\n", capsys.readouterr().out, re.DOTALL)
     assert example is not None
-    places = {"gpt2": folder, "runs/text": run}
+    places = {"openai-community/gpt2": folder, "runs/text": run}
     monkeypatch.chdir(tmp_path)
     assert heed(*(places.get(word, word) for word in shlex.split(example[1]))) == 0
 

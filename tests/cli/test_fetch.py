@@ -93,6 +93,19 @@ def test_what_goes_wrong_is_one_line(
     assert [*tmp_path.iterdir()] == []
 
 
+def test_nothing_is_fetched_for_a_place_that_is_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", asked.append)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "name").mkdir(parents=True)
+    (tmp_path / "runs" / "name" / "kept.txt").touch()
+    assert heed("import", "org/name") == 2
+    assert capsys.readouterr().err.startswith("error: runs/name: is not empty")
+    assert asked == []
+
+
 def test_offline_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The tests are offline, and reach no network: this is the library itself."""
     monkeypatch.setenv("HF_HOME", str(tmp_path))

@@ -1,6 +1,7 @@
 """`heed detect` and `heed segment`: from pictures in files to boxes and masks, as a person and a program use them."""
 
 import json
+from unittest import mock
 
 import numpy
 import pytest
@@ -102,3 +103,16 @@ def test_a_folder_that_is_there_may_have_a_dot_in_its_name(tmp_path):
     assert OutputFiles(["a.png", "b.png"], tmp_path / "found.v2")("b.png") == tmp_path / "found.v2" / "b.png"
     with pytest.raises(InputError, match="not a folder's name"):
         OutputFiles(["a.png", "b.png"], tmp_path / "found.png")
+
+
+@pytest.mark.parametrize(("task", "more"), [("classify-images", []), ("match", ["--text", "a"]), ("paint", [])])
+def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, capsys):
+    verb = {"classify-images": "classify"}.get(task, task)
+    Image.new("RGB", (1 << 20, 1)).save(tmp_path / "thin.png")
+    Image.new("RGB", (40, 40)).save(tmp_path / "square.png")
+    out = ["--out", tmp_path / "made"] if task == "paint" else []
+    files = [tmp_path / "square.png", tmp_path / "thin.png"]
+    capsys.readouterr()
+    with mock.patch("heedful.data.images.files.MOST_PIXELS", 1 << 21):
+        assert heed(verb, run_of(task), *files, *more, *out) == 2
+    assert f"error: {files[1]}: a picture of 1 x 1,048,576 pixels" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -117,6 +118,13 @@ def test_sizes_and_what_is_shared_are_said(drawings: dict[str, Architecture]) ->
     assert "SiLU, gated" in llama
     assert "(relative positions, shared)" in text(drawings["t5-small"])
     assert "No matrix is shared" not in base
+
+
+def test_the_maps_of_a_box_have_the_widths_that_are_said(drawings: dict[str, Architecture]) -> None:
+    """Of a detector's: three of them (Carion et al. 2020, section 3.2)."""
+    (box,) = [row.box for row in rows(drawings["detr-nano"]) if row.box.label == "Box"]
+    widths = [int(width) for width in box.notes[0].split(" → ")]
+    assert sum(inputs * outputs + outputs for inputs, outputs in pairwise(widths)) == box.parameters
 
 
 def test_layers_by_turns_and_blocks_of_other_kinds() -> None:

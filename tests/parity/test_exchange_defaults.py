@@ -1,6 +1,7 @@
 """The model that each task makes by default, as the Hub's nearest family; and of tasks whose models are no family of
 their own there, the same answers by `transformers`, with loud weights, to 1e-5 of the largest logit."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from heedful.data.images.files import Preparation
 from heedful.data.images.palette import Palette, grey_palette
 from heedful.data.text.trees import LEAF, Brackets, Leaf
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
+from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.presets import LANGUAGE_MODELS, PAINTERS, TRANSLATORS, lm_config, translator_config
@@ -34,6 +36,7 @@ from heedful.tasks import TASKS, trained
 from heedful.tasks.paint.use import Painter, PaintSpec
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, loud
+from ours import same_model
 from saved import save_run
 
 NO_FAMILY = {"vectors"}  # which are no network
@@ -153,3 +156,34 @@ def test_a_painter_reads_pictures_as_colours(tmp_path: Path, palette: Palette) -
     tokens = torch.cat([torch.tensor([[len(palette)]]), numbers[:, :-1]], 1)
     with torch.no_grad():
         close(ours.model(tokens), theirs(tokens).logits)
+    made = import_model(tmp_path / "hub", tmp_path / "again")
+    assert (made.task, made.vocab_size, made.notes) == ("paint", None, ())
+    assert Painter.load(tmp_path / "again").spec == spec
+    assert same_model(tmp_path / "run", tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        ("preprocessor_config.json", {"image_mean": [0.1] * 3}, "image_mean is"),
+        ("preprocessor_config.json", {"do_pad": True}, "do_pad is True: only None can be followed"),
+        ("preprocessor_config.json", {"clusters": [[0.0, 1.0]]}, "different colours"),
+        ("preprocessor_config.json", {"clusters": [[-9.0] * 3]}, "must be from 0"),
+        ("preprocessor_config.json", {"clusters": [["a"]]}, "no clusters"),
+        ("preprocessor_config.json", {"clusters": [[-1.0] * 3, [1.0] * 3]}, "2 colours and 16 pixels"),
+        ("preprocessor_config.json", {"size": 4}, "no height and width"),
+        ("preprocessor_config.json", {"resample": 9}, "resample"),
+        ("generation_config.json", {"bos_token_id": 0}, "4 colours and 16 pixels"),
+    ],
+)
+def test_a_painter_of_other_pictures_is_refused(tmp_path: Path, name: str, changes: Any, told: str) -> None:
+    spec = PaintSpec(palette=grey_palette(4), preparation=Preparation(channels=1, resize=(4,), crop=(4, 4)))
+    row = replace(PAINTERS["image-gpt-nano"], d_model=16, n_heads=2, n_layers=1)
+    model = make_model(lm_config(row, vocab_size=5, context_length=16)).eval()
+    write_model(tmp_path / "run", model, parameters(model), {"task.json": {"task": "paint", **to_json(spec)}})
+    export_model(tmp_path / "run", tmp_path / "hub")
+    file = tmp_path / "hub" / name
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        import_model(tmp_path / "hub", tmp_path / "again")
+    assert not (tmp_path / "again").exists()

@@ -1,5 +1,6 @@
 """ONNX: what onnxruntime says by the exported graphs is what the model says."""
 
+import io
 import runpy
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from typing import Any
 import onnx
 import pytest
 
+from commands import heed
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import onnx as ours
 from heedful.models.presets import TransformerSize, translator_config
+from heedful.run.card import CURVE
 from heedful.tasks.translate.exchange import onnx as engine
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model
@@ -43,7 +46,7 @@ def run_of(folder: Path, about: dict[str, Any] | None = None, *, seed: int = 3, 
     config = translator_config(row, source_vocab=own.size, target_vocab=own.size, joint=True)
     told = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 1}} | (about or {})
     folder.mkdir()
-    (folder / "README.md").write_text("# A card\n")
+    (folder / "README.md").write_text(f"# A card\n\n{CURVE}\n\nIts text.\n")
     return save_run(folder, loud(config, seed=seed), own, own, told)
 
 
@@ -66,7 +69,7 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
     files = {path.name for path in out.iterdir()}
     assert files == {"encoder.onnx", "decoder.onnx", "onnx.json", "translate.py"} | BESIDE
     card = (out / "README.md").read_text()
-    assert card.startswith("# A card\n")
+    assert card.startswith("# A card\n\nIts text.\n"), "without a picture that is not there"
     assert f"Opset {ours.OPSET}" in card
     assert {each.version for each in onnx.load(out / "decoder.onnx").opset_import if not each.domain} == {ours.OPSET}
     theirs = runpy.run_path(str(out / "translate.py"))["Translator"](out)
@@ -75,10 +78,10 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
     for text, own, (best,) in zip(TEXTS, ids, model.hypotheses(ids, model.decoding(beam=1)), strict=True):
         assert theirs.encode(text) == [*model.around[0], *own, *model.around[1]]
         found = theirs.search(theirs.encode(text))
-        both = min(len(found), len(best.tokens))
-        assert found[:both] == list(best.tokens[:both]), "token for token"
-        assert both > 5 or len(found) == len(best.tokens)
+        assert found == list(best.tokens), "token for token"
         assert theirs.decode(found) == model.target.decode(found)
+        assert theirs.translate(text) == model.translate(text, beam=1)
+    assert theirs.translate(" ") == ""
 
 
 def test_it_ends_where_the_positions_do(runs: dict[str, Path]) -> None:
@@ -90,6 +93,15 @@ def test_it_ends_where_the_positions_do(runs: dict[str, Path]) -> None:
     assert theirs.search(source) == list(best.tokens)
     with pytest.raises(ValueError, match="45 tokens, and the model reads at most 44"):
         theirs.search([*source, 2, 6])
+
+
+@pytest.mark.parametrize("words", [["info"], ["translate", "--beam", "1"], ["export", "--out", "never"], ["check"]])
+def test_its_folder_is_no_run(runs: dict[str, Path], words: list[str], capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ba\n"))
+    out = Path(f"{runs['learned']}-onnx")
+    assert heed(words[0], out, *words[1:]) == 2
+    told = f"error: {out}: a translator of ONNX\nfix: python {out / 'translate.py'}"
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_what_is_not_exported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

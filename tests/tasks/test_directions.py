@@ -13,6 +13,8 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
+from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
@@ -175,3 +177,18 @@ def test_it_is_learnt_from_and_mixed(run: tuple[Path, Finished], data: list[str]
     several = override(recipe, [f"data.path={json.dumps(data[:2])}", f'data.mix=["{data[2]}:0.25"]'])
     with pytest.raises(InputError, match="pairs from fr to en are mixed in"):
         TranslateJob(several)
+
+
+def test_an_export_tells_which_languages_it_does_not_ask_for(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "there it translates to de alone: ask the run itself for 'fr', 'en'"
+    assert heed("export", run[0], "--out", tmp_path / "hub", "--json") == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == f"note: {note}"
+    assert json.loads(said.out)["notes"] == [note]
+    assert ONNX.lost(heedful.load(run[0])) == [note]
+    assert asked_for_alone({"source": "a", "target": "b", "tagged": "x", "tags": {"x": 5, "y": 6}}) == [
+        "there it translates as x alone: ask the run itself for 'y'"
+    ]
+    assert asked_for_alone({"source": "a", "target": "b"}) == []

@@ -158,3 +158,23 @@ def test_one_class_is_enlarged_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
     found = likeliest(logits, (23, 31))
     assert torch.equal(found.long(), upsampled(logits[None], (23, 31))[0].argmax(0))
     assert enlarged == [1] * 7
+
+
+def test_a_picture_is_measured_a_class_at_a_time(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, model, enlarged = corpus().tests["test"], heedful.load(run[0]), []
+    counts, total, count = 0, 0.0, 0
+    for i in range(len(part)):
+        (logits, size), mask = next(model._logits(part.images[i : i + 1])), part.masks[i]
+        whole = pixel_loss(logits[None], mask)
+        total, count = total + float(whole.total), count + whole.count
+        counts = counts + confusion(upsampled(logits[None], size)[0].argmax(0), mask[0], len(model.spec.labels))
+
+    def counting(own: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+        enlarged.append(own.shape[1])
+        return upsampled(own, size)
+
+    monkeypatch.setattr(use, "upsampled", counting)
+    found = model.evaluate(part)
+    assert found.pop("loss") == pytest.approx(total / count, rel=1e-5)
+    assert found == overlaps(counts, model.spec.labels)
+    assert enlarged == [1] * (len(part) * len(model.spec.labels))

@@ -73,6 +73,7 @@ def test_each_source_begins_with_what_its_column_says(table: Path) -> None:
 def test_a_path_may_say_it(table: Path, tmp_path: Path) -> None:
     assert tag_said("a.tsv#formal:0.5") == ("a.tsv:0.5", "formal")
     assert tag_said("a.tsv:en>de#x") == ("a.tsv:en>de", "x")
+    assert tag_said("a.tsv#x:en>de,de>en:2") == ("a.tsv:en>de,de>en:2", "x")
     assert tag_said("a#1.tsv") == ("a#1.tsv", "")
     other = tmp_path / "pairs.tsv2.tsv"
     other.write_text("en\tde\n" + "".join(f"{one}\t{one}\n" for one in ("la", "lu")))
@@ -188,6 +189,8 @@ def test_tags_are_of_the_data_that_they_are_said_beside(tmp_path: Path, monkeypa
     assert read_whole("./a.tsv#formal")[0].train.tags == ["formal"]
     ways = read_whole(["a.tsv:en>de#formal", "a.tsv:de>en"])[0].train
     assert [*zip(ways.source, ways.tags, strict=True)] == [("hello", "formal"), ("hallo", "")]
+    said = read_whole("a.tsv#formal:de>en")[0].train
+    assert (said.source, said.tags) == (["hallo"], ["formal"])
     assert read_whole(["a.en", "a.de#formal"])[0].train.tags == ["formal"]
     with pytest.raises(InputError, match="two tags of the same pairs: formal and plain"):
         read_whole(["a.en#plain", "a.de#formal"])

@@ -6,12 +6,16 @@ chooses where they stand and nothing else.
 A pair goes around the words of the translation that belong, more than not, to the words that it was around: of all
 stretches of words the one with the largest sum of (share within - 1/2). A mark alone goes where as many words as may be
 before it belong to what was before it, and as many after it to what was after it.
+
+A paragraph may have thousands of marks: what a mark is asked for is looked up among the links of its own words.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+
+import numpy
 
 from heedful.data.documents.passages import Mark, merged
 from heedful.data.documents.words import Span
@@ -59,8 +63,9 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
         for word, span in zip(likeliest, alignment.target, strict=True)
     ]
     copied = {word for word, copies in zip(likeliest, same, strict=True) if copies}
+    starts = [mark.at for mark in marks]
     parts = [
-        [*pairwise([begin, *(_inside(marks, begin, end) if word in copied else ()), end])]
+        [*pairwise([begin, *(_inside(starts, begin, end) if word in copied else ()), end])]
         for word, (begin, end) in enumerate(alignment.source)
     ]
     first = [*accumulate(map(len, parts), initial=0)]
@@ -79,9 +84,9 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
     return Alignment([span for own in parts for span in own], target, shares)
 
 
-def _inside(marks: Sequence[Mark], begin: int, end: int) -> list[int]:
+def _inside(starts: Sequence[int], begin: int, end: int) -> list[int]:
     """Where marks stand inside of a word."""
-    return sorted({mark.at for mark in marks if begin < mark.at < end})
+    return sorted({*starts[bisect_right(starts, begin) : bisect_left(starts, end)]})
 
 
 class _Mover:
@@ -89,6 +94,12 @@ class _Mover:
         self.text, self.translation, self.alignment = text, translation, alignment
         self.begins = [begin for begin, _ in alignment.source]
         self.ends = [end for _, end in alignment.source]
+        self.links: list[list[tuple[int, float]]] = [[] for _ in alignment.source]  # to words of the translation
+        for t, row in enumerate(alignment.shares):
+            for word, own in row.items():
+                self.links[word].append((t, own))
+        each = [(t, word, own) for t, row in enumerate(alignment.shares) for word, own in row.items()]
+        self.linked = numpy.array(each, dtype=numpy.float64).reshape(-1, 3).T
         self.made: list[str | Mark] = []
         self.cursor = 0  # how much of the translation is in it
         self.blank = False  # whether the next word is to have a blank before it
@@ -119,43 +130,54 @@ class _Mover:
     def _place(self, nodes: list[Node], low: int, high: int) -> Iterator[tuple[list[Node], int, int]]:
         """What is inside of each, and the words that it is placed among."""
         pairs = [node for node in nodes if node.closes is not None and node.words]
-        free = [(low, high)] if low < high else []
+        free = [(low, high)] if low < high else []  # stretches of words, in order
         shares = [self.share(node.words, low, high) for node in pairs]
-        sure = [max(own, default=0.0) for own in shares]
+        sure = [max(own.values(), default=0.0) for own in shares]
+
+        def around(word: int) -> int:
+            """Which of the free stretches the word is in, if any is."""
+            return bisect_right(free, (word, high)) - 1
+
         for number in sorted(range(len(pairs)), key=lambda number: -sure[number]):
             if free:
-                node = pairs[number]
-                _, node.begin, node.end = max(_best(shares[number], low, *span) for span in free)
-                around = next(span for span in free if span[0] <= node.begin and node.end <= span[1])
-                free.remove(around)
-                free += [span for span in ((around[0], node.begin), (node.end, around[1])) if span[0] < span[1]]
+                node, own = pairs[number], shares[number]
+                near = {around(t) for t in own} - {-1} | {len(free) - 1}  # all others have no share at all
+                _, node.begin, node.end = max(_best(own, *free[span]) for span in near)
+                span = around(node.begin)
+                left = ((free[span][0], node.begin), (node.end, free[span][1]))
+                free[span : span + 1] = [each for each in left if each[0] < each[1]]
                 yield node.inner, node.begin, node.end
-        placed = [node for node in pairs if node.begin < node.end]
-        inside = {k for node in placed for k in range(node.begin + 1, node.end)}
-        for node in nodes:
-            if node.begin == node.end:
-                node.begin = node.end = self.cut(node.words.start, low, high, inside)
-                yield node.inner, node.begin, node.end
+        alone = [node for node in nodes if node.begin == node.end]
+        if not alone:
+            return
+        inside = {k for node in pairs for k in range(node.begin + 1, node.end)}
+        allowed = numpy.array([k for k in range(low, high + 1) if k not in inside] or [low])
+        linked = self.linked[:, (self.linked[0] >= low) & (self.linked[0] < high)]
+        for node in alone:
+            node.begin = node.end = self.cut(node.words.start, low, high, allowed, linked)
+            yield node.inner, node.begin, node.end
 
-    def share(self, words: range, low: int, high: int) -> list[float]:
-        """How much of each word of the translation belongs to these words."""
-        rows = self.alignment.shares[low:high]
-        return [sum((own for word, own in row.items() if word in words), 0.0) for row in rows]
+    def share(self, words: range, low: int, high: int) -> dict[int, float]:
+        """How much of each word of the translation belongs to these words, of those of which any does, in order."""
+        found = dict[int, float]()
+        for word in words:
+            for t, own in self.links[word]:
+                if low <= t < high:
+                    found[t] = found.get(t, 0.0) + own
+        return dict(sorted(found.items()))
 
-    def cut(self, word: int, low: int, high: int, not_at: set[int]) -> int:
-        """Before which word of the translation a mark stands that stood before this word."""
+    def cut(self, word: int, low: int, high: int, allowed: numpy.ndarray, linked: numpy.ndarray) -> int:
+        """Before which of the `allowed` words of the translation a mark stands that stood before this word. `linked`:
+        words of the translation, of the text, and their shares."""
         if low == 0 and word == 0:
             return 0
         if high == len(self.alignment.target) and word == len(self.alignment.source):
             return high
-        gains = []
-        for t in range(low, high):
-            shares = self.alignment.shares[t]
-            before = sum((own for each, own in shares.items() if each < word), 0.0)
-            gains.append(2 * before - sum(shares.values()))
-        sums = [*accumulate(gains, initial=0.0)]
-        allowed = [k for k in range(low, high + 1) if k not in not_at] or [low]
-        return max(allowed, key=lambda k: (round(sums[k - low], 9), -abs(k - word)))
+        t, source, shares = linked
+        gains = numpy.bincount((t - low).astype(int), numpy.where(source < word, shares, -shares), high - low)
+        sums = numpy.concatenate([[0.0], gains.cumsum()]).round(9)[allowed - low]
+        best = allowed[sums == sums.max()]
+        return int(best[abs(best - word).argmin()])
 
     def put(self, nodes: list[Node]) -> list[str | Mark]:
         todo = [(node, True) for node in _last_first(nodes)]  # each, and whether it begins
@@ -213,14 +235,16 @@ def _last_first(nodes: Sequence[Node]) -> list[Node]:
     return [nodes[number] for number in reversed(order)]
 
 
-def _best(shares: Sequence[float], first: int, low: int, high: int) -> tuple[float, int, int]:
+def _best(shares: Mapping[int, float], low: int, high: int) -> tuple[float, int, int]:
     """The stretch of words from `low` to before `high`, at least one, with the largest sum of (share - 1/2), and that
-    sum (Kadane); the first of shares is that of word `first`. Of equals, the first."""
-    best, begin, total = (float("-inf"), low, low), low, 0.0
-    for t in range(low, high):
+    sum (Kadane); of words that are not among the shares, which are in order, nothing belongs. Of equals, the first."""
+    best, begin, total, last = (float("-inf"), low, low), low, 0.0, low - 1
+    for t in (low, *(each for each in shares if low < each < high)):
+        total -= (t - last - 1) / 2
         if total < 0:
             begin, total = t, 0.0
-        total += shares[t - first] - 0.5
+        total += shares.get(t, 0.0) - 0.5
         if total > best[0] + 1e-9:
             best = (total, begin, t + 1)
+        last = t
     return best

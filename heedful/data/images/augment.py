@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from heedful.core.seeds import random_stream
-from heedful.data.images.files import Images, Preparation, resize
+from heedful.data.images.files import Images, Preparation, resize, where_of
 
 RATIO = 4 / 3  # the widest of what is cut out at random (Szegedy et al. 2015, section 6)
 ERASED = (0.02, 1 / 3)  # the share of the pixels that are erased (Zhong et al. 2020, section 4.2)
@@ -50,12 +50,12 @@ def chances(own: Sequence[random.Random], low: float = 0.0, high: float = 1.0) -
 
 
 def cut_out(
-    pixels: UInt8[Tensor, "N H W"], draw: random.Random, preparation: Preparation, augment: Augment
+    pixels: UInt8[Tensor, "N H W"], draw: random.Random, preparation: Preparation, augment: Augment, where: str = ""
 ) -> UInt8[Tensor, "N S S"]:
     """One picture in the size that the model sees: prepared as for use; or, where `area` is less than 1, a random part
-    of it, resized (Szegedy et al. 2015, section 6)."""
+    of it, resized (Szegedy et al. 2015, section 6). `where` is its file."""
     if augment.area >= 1:
-        return preparation.fitted(pixels)
+        return preparation.fitted(pixels, where=where)
     H, W = pixels.shape[1:]
     share, ratio = draw.uniform(augment.area, 1.0), math.exp(draw.uniform(-1, 1) * math.log(RATIO))
     height, width = min(H, math.sqrt(share * H * W / ratio)), min(W, math.sqrt(share * H * W * ratio))
@@ -69,7 +69,10 @@ def seen(
 ) -> Float[Tensor, "B N S1 S2"]:
     """The pictures of these numbers as a model that learns from them sees them under this key."""
     own = draws(pictures, *key)
-    cut = [cut_out(images[i], draw, preparation, augment) for i, draw in zip(pictures, own, strict=True)]
+    cut = [
+        cut_out(images[i], draw, preparation, augment, where_of(images, i))
+        for i, draw in zip(pictures, own, strict=True)
+    ]
     return preparation.normalised(augmented(preparation.scaled(torch.stack(cut)), own, augment))
 
 

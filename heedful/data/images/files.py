@@ -111,14 +111,14 @@ def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) 
 
 
 def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
-    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32. Raises as
-    `read_image`, for colours, and for JPEG."""
+    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32; turned as its EXIF
+    says. Raises as `read_image`, for colours, and for JPEG."""
     with _opened(file) as image:
         if image.format == "JPEG":
             raise InputError("JPEG, in which numbers do not stay what they are", fix="save masks as PNG")
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
             raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
-        numbers = numpy.asarray(image).astype(numpy.int32)
+        numbers = numpy.asarray(_turned(image)).astype(numpy.int32)
         if numbers.min(initial=0) < 0 or numbers.max(initial=0) > 65535:
             raise InputError("numbers that are not from 0 to 65,535")
         return torch.from_numpy(numbers if image.mode.startswith("I") else numbers.astype(numpy.uint8))
@@ -163,12 +163,19 @@ class _opened:
         return InputError(what, where=str(self.file), fix=fix)
 
 
-def _plain(image: Image.Image, channels: int) -> Image.Image:
-    """8 bits a channel, nothing transparent."""
+def _turned(image: Image.Image) -> Image.Image:
+    """As its EXIF says."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image.load()
-        image = ImageOps.exif_transpose(image)
+        return ImageOps.exif_transpose(image)
+
+
+def _plain(image: Image.Image, channels: int) -> Image.Image:
+    """8 bits a channel, nothing transparent."""
+    image = _turned(image)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         if image.mode.startswith("I"):
             image = Image.fromarray((numpy.asarray(image).clip(0, 65535) / 257).round().astype(numpy.uint8))
         if image.mode == "F":
@@ -227,6 +234,13 @@ class SomeImages:
         return self.images[self.numbers[index]]
 
 
+def where_of(images: Images, index: int) -> str:
+    """The file of a picture; "" of one that is in memory."""
+    if isinstance(images, SomeImages):
+        return where_of(images.images, images.numbers[index])
+    return str(images.files[index]) if isinstance(images, ImageFiles) else ""
+
+
 class ImageFiles:
     """Pictures in files. They are read when they are asked for, and kept as far as `most` bytes reach."""
 
@@ -277,9 +291,9 @@ class Preparation:
             raise InputError("pictures come out in different sizes", fix="give a crop")
         return size[0], size[1]
 
-    def fitted(self, pixels: UInt8[Tensor, "N H W"]) -> UInt8[Tensor, "N h w"]:
+    def fitted(self, pixels: UInt8[Tensor, "N H W"], *, where: str = "") -> UInt8[Tensor, "N h w"]:
         """Raises InputError for a picture that is smaller than what is cut out of it, and for one that is so narrow
-        that more than 2^26 pixels would come out."""
+        that more than 2^26 pixels would come out; `where` is its file."""
         H, W = pixels.shape[1:]
         if len(self.resize) == 2:
             H, W = self.resize
@@ -287,13 +301,14 @@ class Preparation:
             H, W = self._by_edge(H, W)
         if H * W > MOST_PIXELS:
             what = f"a picture of {pixels.shape[1]:,} x {pixels.shape[2]:,} pixels, which would become {H:,} x {W:,}"
-            raise InputError(what, fix="cut it into pieces that are less narrow")
+            raise InputError(what, where=where, fix="cut it into pieces that are less narrow, or take it out")
         pixels = resize(pixels, (H, W), resample=self.resample)
         if not self.crop:
             return pixels
         rows, columns = self.crop
         if min(H - rows, W - columns) < 0:
-            raise InputError(f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out")
+            what = f"a picture of {H} x {W} pixels, of which {rows} x {columns} are to be cut out"
+            raise InputError(what, where=where, fix="give a larger one")
         top, left = (H - rows) // 2, (W - columns) // 2
         return pixels[:, top : top + rows, left : left + columns]
 
@@ -318,9 +333,12 @@ class Preparation:
             pixels = pixels - torch.tensor(self.mean, device=pixels.device)[:, None, None]
         return pixels / torch.tensor(self.std, device=pixels.device)[:, None, None] if self.std else pixels
 
-    def __call__(self, pictures: Sequence[UInt8[Tensor, "N _ _"]]) -> Float[Tensor, "B N h w"]:
-        """A batch, as a model is measured and used on it."""
-        return self.normalised(self.scaled(torch.stack([self.fitted(pixels) for pixels in pictures])))
+    def __call__(
+        self, pictures: Sequence[UInt8[Tensor, "N _ _"]], where: Sequence[str] = ()
+    ) -> Float[Tensor, "B N h w"]:
+        """A batch, as a model is measured and used on it; `where` are its files."""
+        both = zip(pictures, where or [""] * len(pictures), strict=True)
+        return self.normalised(self.scaled(torch.stack([self.fitted(pixels, where=file) for pixels, file in both])))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.cluster.vq import kmeans, vq
 from torch import Tensor
 
 from heedful.core.seeds import shuffled
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, where_of
 from heedful.errors import InputError
 
 PICTURES, PIXELS = 1024, 1 << 16  # that a palette is learnt from, at most
@@ -53,7 +53,8 @@ def learn_palette(images: Images, preparation: Preparation, *, colours: int, see
     """So many colours or fewer that are nearest to the pixels of pictures, by k-means; all of them where there are no
     more. The same seed gives the same ones."""
     draw = numpy.random.default_rng(seed)
-    chosen = [preparation.fitted(images[i]).flatten(1).T for i in shuffled(len(images), seed, 0)[:PICTURES]]
+    some = shuffled(len(images), seed, 0)[:PICTURES]
+    chosen = [preparation.fitted(images[i], where=where_of(images, i)).flatten(1).T for i in some]
     pixels = draw.permutation(torch.cat(chosen).numpy())[:PIXELS]
     found = numpy.unique(pixels, axis=0)
     if len(found) > colours:

@@ -104,8 +104,9 @@ def tagged(read: Read, said: str, column: str) -> Read:
 
 
 def tag_said(text: str) -> tuple[str, str]:
-    """A path without the tag that is said behind it, and this: of "back.tsv#back:0.5" "back.tsv:0.5" and "back"."""
-    found = re.search(r"#([A-Za-z][\w.-]*)(?=(?::[\d.]+)?$)", text)
+    """A path without the tag that is said behind it, before or behind its directions, and this: of "back.tsv#back:0.5"
+    "back.tsv:0.5" and "back"."""
+    found = re.search(r"#([A-Za-z][\w.-]*)(?=(?::[^:#]+>[^:#]+)?(?::[\d.]+)?$)", text)
     if found is None or Path(text).exists():
         return text, ""
     return text[: found.start()] + text[found.end() :], found[1]

@@ -76,7 +76,10 @@ def to_ours(
     for name, tensor in theirs.items():
         matches = [(rule, layer) for rule in rules if (layer := layer_of(rule.theirs, name)) is not None]
         if not matches:
-            raise InputError(f"no rule for their tensor {name!r}", where=where)
+            fix = "take a model of this family without that part, and train one of your own --from it"
+            raise InputError(
+                f"no rule for their tensor {name!r}, which is of a part that is not read", where=where, fix=fix
+            )
         for rule, layer in matches:
             if rule.ours is None:
                 continue

@@ -37,7 +37,7 @@ def look_at_picture(
     if any(layer.kind in WINDOWS for layer in model.config.stack.layers):
         what = "patches that look at their own window alone have no map of the whole picture"
         raise InputError(what, fix="look into a model that was trained without model.window")
-    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     assert model.head is not None
     pixels = prepared.normalised(prepared.scaled(picture[None]))
     with torch.inference_mode(), record(model) as recording, record(model, layers) as chosen:

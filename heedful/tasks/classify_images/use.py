@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.images.files import Preparation
+from heedful.data.images.files import Preparation, where_of
 from heedful.data.images.labelled import Part, read_test_images
 from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1
@@ -91,8 +91,9 @@ class ImageClassifier(PictureModel[ViT]):
     def _logits(self, part: Part) -> Float[Tensor, "B K"]:
         device, found = next(self.model.parameters()).device, [torch.empty(0, len(self.spec.labels))]
         for first in range(0, len(part), READ):
-            pictures = [part.images[i] for i in range(first, min(first + READ, len(part)))]
-            pixels = self.spec.preparation(pictures).to(device)
+            numbers = range(first, min(first + READ, len(part)))
+            files = [where_of(part.images, i) for i in numbers]
+            pixels = self.spec.preparation([part.images[i] for i in numbers], files).to(device)
             logits = self.model(pixels).float().cpu()
             if self.spec.mirrored:
                 other = self.model(pixels.flip(-1)).float().cpu()

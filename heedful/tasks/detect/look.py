@@ -34,7 +34,7 @@ class ThingsLook:
 def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0.5) -> ThingsLook:
     """Of what is found with at least this probability, else of what is likeliest. Raises InputError or MissingError."""
     prepared, model = detector.spec.preparation, detector.model
-    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.class_head.weight)
     name = f"decoder.blocks.{len(model.decoder.blocks) - 1}.cross_attention"
     with torch.inference_mode(), record(model, name) as recording:

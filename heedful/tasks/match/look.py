@@ -34,7 +34,7 @@ def look_at_texts(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> C
     texts. Nothing has trained it to lie near them there: where it does, it has learnt it beside. Raises InputError or
     MissingError."""
     prepared, model = matcher.spec.preparation, matcher.model
-    picture = prepared.fitted(read_image(file, channels=prepared.channels))
+    picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.image_out.weight.device)
     rows, columns = (edge // model.image.patches.patch for edge in picture.shape[1:])
     with torch.inference_mode():

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
-from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, is_image
+from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, is_image, where_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
@@ -221,8 +221,9 @@ class Matcher(TextModel[CLIP]):
         device, made = self.model.log_scale.device, []
         count = len(images) if most is None else min(most, len(images))
         for first in range(0, count, READ):
-            pictures = [images[i] for i in range(first, min(first + READ, count))]
-            made.append(self.model.encode_image(self.spec.preparation(pictures).to(device)).float().cpu())
+            numbers = range(first, min(first + READ, count))
+            pixels = self.spec.preparation([images[i] for i in numbers], [where_of(images, i) for i in numbers])
+            made.append(self.model.encode_image(pixels.to(device)).float().cpu())
         return self.finite_vectors(made)
 
     def finite_vectors(self, made: Sequence[Float[Tensor, "_ D"]]) -> Float[Tensor, "B D"]:

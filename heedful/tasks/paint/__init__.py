@@ -17,6 +17,7 @@ PAINT = Task(
     evaluate=Lazy("heedful.tasks.paint.use:score_painter"),
     inside=Inside(feed=Lazy("heedful.tasks.paint.feed:feed_painter")),
     hub=Lazy("heedful.tasks.paint.hub:HUB"),
+    hub_kind="lm",
     commands=Lazy("heedful.tasks.paint.cli:COMMANDS"),
     uses=("generate",),
 )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 from heedful.data.images.files import Images, Preparation, to_image
@@ -79,11 +79,11 @@ class Segmenter(PictureModel[Pyramid]):
         found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
         K = len(self.spec.labels)
         counts, total, count = torch.zeros(K, K, dtype=torch.int64), 0.0, 0
-        for index, (logits, size) in enumerate(self._logits(part.images)):
-            mask, large = part.masks[index], upsampled(logits[None], size)
-            loss = pixel_loss(large, mask)
+        for index, (logits, _) in enumerate(self._logits(part.images)):
+            mask = part.masks[index][0]
+            loss, found = measured(logits, mask)
             total, count = total + float(loss.total), count + loss.count
-            counts += confusion(large[0].argmax(0), mask[0], K)
+            counts += confusion(found, mask, K)
         return {"loss": total / count, **overlaps(counts, self.spec.labels)}
 
     def _logits(self, images: Images) -> Iterator[tuple[Float[Tensor, "K h w"], tuple[int, int]]]:
@@ -97,18 +97,34 @@ class Segmenter(PictureModel[Pyramid]):
 
 
 def likeliest(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> UInt8[Tensor, "H W"]:
-    """The class whose logit is the largest at each pixel of a picture of this size. One class is enlarged at a time: a
-    photograph has millions of pixels."""
-    best = upsampled(logits[None, :1], size)[0, 0]
-    found = torch.zeros(size, dtype=torch.uint8)
-    for number in range(1, len(logits)):
-        own = upsampled(logits[None, number : number + 1], size)[0, 0]
+    """The class whose logit is the largest at each pixel of a picture of this size."""
+    best, found = torch.full(size, -torch.inf), torch.zeros(size, dtype=torch.uint8)
+    for number, own in enumerate(enlarged(logits, size)):
         found[own > best] = number
         best = torch.maximum(best, own)
     return found
 
 
-def confusion(said: Int[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:
+def measured(logits: Float[Tensor, "K h w"], mask: UInt8[Tensor, "H W"]) -> tuple[Loss, UInt8[Tensor, "H W"]]:
+    """The `pixel_loss` of one picture, and what is `likeliest` there."""
+    size = (mask.shape[0], mask.shape[1])
+    best, whole, right = torch.full((3, *size), -torch.inf)
+    found = torch.zeros(size, dtype=torch.uint8)
+    for number, own in enumerate(enlarged(logits, size)):
+        found[own > best] = number
+        best, whole = torch.maximum(best, own), torch.logaddexp(whole, own)
+        right = torch.where(mask == number, own, right)
+    real = mask != IGNORE
+    return Loss((whole - right)[real].sum(), max(1, int(real.sum()))), found
+
+
+def enlarged(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> Iterator[Float[Tensor, "H W"]]:
+    """The logits of one class at a time: a photograph has millions of pixels."""
+    for own in logits:
+        yield upsampled(own[None, None], size)[0, 0]
+
+
+def confusion(said: Integer[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:
     """How many pixels of each class (rows) are said to be of which (columns)."""
     real = mask != IGNORE
     pairs = mask[real].long() * n_classes + said[real].long()

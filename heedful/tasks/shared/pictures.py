@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.core.seeds import shuffled
 from heedful.data.images.augment import Augment, augmented, draws
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, where_of
 from heedful.data.images.views import View, drawn
 
 
@@ -66,5 +66,7 @@ def prepared(
     one by one where they come out in different sizes: what pads a picture, convolutions see at its edges."""
     step = most if len(preparation.crop or preparation.resize) == 2 else 1
     for first in range(0, len(images), step):
-        pictures = [images[i] for i in range(first, min(first + step, len(images)))]
-        yield preparation(pictures), [(one.shape[1], one.shape[2]) for one in pictures]
+        numbers = range(first, min(first + step, len(images)))
+        pictures = [images[i] for i in numbers]
+        seen = preparation(pictures, [where_of(images, i) for i in numbers])
+        yield seen, [(one.shape[1], one.shape[2]) for one in pictures]

@@ -1,6 +1,7 @@
 """Tags in a translation: none lost, none invented, and well-formed, whatever the alignment says."""
 
 import random
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -121,4 +122,18 @@ def test_tags_within_tags_are_as_deep_as_they_are() -> None:
     words = words_in(text)
     alignment = Alignment(words, words, [{number: 1.0} for number in range(depth)])
     made = moved(text, with_pairs(marks, ["b"] * len(marks)), text, alignment)
+    assert plain(made) == plain(split_at(text, marks))
+
+
+@pytest.mark.parametrize("kind", ["pairs", "alone"])
+def test_thousands_of_tags_in_a_paragraph(kind: str) -> None:
+    count, draw = 6000, random.Random(1)
+    text = "w " * count
+    words = words_in(text)
+    ends = [(begin, "<b>", "opens") for begin, _ in words] + [(end, "</b>", "closes") for _, end in words]
+    marks = [Mark(*each) for each in sorted(ends)] if kind == "pairs" else [Mark(begin, "<x/>") for begin, _ in words]
+    alignment = Alignment(words, words, [{t: 0.7, draw.randrange(count): 0.2} for t in range(count)])
+    begun = time.process_time()
+    made = moved(text, with_pairs(marks, ["b"] * len(marks)), text, alignment)
+    assert time.process_time() - begun < 12
     assert plain(made) == plain(split_at(text, marks))

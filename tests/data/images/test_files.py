@@ -9,8 +9,20 @@ import pytest
 import torch
 from PIL import Image
 
-from heedful.data.images.files import ImageFile, ImageFiles, Preparation, image_header, read_image, resize, survey
+from heedful.data.images.augment import Augment, seen
+from heedful.data.images.files import (
+    ImageFile,
+    ImageFiles,
+    Preparation,
+    SomeImages,
+    image_header,
+    read_image,
+    resize,
+    survey,
+)
+from heedful.data.images.palette import learn_palette
 from heedful.errors import InputError, MissingError
+from heedful.tasks.shared.pictures import prepared
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
 
@@ -141,6 +153,22 @@ def test_a_damaged_member_of_a_zip_file_is_named(tmp_path):
 def test_a_narrow_picture_does_not_become_a_huge_one():
     with pytest.raises(InputError, match="1 x 40,000 pixels, which would become 64 x 2,560,000"):
         Preparation(channels=1, resize=(64,), crop=(64, 64)).fitted(torch.zeros(1, 1, 40000, dtype=torch.uint8))
+
+
+def test_a_picture_that_does_not_fit_is_named(tmp_path):
+    files = [ImageFile(saved(tmp_path, Image.new("L", (size, 2)), f"{size}.png")) for size in (2, 2000)]
+    images = SomeImages(ImageFiles(files, channels=1), [0, 0, 1])
+    narrow = Preparation(channels=1, resize=(2000,), crop=(4, 4))
+    uses = [
+        lambda: list(prepared(images, narrow, most=2)),
+        lambda: seen(images, [2], narrow, Augment()),
+        lambda: learn_palette(images, narrow, colours=2, seed=0),
+    ]
+    for use in uses:
+        with pytest.raises(InputError, match=r"/2000\.png: a picture of 2 x 2,000 pixels, which would become"):
+            use()
+    with pytest.raises(InputError, match=r"/2\.png: a picture of 2 x 2 pixels, of which 4 x 4"):
+        list(prepared(images, Preparation(channels=1, crop=(4, 4)), most=2))
 
 
 def test_memory_is_bounded(tmp_path):

@@ -45,6 +45,28 @@ def test_numbers_are_classes_in_order(tmp_path, mode):
     assert test.images[0].shape == (3, H, W)
 
 
+@pytest.mark.parametrize("turn", [3, 6])
+@pytest.mark.parametrize(
+    ("mode", "ending"), [("L", "png"), ("P", "png"), ("I;16", "png"), ("L", "tif"), ("I;16", "tif")]
+)
+def test_a_mask_is_turned_as_its_picture(tmp_path, mode, ending, turn):
+    exif = Image.Exif()
+    exif[0x0112] = turn  # a half, or a quarter
+    for folder, kind in (("images", "L"), ("masks", mode)):
+        numbers = numpy.arange(6, dtype=numpy.uint16 if kind == "I;16" else numpy.uint8).reshape(2, 3)
+        image = Image.fromarray(numbers)
+        if kind == "P":
+            image = Image.frombytes("P", (3, 2), numbers.tobytes())
+            image.putpalette([255 - shade for shade in range(256) for _ in range(3)])
+        for i in range(2):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            image.save(tmp_path / folder / f"{i}.{ending}", exif=exif)
+    read = read_masked_images(tmp_path)
+    mask = read.train.masks[0]
+    assert mask.shape == read.train.images[0].shape
+    assert torch.equal(mask[0], read.train.images[0][0].clamp(max=1 if mode == "I;16" else 255))
+
+
 def test_names(tmp_path):
     pairs(tmp_path, [0, 1, 2], [2, 0])
     (tmp_path / "labels.txt").write_text("ground\nroad\n\nsky\n")

@@ -34,6 +34,7 @@ from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
 from heedful.tasks.translate.exchange.hub_languages import (
+    asked_for_alone,
     direction_of,
     params_of,
     read_languages,
@@ -159,7 +160,8 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "early_stopping": decoding.early_stopping,
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
-    return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said)
+    notes = asked_for_alone(about) if source.ours else []
+    return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said, notes)
 
 
 def _named(tokenizer: Tokenizer, roles: Mapping[str, int]) -> dict[str, str]:

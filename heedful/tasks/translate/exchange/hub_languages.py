@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from heedful.data.lines import listed
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import meaning
 from heedful.errors import InputError
 from heedful.exchange.hub import HubTokens, added_tokens
-from heedful.tasks.translate.languages import Languages
+from heedful.tasks.translate.languages import TAGGED, TAGS, Languages, languages_in
 
 MBART, FLORES = r"[a-z]{2,3}_[A-Z]{2}", r"[a-z]{3}_[A-Z][a-z]{3}"
 # How the tokens of languages are spelled, by the model_type.
@@ -61,6 +62,19 @@ def _prefixes(params: object) -> list[tuple[str, str]]:
         if match and isinstance(own, dict) and isinstance(own.get("prefix"), str):
             found.append((f"{match[1]}{ARROW}{match[2]}", own["prefix"]))
     return found
+
+
+def asked_for_alone(about: Mapping[str, Any]) -> list[str]:
+    """What is told of a folder that asks for one language, or one kind of translation, where the run has several."""
+    languages, tags = languages_in(about), about.get(TAGS, {})
+    several = [] if languages is None else [("to", about["target"], languages.names("target"))]
+    several += [("as", about[TAGGED], [*tags])] if about.get(TAGGED) else []
+    told = []
+    for way, own, names in several:
+        others = [name for name in names if name != own]
+        asked = f"{way} {own} alone" if own else "to a language of its own choice"
+        told += [f"there it translates {asked}: ask the run itself for {listed(others)}"] if others else []
+    return told
 
 
 def params_of(languages: Languages) -> dict[str, Any]:

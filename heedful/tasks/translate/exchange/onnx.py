@@ -9,10 +9,12 @@ from heedful import exchange
 from heedful.errors import InputError, StorageError
 from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
+from heedful.run.card import CURVE
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.use import Translator
 
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
@@ -49,7 +51,7 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
         **tokenizer_files(source, target),
         "task.json": about,
         "onnx.json": facts_of(own),
-        CARD: told.rstrip() + b"\n" + USE.format(opset=OPSET).encode(),
+        CARD: told.replace(CURVE.encode() + b"\n\n", b"").rstrip() + b"\n" + USE.format(opset=OPSET).encode(),
         LOOP: (Path(exchange.__path__[0]) / "onnx_loop.py").read_bytes(),
     }
     with filled_then_renamed(out) as growing:
@@ -81,6 +83,7 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "bos": target.bos,
         "eos": target.eos,
         "forbidden": [*translator.forbidden],
+        "longest": translator.decoding().longest,
         "positions": translator.positions or MIN_POSITIONS,
         "heads": attention.kv_heads or attention.n_heads,
         "head_dim": model.decoder.blocks[0].self_attention.head_dim,
@@ -120,4 +123,11 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
 
 
 # Its export compares itself with the run.
-ENGINE = Engine(load=None, export=export_onnx, laws=lambda *_: iter(()), kind="Translator", library="ONNX")
+ENGINE = Engine(
+    load=None,
+    export=export_onnx,
+    laws=lambda *_: iter(()),
+    kind="Translator",
+    library="ONNX",
+    lost=lambda translator: asked_for_alone(translator.about),
+)
