@@ -81,8 +81,11 @@ def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captione
 
 
 def pictures_in(path: str | Path) -> list[ImageFile]:
-    """The pictures in a folder and in those inside it, or in a zip file, by name. Raises MissingError or InputError."""
+    """The pictures in a folder and in those inside it, or in a zip file, by name; or the one that a file is. Raises
+    MissingError or InputError."""
     path = Path(path)
+    if path.is_file() and is_image(path.name):
+        return [ImageFile(path)]
     if path.is_dir():
         found = [ImageFile(file) for file in sorted(path.rglob("*")) if is_image(file.name)]
     else:

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from heedful.data.images.captions import pictures_in, read_captioned, read_test_captions, same_pictures
+from heedful.data.images.files import ImageFile
 from heedful.errors import InputError, MissingError
 
 
@@ -60,6 +61,7 @@ def test_pictures_in_a_folder_or_a_zip_file(tmp_path):
         archive.write(tmp_path / "in" / "b.png", "b.png")
     assert [file.path.name for file in pictures_in(tmp_path / "in")] == ["c.png", "b.png"]
     assert [file.member for file in pictures_in(tmp_path / "p.zip")] == ["b.png"]
+    assert pictures_in(tmp_path / "in" / "b.png") == [ImageFile(tmp_path / "in" / "b.png")]
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="no picture in it"):
         pictures_in(tmp_path / "none")
