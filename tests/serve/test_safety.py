@@ -22,7 +22,7 @@ from heedful.serve.engine import Engine, open_engine
 from heedful.serve.gate import Rules
 from heedful.serve.server import SECONDS, Server, make_server
 from made import SYLLABLES
-from waiting import LONG, becomes
+from waiting import PATIENCE, becomes
 
 Tally = Callable[[str, int], None]
 
@@ -41,7 +41,7 @@ class Clock:
         async def asked() -> Any:
             return what()
 
-        return asyncio.run_coroutine_threadsafe(asked(), self.loop).result(LONG)
+        return asyncio.run_coroutine_threadsafe(asked(), self.loop).result(PATIENCE)
 
     def passes(self, seconds: float) -> None:
         def move_on() -> None:
@@ -75,13 +75,13 @@ def answering(app: FastAPI, **how: Any) -> Iterator[Answering]:
     run = server.serve(sockets=[listening])
     thread = threading.Thread(target=clock.loop.run_until_complete, args=(run,))
     thread.start()
-    assert ready.wait(LONG)
+    assert ready.wait(PATIENCE)
     try:
         yield Answering(listening.getsockname()[1], server, clock)
     finally:
         server.should_exit = True
         clock.runs()
-        thread.join(LONG)
+        thread.join(PATIENCE)
         listening.close()
     assert not thread.is_alive()
     clock.loop.close()
@@ -137,7 +137,7 @@ def raw(port: int, content: bytes) -> socket.socket:
 def rest_of(one: socket.socket) -> bytes:
     """What is still to be read of a connection that the server closes."""
     found = b""
-    one.settimeout(LONG)
+    one.settimeout(PATIENCE)
     with suppress(ConnectionError):
         while part := one.recv(1 << 20):
             found += part
@@ -157,7 +157,7 @@ def test_slow_clients_are_closed_in_time_and_hold_up_no_others(served: Answering
         return len(connections) == 3 * count and sum(one.flow.write_paused for one in connections) == count
 
     def others_are_answered() -> None:
-        with httpx.Client(base_url=f"http://localhost:{served.port}", timeout=LONG) as client:
+        with httpx.Client(base_url=f"http://localhost:{served.port}", timeout=PATIENCE) as client:
             for _ in range(10):
                 assert client.post("/api/tag", json={"text": "ba"}).status_code == 200
         assert becomes(lambda: served.connections == 3 * count)
@@ -183,7 +183,7 @@ def test_a_late_body_is_told_so_and_large_ones_are_refused(served: Answering) ->
     with raw(served.port, head + b"Content-Length: 20\r\n\r\n{") as one:
         assert becomes(lambda: bool(served.server.server_state.tasks))
         served.clock.passes(SECONDS + 0.5)
-        one.settimeout(LONG)
+        one.settimeout(PATIENCE)
         assert one.recv(4096).split(b" ")[1] == b"408"
     for content, status in (
         (head + b"Content-Length: 2000000\r\n\r\n", b"413"),
@@ -192,7 +192,7 @@ def test_a_late_body_is_told_so_and_large_ones_are_refused(served: Answering) ->
         (b"rubbish\r\n\r\n", b"400"),
     ):
         with raw(served.port, content) as one:
-            one.settimeout(LONG)
+            one.settimeout(PATIENCE)
             assert one.recv(4096).split(b" ")[1] == status
 
 
@@ -203,11 +203,11 @@ def test_streams_that_are_left_stop(port: int, engines: dict[str, Engine], full:
 
     def counted(*words: object) -> None:
         steps[0] += 1
-        assert ahead[-1].acquire(timeout=LONG)
+        assert ahead[-1].acquire(timeout=PATIENCE)
 
     handle = engine.served.model.head.register_forward_hook(counted)
     left = 0
-    with httpx.Client(base_url=f"http://localhost:{port}", timeout=LONG) as client:
+    with httpx.Client(base_url=f"http://localhost:{port}", timeout=PATIENCE) as client:
         for number in range(count):
             own = {"tokens": 4000, "sampling": {"temperature": 1.0, "seed": number}}
             with client.stream("POST", "/api/generate", json={"text": "ba", "options": own, "stream": True}) as answer:
@@ -399,7 +399,7 @@ def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
     marks = [f"canary{number:04d}x" for number in range(200)]
 
     async def all_of_them() -> list[str]:
-        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=LONG) as client:
+        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=PATIENCE) as client:
 
             async def ask(number: int, mark: str) -> str:
                 verb = ("tag", "classify", "translate", "generate")[number % 4]
@@ -448,11 +448,11 @@ def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
         assert said["text"] == alone[verb, text]
 
     async def all_of_them() -> None:
-        limits = httpx.Limits(max_connections=many, keepalive_expiry=LONG)  # no time passes for the server
-        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=LONG, limits=limits) as asking:
+        limits = httpx.Limits(max_connections=many, keepalive_expiry=PATIENCE)  # no time passes for the server
+        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=PATIENCE, limits=limits) as asking:
             begun, over = threading.Event(), threading.Event()
-            held = asyncio.create_task(engine.alone(lambda: (begun.set(), over.wait(LONG))))
-            assert await asyncio.to_thread(begun.wait, LONG)
+            held = asyncio.create_task(engine.alone(lambda: (begun.set(), over.wait(PATIENCE))))
+            assert await asyncio.to_thread(begun.wait, PATIENCE)
             first = [asyncio.create_task(ask(asking, number)) for number in range(many)]
             assert await asyncio.to_thread(becomes, lambda: len(engine._jobs) == many // 2)
             over.set()
