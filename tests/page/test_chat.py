@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -45,13 +46,13 @@ def test_what_is_asked_is_the_whole_conversation(page: Page, served: str) -> Non
     assert roles == [["system", "user"], ["system", "user", "assistant", "user"]]
 
 
-@pytest.mark.usefixtures("slow")
-def test_an_answer_can_be_stopped(page: Page, served: str) -> None:
+def test_an_answer_can_be_stopped(page: Page, served: str, steps: Semaphore) -> None:
     opened(page, served, "tokens=60&temperature=3")
     page.locator("#says").fill("ba")
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".turn.assistant .piece")).not_to_have_count(0)
     page.get_by_role("button", name="Stop").click()
+    steps.release(1000)
     page.wait_for_timeout(150)
     count = page.locator(".piece").count()
     page.wait_for_timeout(150)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from threading import Semaphore
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -104,7 +105,8 @@ def test_whatever_is_typed_is_text(page: Page, served: str, text: str) -> None:
     expect(page.locator("#trouble")).to_be_hidden()
 
 
-def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served: str) -> None:
+def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served: str, steps: Semaphore) -> None:
+    steps.release(40)
     settled(page, f"{served}/write#text=ko&tokens=40")
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#written .piece")).to_have_count(40)
@@ -114,6 +116,7 @@ def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served:
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#written .piece")).not_to_have_count(0)
     page.get_by_role("button", name="Stop").click()
+    steps.release(3000)
     page.wait_for_timeout(100)
     count = page.locator("#written .piece").count()
     page.wait_for_timeout(100)
