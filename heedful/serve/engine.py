@@ -9,7 +9,7 @@ Where another library answers in place of the model, a second thread gathers too
 library computes for the other. Only who holds `_own` asks the model itself.
 
 Nothing waits without end: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a
-text (LateError). What was given up before its turn is never computed.
+text (LateError). What was given up before its turn is never computed, and the rest of many texts is not either.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
 KNOWN = 1024  # settings that are read once
 LONG = 4096  # characters of settings that are read each time
+PART = 32  # inputs of one question between which it may be given up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,7 @@ class Writes(Protocol):
 
 class Engine:
     """One model that is served (`heedful.serve.hosted.Hosted`). `fast` is the same model by another library, which is
-    asked first: what it cannot do, the model itself does."""
+    asked first: what it cannot do, the model itself does. `why` there is none, where one was tried."""
 
     def __init__(
         self,
@@ -105,10 +106,11 @@ class Engine:
         engine: str = "own",
         *,
         fast: Served | None = None,
+        why: str = "",
         limits: Limits | None = None,
         meters: Meters | None = None,
     ) -> None:
-        self.name, self.run, self.row, self.served, self.engine = name, run, row, served, engine
+        self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
@@ -336,7 +338,16 @@ class Engine:
                 hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
                 return
         for one in questions:
-            hand_over([(one, found_by(functools.partial(self._records, one, one.inputs)))])
+            hand_over([(one, found_by(functools.partial(self._in_parts, one)))])
+
+    def _in_parts(self, question: Question) -> list[list[Record]]:
+        """What is asked with others could be asked by itself; between two parts it may have been given up."""
+        made, size = list[list[Record]](), PART if gathers(question) else max(1, len(question.inputs))
+        for begin in range(0, len(question.inputs), size):
+            if question.future.done():
+                break
+            made += self._records(question, question.inputs[begin : begin + size])
+        return made
 
     def _records(self, question: Question, inputs: Sequence[str]) -> list[list[Record]]:
         if self._fast is not None:
@@ -420,16 +431,17 @@ def open_engine(
     row_of_run(run)
     served = open_model(run, object, device=device)
     row = row_of_model(served)
-    fast = None if engine == "own" else _by_library(run, row, device, required=engine != "auto")
+    found = "" if engine == "own" else _by_library(run, row, device, required=engine != "auto")
+    fast, why = (None, found) if isinstance(found, str) else (found, "")
     used = "own" if fast is None else "ctranslate2"
     name = name or run.resolve().name
-    return Engine(name, run, row, served, used, fast=fast, limits=limits, meters=meters)
+    return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits, meters=meters)
 
 
-def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | None:
-    """The model by another library; None where it cannot be had, and is not `required`."""
+def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | str:
+    """The model by another library; where it cannot be had, and is not `required`, why ("": none is known)."""
     if required:
         served: Served = open_model(run, object, device=device, engine="ctranslate2")
         return served
     load = row.engines["ctranslate2"]().load if "ctranslate2" in row.engines and device == "cpu" else None
-    return None if load is None else by_library(load, run, next(iter(row.asks.values()))())
+    return "" if load is None else by_library(load, run, next(iter(row.asks.values()))())

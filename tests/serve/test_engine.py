@@ -15,7 +15,7 @@ import pytest
 
 from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
-from heedful.serve.engine import LONG, Engine, Limits, open_engine
+from heedful.serve.engine import LONG, PART, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
 from heedful.verbs.use import ask, ask_each
 from made import SYLLABLES
@@ -295,6 +295,34 @@ def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
     assert asked == [0, 2]
 
 
+def test_the_rest_of_what_is_given_up_is_not_computed(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of who is told that it is late, nor of who leaves; what of it is drawn by its number is not parted."""
+    engine, begun, over, counts = opened("transformer"), threading.Event(), threading.Event(), list[int]()
+
+    def asked(served: Any, verb: str, inputs: Any, settings: Any) -> Any:
+        counts.append(len(inputs))
+        begun.set()
+        assert over.wait(PATIENCE)
+        return ask_each(served, verb, inputs, settings)
+
+    async def left() -> None:
+        task = asyncio.create_task(engine.ask("translate", ["ba"] * (3 * PART)))
+        await asyncio.to_thread(begun.wait, PATIENCE)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        over.set()
+        await engine.alone(int)
+
+    monkeypatch.setattr(engine_module, "ask_each", asked)
+    asyncio.run(left())
+    assert counts == [PART]
+    whole = asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"beam": 1}}))
+    assert counts == [PART, PART, 2 * len(TEXTS) - PART]
+    assert whole == like(ask_each(engine.served, "translate", TEXTS * 2, {"decoding": {"beam": 1}}))
+    asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"samples": 1}}))
+    assert counts[3:] == [2 * len(TEXTS)]
+
+
 def test_options_are_read_once_and_long_ones_are_not_kept(opened: Open) -> None:
     engine = opened("answer")
     for times in (1, LONG // 8):
@@ -370,5 +398,5 @@ def test_servers_that_start_at_once_have_the_library_all(runs: dict[str, Path], 
 def test_a_library_that_fails_leaves_the_model_itself(runs, monkeypatch) -> None:
     monkeypatch.setattr("heedful.exchange.ct2.library", Mock(side_effect=RuntimeError("cannot be")))
     engine = open_engine(runs["transformer"], engine="auto")
-    assert engine.engine == "own"
+    assert (engine.engine, engine.why) == ("own", "cannot be")
     engine.close()
