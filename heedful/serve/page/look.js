@@ -58,11 +58,12 @@ async function show(question) {
 async function showImage() {
   const [file] = byId("file").files;
   if (!file) throw new Error("Choose a picture first.");
-  const view = async (more = {}) => {
+  const model = select.value, shown = texts();
+  const view = async (more = {}, signal) => {
     const form = new FormData();
     form.append("file", file);
-    form.append("json", JSON.stringify({ model: select.value, options: { ...more, ...texts() } }));
-    const response = await fetch("/api/view", { method: "POST", body: form });
+    form.append("json", JSON.stringify({ model, options: { ...more, ...shown } }));
+    const response = await fetch("/api/view", { method: "POST", body: form, signal });
     const found = await response.json();
     if (!response.ok) throw new Error(found.error.fix ? `${found.error.message}: ${found.error.fix}` : found.error.message);
     return found;
