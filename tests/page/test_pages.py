@@ -54,6 +54,15 @@ def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> 
     expect(card.locator("output")).not_to_have_text(re.compile("^…?$"))
 
 
+def test_an_example_that_fails_leaves_no_answer_to_come(loose: Page, served: str) -> None:
+    settled(loose, served)
+    loose.route("**/api/translate", lambda route: route.abort("connectionrefused"))
+    card = loose.locator(".card").filter(has=loose.get_by_role("heading", name="en-fr", exact=True))
+    card.get_by_role("button", name="Run").click()
+    expect(loose.locator("#trouble")).to_contain_text("does not answer")
+    expect(card.locator("output")).to_be_empty()
+
+
 def test_it_translates_as_one_types_and_gives_up_the_older_question(page: Page, served: str) -> None:
     settled(page, f"{served}/translate")
     asked: list[str] = []
