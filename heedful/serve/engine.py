@@ -215,14 +215,14 @@ class Engine:
 
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb whose answers are texts: each sample of each prompt."""
-        how = Sampling(**options.sampling)
+        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self.limits.rows)  # more would only wait
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
 
         async def whole(prompt: str, number: int, sample: int) -> Record:
             own, made = replace(how, seed=counter_seed(how.seed, number, sample)), []
-            async with aclosing(self._write(prompt, writing, own)) as pieces:
+            async with gate, aclosing(self._write(prompt, writing, own)) as pieces:
                 async for piece in pieces:
                     made.append(piece)
             said = [piece for piece in made if piece.token is not None]

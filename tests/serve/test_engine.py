@@ -137,6 +137,13 @@ def test_the_verb_of_a_language_model_gives_its_records(opened: Open) -> None:
         assert found == like(ask_each(engine.served, "generate", ["ba", "de gi"], settings))
 
 
+def test_one_question_does_not_fill_the_queue(opened: Open) -> None:
+    """So many texts of one wait for each other, and not in the queue, where each would have to begin in time."""
+    engine, settings = opened("writer", limits=Limits(rows=2, waiting=3)), {"tokens": 5, "samples": 6}
+    found = asyncio.run(engine.ask("generate", ["ba", "de gi"], settings))
+    assert found == like(ask_each(engine.served, "generate", ["ba", "de gi"], settings))
+
+
 def test_tokens_are_a_prompt_as_texts_are(opened: Open) -> None:
     engine, how = opened("writer"), Writing(tokens=9, sampling={"temperature": 0.0})
     ids = engine.served.tokenizer.encode_whole(["ba de"])[0]
