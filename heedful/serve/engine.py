@@ -9,7 +9,8 @@ Where another library answers in place of the model, a second thread gathers too
 library computes for the other. Only who holds `_own` asks the model itself.
 
 Nothing waits without end: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a
-text (LateError). What was given up before its turn is never computed, and the rest of many texts is not either.
+text (LateError). What was given up before its turn is never computed, and what is given up then is not to its end: the
+model asks before each of its steps whether anybody waits, and another library between parts of many texts.
 """
 
 import asyncio
@@ -18,8 +19,8 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -119,7 +120,10 @@ class Engine:
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
-        self._own = threading.Lock()  # who holds it asks `served`
+        self._own = threading.Lock()  # who holds it asks `served`,
+        self._asking: Sequence[Question | Work] = ()  # for these
+        for part in served.model.children():
+            part.register_forward_pre_hook(self._refuse_given_up)
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
         self.count_in(meters or Meters())
         # The first thread's.
@@ -327,14 +331,14 @@ class Engine:
         if not questions:
             for job in jobs:
                 assert isinstance(job, Work)
-                with self._own:
+                with self._asked_for([job]):
                     hand_over([(job, found_by(job.work))])
             return
         inputs = [text for one in questions for text in one.inputs]
         self.meters.batches.labels(self.name).observe(len(inputs))
         if len(questions) > 1:
             with suppress(Exception):
-                rest = iter(self._records(questions[0], inputs))
+                rest = iter(self._records(questions[0], inputs, questions))
                 hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
                 return
         for one in questions:
@@ -349,7 +353,10 @@ class Engine:
             made += self._records(question, question.inputs[begin : begin + size])
         return made
 
-    def _records(self, question: Question, inputs: Sequence[str]) -> list[list[Record]]:
+    def _records(
+        self, question: Question, inputs: Sequence[str], asking: Sequence[Question] = ()
+    ) -> list[list[Record]]:
+        """`asking`: all whose inputs these are, where they are several."""
         if self._fast is not None:
             try:
                 return ask_each(self._fast, question.verb, inputs, question.settings)
@@ -357,8 +364,22 @@ class Engine:
                 raise
             except InputError:
                 pass  # what the library cannot do
-        with self._own:
+        with self._asked_for(asking or [question]):
             return ask_each(self.served, question.verb, inputs, question.settings)
+
+    @contextmanager
+    def _asked_for(self, asking: Sequence[Question | Work]) -> Iterator[None]:
+        with self._own:
+            self._asking = asking
+            try:
+                yield
+            finally:
+                self._asking = ()
+
+    def _refuse_given_up(self, *_: object) -> None:
+        """Raises LateError where nobody waits any more for what the model computes."""
+        if self._asking and all(one.future.done() for one in self._asking):
+            raise self._late()
 
     def _enter(self) -> None:
         """Lets texts in, as far as there are rows."""

@@ -330,6 +330,35 @@ def test_the_rest_of_what_is_given_up_is_not_computed(opened: Open, monkeypatch:
     assert counts[3:] == [2 * len(TEXTS)]
 
 
+@pytest.mark.parametrize("asked", ["ask", "alone"])
+def test_a_step_that_nobody_waits_for_is_not_made(opened: Open, asked: str) -> None:
+    engine, begun, over, steps = opened("transformer"), threading.Event(), threading.Event(), [0]
+    long: Any = {"longest": 400, "shortest": 400}
+
+    def counted(*_: object) -> None:
+        steps[0] += 1
+        if steps[0] == 3:
+            begun.set()
+            assert over.wait(PATIENCE)
+
+    async def left() -> None:
+        work = engine.ask("translate", ["ba"], {"decoding": long})
+        if asked == "alone":
+            work.close()
+            work = engine.alone(lambda: engine.served.translate("ba", **long))
+        task = asyncio.create_task(work)
+        await asyncio.to_thread(begun.wait, PATIENCE)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        over.set()
+        await engine.alone(int)
+
+    engine.served.model.decoder.register_forward_pre_hook(counted)
+    asyncio.run(left())
+    assert steps[0] <= 4
+    assert asyncio.run(engine.ask("translate", ["ba"])) == like(ask_each(engine.served, "translate", ["ba"], None))
+
+
 def test_options_are_read_once_and_long_ones_are_not_kept(opened: Open) -> None:
     engine = opened("answer")
     for times in (1, LONG // 8):
