@@ -377,7 +377,7 @@ class Engine:
                 self._asking = ()
 
     def _refuse_given_up(self, *_: object) -> None:
-        """Raises LateError where nobody waits any more for what the model computes."""
+        """Raises LateError where all whom the model computes for have given up."""
         if self._asking and all(one.future.done() for one in self._asking):
             raise self._late()
 

@@ -283,7 +283,8 @@ async def _turn_events(
             answer.made += piece.token is not None
             if not piece.text and not piece.finish:
                 continue
-            scores, *told[number] = _turn_scores(served, begun[number], asked, *told[number])
+            scores, first, place = _turn_scores(served, begun[number], asked, *told[number])
+            told[number] = first, place
             yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
         if asked.tells_usage:
             yield answer.event(None, tells_usage=True)
