@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder
 from heedful.serve.hosted import Hosted, open_hosted
 from made import made_corpus
 from saved import save_run
+from waiting import PATIENCE, becomes
 
 PAIRS = made_corpus(200).train
 LINES = [f"{source} > {target} é😀.\n" for source, target in zip(PAIRS.source, PAIRS.target, strict=True)]
@@ -33,15 +33,12 @@ def running(app: FastAPI) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        until = time.monotonic() + 20
-        while not server.started:
-            assert thread.is_alive(), "the server ended"
-            assert time.monotonic() < until, "the server did not start"
-            time.sleep(0.01)
+        assert becomes(lambda: server.started or not thread.is_alive()), "the server did not start"
+        assert server.started, "the server ended"
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

@@ -12,10 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from waiting import becomes
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,13 +64,14 @@ class Trainer:
         self.process.communicate()
 
 
-def wait_until(done: Callable[[], bool], pid: int, seconds: float = 60.0) -> None:
-    """Waits until `done`, or until the process has ended. Raises TimeoutError."""
-    until = time.monotonic() + seconds
-    while not done() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
-        if time.monotonic() > until:
-            raise TimeoutError
-        time.sleep(0.005)
+def wait_until(done: Callable[[], bool], pid: int) -> None:
+    """Waits until `done`, or until the process has ended."""
+    assert becomes(lambda: done() or state_of(pid) == "Z")
+
+
+def state_of(pid: int) -> str:
+    """Of a process that has not been waited for: "T" where it was stopped, "Z" where it has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def told(out: Path, rank: int = 0) -> list[list[Any]]:

@@ -75,7 +75,9 @@ def serve(
         def ready() -> None:
             if as_json:
                 print(json.dumps({"url": url, "models": facts}), flush=True)
-            say("\n".join(f"{each['name']}: {each['task']}, engine {each['engine']}" for each in facts))
+            for model in models.values():
+                why = f" (and not ctranslate2: {model.why})" if model.why else ""
+                say(f"{model.name}: {model.row.name}, engine {model.engine}{why}")
             say(f"{url} answers; Ctrl-C ends it")
             if open_page:
                 import webbrowser

@@ -59,7 +59,7 @@ class Reading:
         async with aclosing(pieces):
             async for piece in pieces:
                 shown, held = without(held, piece.text)
-                yield replace(piece, text=shown)
+                yield replace(piece, text=shown, blanks=len(piece.text) - len(shown))
 
 
 def without(held: str, text: str) -> tuple[str, str]:

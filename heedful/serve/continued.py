@@ -49,9 +49,11 @@ class Continued:
     tokens: Ids = field(default_factory=Ids)
     weighed: "list[Weighed]" = field(default_factory=list)
     finish: str | None = None
+    blanks: int = 0  # characters before the text
 
     def add(self, piece: Piece) -> None:
         self.text += piece.text
+        self.blanks += piece.blanks
         if piece.token is not None:
             self.tokens.append(piece.token)
             self.weighed.append((piece.logprob, piece.top))
@@ -118,7 +120,7 @@ def within(
     held = made.finish is None or (stops and made.finish == "stop")
     scores = named(served, made.tokens, made.weighed, first)
     for score, width in zip(scores, widths(served, made.tokens, first), strict=True):
-        if held and place >= len(made.text):
+        if held and place >= made.blanks + len(made.text):
             break
         rows.append(score)
         offsets.append(at + place)

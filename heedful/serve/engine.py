@@ -9,7 +9,8 @@ Where another library answers in place of the model, a second thread gathers too
 library computes for the other. Only who holds `_own` asks the model itself.
 
 Nothing waits without end: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a
-text (LateError). What was given up before its turn is never computed.
+text (LateError). What was given up before its turn is never computed, and what is given up then is not to its end: the
+model asks before each of its steps whether anybody waits, and another library between parts of many texts.
 """
 
 import asyncio
@@ -18,8 +19,8 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -41,6 +42,7 @@ Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
 KNOWN = 1024  # settings that are read once
 LONG = 4096  # characters of settings that are read each time
+PART = 32  # inputs of one question between which it may be given up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class Writes(Protocol):
 
 class Engine:
     """One model that is served (`heedful.serve.hosted.Hosted`). `fast` is the same model by another library, which is
-    asked first: what it cannot do, the model itself does."""
+    asked first: what it cannot do, the model itself does. `why` there is none, where one was tried."""
 
     def __init__(
         self,
@@ -105,10 +107,11 @@ class Engine:
         engine: str = "own",
         *,
         fast: Served | None = None,
+        why: str = "",
         limits: Limits | None = None,
         meters: Meters | None = None,
     ) -> None:
-        self.name, self.run, self.row, self.served, self.engine = name, run, row, served, engine
+        self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
@@ -117,7 +120,10 @@ class Engine:
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
-        self._own = threading.Lock()  # who holds it asks `served`
+        self._own = threading.Lock()  # who holds it asks `served`,
+        self._asking: Sequence[Question | Work] = ()  # for these
+        for part in served.model.children():
+            part.register_forward_pre_hook(self._refuse_given_up)
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
         self.count_in(meters or Meters())
         # The first thread's.
@@ -213,14 +219,14 @@ class Engine:
 
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb whose answers are texts: each sample of each prompt."""
-        how = Sampling(**options.sampling)
+        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self.limits.rows)  # more would only wait
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
 
         async def whole(prompt: str, number: int, sample: int) -> Record:
             own, made = replace(how, seed=counter_seed(how.seed, number, sample)), []
-            async with aclosing(self._write(prompt, writing, own)) as pieces:
+            async with gate, aclosing(self._write(prompt, writing, own)) as pieces:
                 async for piece in pieces:
                     made.append(piece)
             said = [piece for piece in made if piece.token is not None]
@@ -325,20 +331,32 @@ class Engine:
         if not questions:
             for job in jobs:
                 assert isinstance(job, Work)
-                with self._own:
+                with self._asked_for([job]):
                     hand_over([(job, found_by(job.work))])
             return
         inputs = [text for one in questions for text in one.inputs]
         self.meters.batches.labels(self.name).observe(len(inputs))
         if len(questions) > 1:
             with suppress(Exception):
-                rest = iter(self._records(questions[0], inputs))
+                rest = iter(self._records(questions[0], inputs, questions))
                 hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
                 return
         for one in questions:
-            hand_over([(one, found_by(functools.partial(self._records, one, one.inputs)))])
+            hand_over([(one, found_by(functools.partial(self._in_parts, one)))])
 
-    def _records(self, question: Question, inputs: Sequence[str]) -> list[list[Record]]:
+    def _in_parts(self, question: Question) -> list[list[Record]]:
+        """What is asked with others could be asked by itself; between two parts it may have been given up."""
+        made, size = list[list[Record]](), PART if gathers(question) else max(1, len(question.inputs))
+        for begin in range(0, len(question.inputs), size):
+            if question.future.done():
+                break
+            made += self._records(question, question.inputs[begin : begin + size])
+        return made
+
+    def _records(
+        self, question: Question, inputs: Sequence[str], asking: Sequence[Question] = ()
+    ) -> list[list[Record]]:
+        """`asking`: all whose inputs these are, where they are several."""
         if self._fast is not None:
             try:
                 return ask_each(self._fast, question.verb, inputs, question.settings)
@@ -346,8 +364,22 @@ class Engine:
                 raise
             except InputError:
                 pass  # what the library cannot do
-        with self._own:
+        with self._asked_for(asking or [question]):
             return ask_each(self.served, question.verb, inputs, question.settings)
+
+    @contextmanager
+    def _asked_for(self, asking: Sequence[Question | Work]) -> Iterator[None]:
+        with self._own:
+            self._asking = asking
+            try:
+                yield
+            finally:
+                self._asking = ()
+
+    def _refuse_given_up(self, *_: object) -> None:
+        """Raises LateError where all whom the model computes for have given up."""
+        if self._asking and all(one.future.done() for one in self._asking):
+            raise self._late()
 
     def _enter(self) -> None:
         """Lets texts in, as far as there are rows."""
@@ -420,16 +452,17 @@ def open_engine(
     row_of_run(run)
     served = open_model(run, object, device=device)
     row = row_of_model(served)
-    fast = None if engine == "own" else _by_library(run, row, device, required=engine != "auto")
+    found = "" if engine == "own" else _by_library(run, row, device, required=engine != "auto")
+    fast, why = (None, found) if isinstance(found, str) else (found, "")
     used = "own" if fast is None else "ctranslate2"
     name = name or run.resolve().name
-    return Engine(name, run, row, served, used, fast=fast, limits=limits, meters=meters)
+    return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits, meters=meters)
 
 
-def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | None:
-    """The model by another library; None where it cannot be had, and is not `required`."""
+def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | str:
+    """The model by another library; where it cannot be had, and is not `required`, why ("": none is known)."""
     if required:
         served: Served = open_model(run, object, device=device, engine="ctranslate2")
         return served
     load = row.engines["ctranslate2"]().load if "ctranslate2" in row.engines and device == "cpu" else None
-    return None if load is None else by_library(load, run, next(iter(row.asks.values()))())
+    return "" if load is None else by_library(load, run, next(iter(row.asks.values()))())

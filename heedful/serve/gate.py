@@ -25,6 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.meters import Meters
+from heedful.serve.public import form_of
 from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -290,7 +291,8 @@ async def _field(sent: Any, scope: Scope, body: bytes, name: str) -> str:
 
     found = sent.get(name) if isinstance(sent, dict) else None
     with suppress(HTTPException):  # a form that cannot be read
-        found = found or (await Request(scope, whole).form(max_files=0)).get(name)
+        async with form_of(Request(scope, whole), max_files=0) as form:
+            found = found or form.get(name)
     return found if isinstance(found, str) else ""
 
 

@@ -33,13 +33,14 @@ class Writing:
 class Piece:
     """What is added to a text: `text` (maybe nothing yet) by `token`, with its log-probability in nats. The last piece
     has a `finish`: "stop" (the model ended, or came to a stop string) or "length"; its token may be None. `top`: the
-    likeliest tokens in its place, with theirs."""
+    likeliest tokens in its place, with theirs. `blanks`: characters before its text that are not told."""
 
     text: str
     token: int | None = None
     logprob: float = 0.0
     finish: str | None = None
     top: tuple[tuple[int, float], ...] = ()
+    blanks: int = 0
 
 
 @runtime_checkable

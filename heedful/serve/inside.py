@@ -19,6 +19,7 @@ from heedful.serve.own import (
     kept_pictures,
     model_for,
     plain,
+    refuse_long,
     request_model,
     sent_pictures,
     settings_of,
@@ -31,7 +32,6 @@ LOOK = "look"
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
 OWN = ("kind", "query")  # of a request, beside the options of looking
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
-MOST_LOOKED = 2000  # characters of a text: weights and their pictures grow by its square
 
 
 def routes(models: Models) -> APIRouter:
@@ -87,7 +87,7 @@ async def _asked(
         raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
     try:
         chosen = _chosen(given)
-        _refuse_long({**chosen, "text": "" if sent else _text(given)})
+        refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
         options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
         if not sent:
             return model, await model.alone(lambda: work(model, _text(given), given, options))
@@ -105,13 +105,6 @@ def _text(given: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         raise Refused(422, "one text is needed", 'give "text"')
     return text
-
-
-def _refuse_long(texts: Mapping[str, Any]) -> None:
-    for key, text in texts.items():
-        if isinstance(text, str) and len(text) > MOST_LOOKED:
-            what = f"{key}: {len(text):,} characters, at most {MOST_LOOKED:,} are looked into"
-            raise Refused(413, what, "choose a part of it")
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError, TooLongError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
-from heedful.serve.continued import Continued, LanguageModel, named, together
+from heedful.serve.continued import Continued, LanguageModel, together, within
 from heedful.serve.gate import Rules
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
@@ -236,15 +236,18 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     choices = []
     for number, each in enumerate(made):
         message = {"role": "assistant", "content": each.text, "refusal": None}
-        scores = _turn_scores(served, each, asked)
+        scores, *_ = _turn_scores(served, each, asked)
         choices.append({"index": number, "message": message, "finish_reason": each.finish, "logprobs": scores})
     return answer.whole(choices)
 
 
-def _turn_scores(served: LanguageModel, made: Continued, asked: Chat, first: int = 0) -> dict[str, Any] | None:
-    """Of the tokens from the first on."""
+def _turn_scores(
+    served: LanguageModel, made: Continued, asked: Chat, first: int = 0, place: int = 0
+) -> tuple[dict[str, Any] | None, int, int]:
+    """Of the tokens from the first on, which stands at this place, that are in the text; and the first and the place
+    of what follows."""
     if not asked.logprobs:
-        return None
+        return None, first, place
 
     def by_value(named: tuple[str, float]) -> float:
         return -named[1]
@@ -253,12 +256,13 @@ def _turn_scores(served: LanguageModel, made: Continued, asked: Chat, first: int
         return {"token": text, "logprob": logprob, "bytes": [*text.encode()]}
 
     most = asked.top_logprobs or 0
+    rows, _, place = within(served, made, first=first, place=place, stops=bool(asked.stops))
     content = [
         token(row.text, row.logprob)
         | {"top_logprobs": [token(*each) for each in sorted((row.top or {}).items(), key=by_value)[:most]]}
-        for row in named(served, made.tokens, made.weighed, first)
+        for row in rows
     ]
-    return {"content": content, "refusal": None}
+    return {"content": content, "refusal": None}, first + len(rows), place
 
 
 async def _turn_events(
@@ -269,18 +273,18 @@ async def _turn_events(
         return answer.event(choice, tells_usage=asked.tells_usage)
 
     begun: dict[int, Continued] = {}
-    told: dict[int, int] = {}  # tokens
+    told: dict[int, tuple[int, int]] = {}  # tokens, and where the next begins
     async with aclosing(pieces):
         async for number, piece in pieces:
             if number not in begun:
-                begun[number], told[number] = Continued(), 0
+                begun[number], told[number] = Continued(), (0, 0)
                 yield event(number, {"role": "assistant", "content": ""})
             begun[number].add(piece)
             answer.made += piece.token is not None
             if not piece.text and not piece.finish:
                 continue
-            scores = _turn_scores(served, begun[number], asked, told[number])
-            told[number] = len(begun[number].tokens)
+            scores, first, place = _turn_scores(served, begun[number], asked, *told[number])
+            told[number] = first, place
             yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
         if asked.tells_usage:
             yield answer.event(None, tells_usage=True)

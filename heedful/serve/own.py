@@ -7,7 +7,7 @@ import re
 import tempfile
 import types
 import typing
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +17,6 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
 
 from heedful.data.images.files import ImageFile, image_header
 from heedful.errors import HeedError, InputError
@@ -26,7 +25,7 @@ from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, Piece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct
+from heedful.serve.public import Direct, form_of
 from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -37,6 +36,8 @@ MOST_LETTERS = 20_000  # of a text
 MOST_ANSWERS = 256  # of a request
 MOST_CHOSEN = 4096  # choices times texts, each of which is read with its text
 MOST_TOKENS = 2048  # in a list of them
+MOST_LOOKED = 2000  # characters of a text that is looked into: weights and their pictures grow by its square
+LOOKING = ("align",)  # verbs that do
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -50,6 +51,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "best_of": (1, 64),
     "chosen": (0, 1 << 31),
     "first": (0, 1 << 20),
+    "groups": (1, 64),
     "head": (0, 1024),
     "keep": (0, 1),
     "longest": (1, 4096),
@@ -176,6 +178,8 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         model = model_for(models, verb, able, given["model"])
         question = asks[model.name]
         inputs, settings = _inputs(given), settings_of(given)
+        if verb in LOOKING:
+            refuse_long([*((f"text {number}", text) for number, text in enumerate(inputs, 1)), *settings.items()])
         if question.reads == "pictures" and not (question.makes and not any(inputs)):
             raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
         _refuse_too_much(verb, inputs, settings, question)
@@ -226,6 +230,14 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
         if key not in ("model", "inputs", "text", "options", "stream") and value is not None
     }
     return {**(given["options"] or {}), **beside}
+
+
+def refuse_long(texts: Iterable[tuple[str, Any]]) -> None:
+    """Of texts with their names, what is too long to be looked into. Raises Refused."""
+    for name, text in texts:
+        if isinstance(text, str) and len(text) > MOST_LOOKED:
+            what = f"{name}: {len(text):,} characters, at most {MOST_LOOKED:,} are looked into"
+            raise Refused(413, what, "choose a part of it")
 
 
 def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
@@ -321,18 +333,15 @@ Sent = list[tuple[str, bytes]]  # files by their names
 
 async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
     """Pictures in the field `file`, and the rest in `json`. Raises Refused."""
-    try:
-        async with request.form(max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
-            uploads = form.getlist("file")
-            if not uploads or not all(isinstance(each, UploadFile) for each in uploads) or {*form} - {"file", "json"}:
-                raise Refused(422, "pictures are sent in the field file, all else in json")
-            said = form.get("json", "{}")
-            if not isinstance(said, str):
-                raise Refused(422, "json: a text is expected, and not a file")
-            given = _validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
-            sent = [(each.filename or "", await each.read()) for each in uploads if isinstance(each, UploadFile)]
-    except MultiPartException as error:
-        raise Refused(400, error.message) from None
+    async with form_of(request, max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
+        uploads = form.getlist("file")
+        if not uploads or not all(isinstance(each, UploadFile) for each in uploads) or {*form} - {"file", "json"}:
+            raise Refused(422, "pictures are sent in the field file, all else in json")
+        said = form.get("json", "{}")
+        if not isinstance(said, str):
+            raise Refused(422, "json: a text is expected, and not a file")
+        given = _validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
+        sent = [(each.filename or "", await each.read()) for each in uploads if isinstance(each, UploadFile)]
     if given["inputs"] is not None or given["text"] is not None:
         raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
     return given, sent

@@ -4,7 +4,8 @@ protocol."""
 import inspect
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import HTTPException, Request, Response
@@ -12,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
@@ -146,10 +148,23 @@ def is_form(request: Request) -> bool:
     return kind in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
+@asynccontextmanager
+async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
+    """What a form holds; `most` are Starlette's limits. Raises HTTPException for what is none."""
+    try:
+        found = await request.form(**most)
+    except ValueError:  # of the parser, or of a charset
+        raise StarletteHTTPException(400, "the form cannot be read") from None
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
 async def fields_of(request: Request) -> dict[str, list[str]]:
     """A form's fields, in their order, each with all of its values. Files are refused."""
     found: dict[str, list[str]] = {}
-    async with request.form(max_files=0, max_fields=2000) as form:
+    async with form_of(request, max_files=0, max_fields=2000) as form:
         for key, value in form.multi_items():
             found.setdefault(key, []).append(cast(str, value))
     return found

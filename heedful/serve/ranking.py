@@ -1,5 +1,6 @@
 """A page on which people put answers in order, served to the machine that it runs on."""
 
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ def make_ranking_app(ranking: Ranking, who: str) -> FastAPI:
 
 
 def routes(ranking: Ranking, who: str) -> APIRouter:
-    router = APIRouter()
+    router, turn = APIRouter(), threading.Lock()  # each request is answered in a thread of its own
     documents = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
 
     @router.get("/")
@@ -60,10 +61,11 @@ def routes(ranking: Ranking, who: str) -> APIRouter:
 
     @router.post("/rank/judge")
     def judge(decided: Decided) -> dict[str, Any]:
-        item = ranking.next(decided.who)
-        if item != Item(decided.prompt, tuple(decided.candidates)):
-            raise Refused(409, "this prompt is not the next one any more", "judge the one that is shown now")
-        ranking.judge(decided.who, item, tuple(map(tuple, decided.order)))
+        with turn:
+            item = ranking.next(decided.who)
+            if item != Item(decided.prompt, tuple(decided.candidates)):
+                raise Refused(409, "this prompt is not the next one any more", "judge the one that is shown now")
+            ranking.judge(decided.who, item, tuple(map(tuple, decided.order)))
         return asked(decided.who)
 
     @router.post("/rank/undo")

@@ -92,8 +92,8 @@ def load_model(
         return in_bits(row.served().load(run, device=device), weights)
     if engine == "auto":
         library = next((load for each in row.engines.values() if (load := each().load) is not None), None)
-        fast = None if library is None else by_library(library, run, next(iter(row.asks.values()))())
-        return fast or row.served().load(run)
+        fast = "" if library is None else by_library(library, run, next(iter(row.asks.values()))())
+        return row.served().load(run) if isinstance(fast, str) else fast
     if weights != "float32":
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix="leave out one of the two")
     known = ["auto", "own", *sorted({name for each in TASKS.values() for name in each.engines})]

@@ -13,6 +13,7 @@ import torch
 
 from heedful.decode.processes import Processes
 from heedful.errors import HeedError, InputError
+from waiting import PATIENCE, becomes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
@@ -71,22 +72,20 @@ def test_a_process_that_is_killed_is_told_of() -> None:
 def test_closing_ends_the_processes_whatever_they_are_at(tmp_path: Path) -> None:
     def work(begun: Path) -> None:
         begun.touch()
-        time.sleep(100)
+        time.sleep(10 * PATIENCE)
 
     shared = Processes(work, 2)
     children = shared.children
     assert len(children) == 2
     with ThreadPoolExecutor(1) as other:
         mapped = other.submit(shared.map, [tmp_path / "one", tmp_path / "other"])
-        while len(list(tmp_path.iterdir())) < 2:
-            time.sleep(0.01)
+        both_begun = becomes(lambda: len(list(tmp_path.iterdir())) == 2)
         shared.close()
-        latest = time.monotonic() + 30
-        while any(child.is_alive() for child in children):  # the pool's own thread waits for them too: one is told late
-            assert time.monotonic() < latest
-            time.sleep(0.01)
+        assert both_begun
+        # The pool's own thread waits for them too: one is told late.
+        assert becomes(lambda: not any(child.is_alive() for child in children))
         with pytest.raises((HeedError, CancelledError)):
-            mapped.result(10)
+            mapped.result(PATIENCE)
 
 
 def test_no_process_outlives_a_parent_that_is_killed() -> None:
@@ -97,18 +96,15 @@ def test_no_process_outlives_a_parent_that_is_killed() -> None:
             os.close(reading)
             os.write(writing, b" ".join(str(child.pid).encode() for child in Processes(int, 2).children))
             os.close(writing)
-            time.sleep(100)
+            time.sleep(10 * PATIENCE)
         finally:
             os._exit(1)  # it is a copy of the whole test run
     os.close(writing)
     children = [int(pid) for pid in os.read(reading, 100).split()]
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
-    deadline = time.monotonic() + 20
-    while any(map(_runs, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
     assert len(children) == 2
-    assert not any(map(_runs, children))
+    assert becomes(lambda: not any(map(_runs, children)))
 
 
 def _runs(pid: int) -> bool:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,19 +48,21 @@ def test_torchrun_is_told_to_leave(
     settings = [f"train.{key}={value}" for key, value in SETTINGS.items()]
     assert trainer.run(straight, *settings, model=str(data), ranks=2) == [0, 0], told(straight)
     for number in range(count):
-        out = tmp_path / f"asked-{number}"
-        with subprocess.Popen(command(data, out), stderr=subprocess.PIPE, text=True) as launcher:
-            assert launcher.stderr is not None
-            for line in launcher.stderr:
-                if line.startswith("step 1 "):
-                    break
-            workers = children(launcher.pid)
-            asked = time.monotonic()
-            launcher.send_signal((signal.SIGTERM, signal.SIGINT)[number % 2])
-            rest = launcher.stderr.read()
+        for attempt in range(10):
+            out = tmp_path / f"asked-{number}-{attempt}"
+            with subprocess.Popen(command(data, out), stderr=subprocess.PIPE, text=True) as launcher:
+                assert launcher.stderr is not None
+                for line in launcher.stderr:
+                    if line.startswith("step 1 "):
+                        break
+                workers = children(launcher.pid)
+                launcher.send_signal((signal.SIGTERM, signal.SIGINT)[number % 2])
+                rest = launcher.stderr.read()
+            if "saved at step" in rest or launcher.returncode != 0:
+                break  # else the training was over before it was told to leave
         assert launcher.returncode != 0
-        assert time.monotonic() - asked < 15  # of which torchrun itself takes most
         assert "saved at step" in rest
+        assert "Unable to shutdown process" not in rest  # as torchrun says where one does not leave
         assert not [pid for pid in workers if Path(f"/proc/{pid}").exists() and os.getpgid(pid)], "orphans"
         again = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
         assert again.returncode == 0, again.stderr

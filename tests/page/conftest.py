@@ -5,7 +5,7 @@ Where there is no Chromium the tests of this folder are not run, and the end of 
 
 import os
 import shutil
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from heedful.models.lm import LM
 from heedful.serve.app import make_app
 from serving import chat_model, hosted, language_model, running, translator
+from waiting import PATIENCE
 
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
@@ -31,6 +32,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+expect.set_options(timeout=30_000)  # milliseconds, as for all else that a page is waited for
 NAMES = ("rnn", "fill", "label", "labels", "detect", "match")
 
 
@@ -105,15 +107,17 @@ def accessible() -> Callable[[Page], None]:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Language models that take their time."""
-    step = LM.step
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """Language models make a few steps, and stand still until more are released."""
+    step, left = LM.step, threading.Semaphore(20)
 
-    def slowly(model: LM, *given: Any) -> Any:
-        time.sleep(0.04)
+    def paced(model: LM, *given: Any) -> Any:
+        left.acquire(timeout=PATIENCE)
         return step(model, *given)
 
-    monkeypatch.setattr(LM, "step", slowly)
+    monkeypatch.setattr(LM, "step", paced)
+    yield left
+    left.release(10_000)
 
 
 def _leaves(url: str) -> bool:

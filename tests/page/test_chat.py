@@ -2,9 +2,10 @@
 
 import json
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def opened(page: Page, served: str, state: str = "tokens=12&temperature=1") -> None:
@@ -45,13 +46,13 @@ def test_what_is_asked_is_the_whole_conversation(page: Page, served: str) -> Non
     assert roles == [["system", "user"], ["system", "user", "assistant", "user"]]
 
 
-@pytest.mark.usefixtures("slow")
-def test_an_answer_can_be_stopped(page: Page, served: str) -> None:
+def test_an_answer_can_be_stopped(page: Page, served: str, steps: Semaphore) -> None:
     opened(page, served, "tokens=60&temperature=3")
     page.locator("#says").fill("ba")
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".turn.assistant .piece")).not_to_have_count(0)
     page.get_by_role("button", name="Stop").click()
+    steps.release(1000)
     page.wait_for_timeout(150)
     count = page.locator(".piece").count()
     page.wait_for_timeout(150)
@@ -107,7 +108,36 @@ def test_what_goes_wrong_is_told_and_the_turn_is_no_answer(page: Page, served: s
     page.route("**/api/chat", lambda route: route.fulfill(status=200, body='data: {"error": {"message": "busy"}}\n\n'))
     say(page, "ba")
     expect(page.locator("#trouble")).to_contain_text("busy")
-    expect(page.locator(".turn.assistant")).to_have_count(0)
+    expect(page.locator(".turn")).to_have_count(0)
+    expect(page.locator("#says")).to_have_value("ba")
+
+
+def test_an_answer_that_is_given_up_before_its_first_token_is_not_sent(page: Page, served: str) -> None:
+    opened(page, served)
+    held: list[Route] = []
+    page.route("**/api/chat", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/api/chat"):
+        page.locator("#says").fill("ba")
+        page.keyboard.press("Enter")
+    with page.expect_request("**/api/chat") as asked:
+        page.locator("#says").fill("de")
+        page.keyboard.press("Enter")
+    said = [(turn["role"], turn["content"]) for turn in asked.value.post_data_json["messages"]]
+    assert said == [("user", "ba"), ("user", "de")]
+    expect(page.locator("#turns")).to_have_attribute("aria-busy", "false")
+
+
+@pytest.mark.parametrize("cut", ["before", "within"])
+def test_a_server_that_is_gone_is_told_so(loose: Page, served: str, cut: str) -> None:
+    opened(loose, served)
+    piece = f"data: {json.dumps({'text': 'ko', 'token': 5, 'logprob': -1.0})}\n\n"
+    if cut == "within":
+        loose.route("**/api/chat", lambda route: route.fulfill(status=200, body=piece))
+    else:
+        loose.route("**/api/chat", lambda route: route.abort("connectionrefused"))
+    say(loose, "ba")
+    expect(loose.locator("#trouble")).to_have_text("The server does not answer: is it still running?")
+    expect(loose.locator(".turn.assistant .piece")).to_have_count(1 if cut == "within" else 0)
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<EOQ> </s>", "שלום"])

@@ -60,6 +60,7 @@ def test_a_run_is_followed_until_it_has_ended(page: Page, served: str, runs_fold
 def test_nothing_is_asked_again_where_no_run_trains(page: Page, served: str) -> None:
     page.goto(f"{served}/runs")
     expect(page.locator("#list tbody tr").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(2500)

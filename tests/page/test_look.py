@@ -219,8 +219,7 @@ def test_no_serious_fault(loose: Page, accessible: Callable[[Page], None], serve
     loose.wait_for_load_state("networkidle")
     accessible(loose)
     loose.set_viewport_size({"width": 320, "height": 800})
-    loose.wait_for_timeout(100)
-    assert loose.evaluate("document.documentElement.scrollWidth") <= 320
+    loose.wait_for_function("document.documentElement.scrollWidth <= 320")
 
 
 def test_the_saved_page_is_whole_and_shows_the_same(page: Page, served: str, tmp_path: Path) -> None:

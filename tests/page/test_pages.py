@@ -2,11 +2,23 @@
 
 import re
 from collections.abc import Callable
+from threading import Semaphore
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
+
+from waiting import becomes
 
 VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs"]
+
+
+# A text in a field, letter by letter, faster than a question is asked.
+TYPED = """(node, text) => {
+  for (const [end] of [...text].entries()) {
+    node.value = text.slice(0, end + 1);
+    node.dispatchEvent(new Event("input"));
+  }
+}"""
 
 
 def settled(page: Page, address: str) -> None:
@@ -42,15 +54,23 @@ def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> 
     expect(card.locator("output")).not_to_have_text(re.compile("^…?$"))
 
 
+def test_an_example_that_fails_leaves_no_answer_to_come(loose: Page, served: str) -> None:
+    settled(loose, served)
+    loose.route("**/api/translate", lambda route: route.abort("connectionrefused"))
+    card = loose.locator(".card").filter(has=loose.get_by_role("heading", name="en-fr", exact=True))
+    card.get_by_role("button", name="Run").click()
+    expect(loose.locator("#trouble")).to_contain_text("does not answer")
+    expect(card.locator("output")).to_be_empty()
+
+
 def test_it_translates_as_one_types_and_gives_up_the_older_question(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or "") if "/api/align" in request.url else None)
-    settled(page, f"{served}/translate")
-    page.locator("#source").fill("")
     with page.expect_request(lambda request: "ko la ba de fi" in (request.post_data or "")):
-        page.locator("#source").press_sequentially("ko la ba de fi", delay=10)
+        page.locator("#source").evaluate(TYPED, "ko la ba de fi")
     expect(page.locator("#target .said").first).to_be_visible()
-    assert len(asked) < 10  # and not one for each letter
+    assert len(asked) == 1  # and not one for each letter
 
 
 def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, served: str) -> None:
@@ -86,6 +106,41 @@ def test_a_word_stays_under_the_pointer(page: Page, served: str, width: int) -> 
     assert word.bounding_box() == before
 
 
+def test_what_was_let_go_does_not_come_back(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate#text=ko+la+ba")
+    held: list[Route] = []
+    page.route("**/api/align", lambda route: held.append(route))
+    page.route("**/api/translate", lambda route: held.append(route))
+    with page.expect_request("**/api/align"):
+        page.locator("#target .said").first.click()
+    page.keyboard.press("Escape")
+    with page.expect_request("**/api/translate"):
+        page.locator("#best").fill("3")
+        page.locator("#best").dispatch_event("change")
+    page.locator("#best").fill("1")
+    page.locator("#best").dispatch_event("change")
+    for route in held:
+        with page.expect_response(route.request.url):
+            route.continue_()
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("#others")).to_be_empty()
+    expect(page.locator("#more")).to_be_empty()
+
+
+def test_a_long_line_and_many_lines_are_translated_whole(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate")
+    with page.expect_response("**/api/translate") as answered:
+        page.locator("#source").fill("ko la ba " * 250)
+    (answer,) = answered.value.json()["answers"]
+    expect(page.locator("#target")).to_have_text(answer["text"])
+    expect(page.locator("#trouble")).to_be_hidden()
+    page.locator("#source").fill("\n".join(["ko"] * 200))
+    assert becomes(lambda: (page.locator("#target").text_content() or "").count("\n") == 199)
+    first, *others = (page.locator("#target").text_content() or "").split("\n")
+    assert first
+    assert {*others} == {first}
+
+
 def test_the_best_translations_with_their_scores(page: Page, served: str) -> None:
     settled(page, f"{served}/translate#text=ko+la+ba&best=3")
     expect(page.locator("#more ol li")).to_have_count(3)
@@ -104,7 +159,8 @@ def test_whatever_is_typed_is_text(page: Page, served: str, text: str) -> None:
     expect(page.locator("#trouble")).to_be_hidden()
 
 
-def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served: str) -> None:
+def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served: str, steps: Semaphore) -> None:
+    steps.release(40)
     settled(page, f"{served}/write#text=ko&tokens=40")
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#written .piece")).to_have_count(40)
@@ -114,6 +170,7 @@ def test_a_text_is_written_piece_by_piece_and_can_be_stopped(page: Page, served:
     page.get_by_role("button", name="Write").click()
     expect(page.locator("#written .piece")).not_to_have_count(0)
     page.get_by_role("button", name="Stop").click()
+    steps.release(3000)
     page.wait_for_timeout(100)
     count = page.locator("#written .piece").count()
     page.wait_for_timeout(100)

@@ -227,6 +227,21 @@ def test_an_older_answer_is_given_up(page: Page, seeing: str) -> None:
     assert given_up == ["net::ERR_ABORTED"]
 
 
+def test_of_the_patches_the_one_that_was_chosen_last_is_shown(page: Page, seeing: str) -> None:
+    page.goto(f"{seeing}/look?model=classify-images")
+    page.locator("#file").set_input_files([file()])
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator(".large-map")).to_be_visible()
+    held: list[Route] = []
+    given_up: list[str | None] = []
+    page.on("requestfailed", lambda request: given_up.append(request.failure))
+    page.route("**/api/view", lambda route: route.continue_() if held else held.append(route))
+    page.locator(".large-map").press("ArrowRight")
+    page.locator(".large-map").press("ArrowRight")
+    expect(page.locator(".readout")).to_contain_text("what patch 1 looked at")
+    assert given_up == ["net::ERR_ABORTED"]
+
+
 def test_answers_of_another_model_do_not_stay(page: Page, seeing: str) -> None:
     given(page, f"{seeing}/pictures#model=classify-images", file())
     expect(page.locator(".card")).to_have_count(1)

@@ -1,6 +1,7 @@
 """A chat model over HTTP: by OpenAI's own client, and by our own route. What it answers is what it answers alone."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -96,6 +97,24 @@ def test_log_probabilities_are_the_models_own(theirs: client.OpenAI, own: Any) -
     asked: dict[str, Any] = GREEDY | {"logprobs": True, "top_logprobs": 2, "stream": True}
     parts = [chunk.choices[0].logprobs for chunk in theirs.chat.completions.create(messages=TALK, **asked)]
     streamed = [each for part in parts if part is not None for each in part.content]
+    assert [each.model_dump() for each in streamed] == like([each.model_dump() for each in content])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_a_stop_string_no_token_is_told(theirs: client.OpenAI, own: Any, seed: int) -> None:
+    asked: dict[str, Any] = GREEDY | {"max_tokens": 20, "temperature": 1.0, "seed": seed, "logprobs": True}
+    whole = theirs.chat.completions.create(messages=TALK, **asked).choices[0].message.content or ""
+    (choice,) = theirs.chat.completions.create(messages=TALK, stop=whole[5:7], **asked).choices
+    assert choice.logprobs is not None
+    content, text = choice.logprobs.content or [], choice.message.content or ""
+    assert (text, choice.finish_reason) == (whole[: whole.index(whole[5:7])], "stop")
+    said = [re.sub("<0x..>", "", each.token) for each in content]  # parts of a character
+    lead = own.written.lead if "".join(said).startswith(own.written.lead) else ""
+    assert "".join(said).startswith(lead + text)
+    assert len("".join(said[:-1])) < len(lead + text)
+    chunks = theirs.chat.completions.create(messages=TALK, stop=whole[5:7], stream=True, **asked)
+    parts = [chunk.choices[0].logprobs for chunk in chunks]
+    streamed = [each for part in parts if part is not None for each in part.content or []]
     assert [each.model_dump() for each in streamed] == like([each.model_dump() for each in content])
 
 

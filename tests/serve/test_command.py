@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from commands import heed
 from heedful import cli
 from heedful.cli.serving import checked_key, named
 from heedful.errors import InputError, MissingError
+from waiting import PATIENCE
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def test_it_answers_as_its_line_says(runs: dict[str, Path], tmp_path: Path) -> N
             assert answer["answers"][0]["source"] == "ba de"
             assert httpx.post(said["url"] + "/api/tag", json={"text": "ba"}).status_code == 401
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
         assert "Traceback" not in process.stderr.read()
 
 
@@ -80,12 +80,12 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
     for _ in range(20 if full else 1):
         with serving(runs["writer"]) as (said, process):
             ends: list[str] = []
-            begun = threading.Barrier(11, timeout=60)
+            begun = threading.Barrier(11, timeout=PATIENCE)
 
             def stream(number: int, url: str, ends: list[str], begun: threading.Barrier) -> None:
-                options = {"tokens": 600, "sampling": {"seed": number}}
+                options = {"tokens": 200, "sampling": {"seed": number}}
                 asked = {"text": "ba", "options": options, "stream": True}
-                with httpx.stream("POST", f"{url}/api/generate", json=asked, timeout=30) as answer:
+                with httpx.stream("POST", f"{url}/api/generate", json=asked, timeout=PATIENCE) as answer:
                     lines = answer.iter_lines()
                     next(lines)
                     begun.wait()
@@ -96,11 +96,9 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
                 one.start()
             begun.wait()
             process.send_signal(signal.SIGTERM)
-            told = time.monotonic()
-            assert process.wait(10) == 0
-            assert time.monotonic() - told < 10
+            assert process.wait(PATIENCE) == 0
             for one in clients:
-                one.join(5)
+                one.join(PATIENCE)
             assert ends == ["data: [DONE]"] * 10
             assert children(process.pid) == []
         tally("shutdown with streams in flight", 1)

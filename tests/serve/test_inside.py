@@ -216,7 +216,7 @@ def test_the_models_that_are_served(client) -> None:
 
 @pytest.mark.parametrize("more", [{"text": "ba " * 700}, {"text": TEXT, "target": "ba " * 700}])
 def test_what_grows_by_the_square_of_a_text_is_bounded(client, more: dict[str, str]) -> None:
-    for path in ("look", "view", "walk"):
+    for path in ("look", "view", "walk", "align"):
         layer = {"layer": "decoder.blocks.0.cross_attention"} if path == "walk" else {}
         told = asked(client, path, 413, model="en-fr", **more, **layer)["error"]
         assert "2,100 characters, at most 2,000" in told["message"]

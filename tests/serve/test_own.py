@@ -17,8 +17,10 @@ from PIL import Image
 
 from heedful.serve.app import make_app
 from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.serve.gate import Rules
 from heedful.verbs.use import ask_each
 from nearly import like
+from waiting import PATIENCE
 
 Post = Callable[..., httpx.Response]
 
@@ -164,12 +166,39 @@ def test_a_busy_model_and_a_late_answer(runs: dict[str, Any]) -> None:
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
     assert busy.json()["error"]["type"] == "busy"
     records = slow._records
-    slow._records = lambda question, inputs: held.wait(5) and records(question, inputs)  # type: ignore[method-assign]
+    slow._records = lambda question, inputs: held.wait(PATIENCE) and records(question, inputs)  # type: ignore[method-assign]
     late = client.post("/api/fill", json={"text": "<mask>"})
     assert late.status_code == 504, late.text
     held.set()
     for one in (engine, slow):
         one.close()
+
+
+@pytest.mark.parametrize("charset", ["undefined", '"\0"'])
+@pytest.mark.parametrize("path", ["/api/detect", "/translate", "/v2/translate"])
+def test_a_form_that_cannot_be_read_is_no_fault_of_ours(engines: dict[str, Engine], path: str, charset: str) -> None:
+    part = b'--x\r\nContent-Disposition: form-data; name="q\xff"; filename="a"\r\n\r\n\xff\r\n--x--\r\n'
+    headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
+    for rules, status in ((Rules(), 400), (Rules(key="k"), 401 if path == "/api/detect" else 403)):
+        client = TestClient(make_app(engines, rules=rules), base_url="http://localhost", raise_server_exceptions=False)
+        assert client.post(path, content=part, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "status", "message"),
+    [
+        ("translate", {"decoding": {"groups": 0}}, 422, "options.decoding.groups: Input should be greater"),
+        ("translate", {"decoding": {"groups": 2, "samples": 2}}, 400, "neither held to words nor drawn"),
+        ("generate", {"length_penalty": 2.0}, 400, "a length penalty compares texts"),
+    ],
+)
+def test_what_would_change_no_answer_is_refused(
+    client: TestClient, verb: str, options: dict[str, Any], status: int, message: str
+) -> None:
+    model = {"translate": "transformer", "generate": "writer"}[verb]
+    found = client.post(f"/api/{verb}", json={"model": model, "text": "ba", "options": options})
+    assert found.status_code == status
+    assert message in found.json()["error"]["message"]
 
 
 VALUES = ("-1", "1e9", "true", "null", '"1"', "{}", "[1]", "99999999999999999999")

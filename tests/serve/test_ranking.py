@@ -1,6 +1,9 @@
 """The routes behind the page on which answers are put in order."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,25 @@ def test_what_cannot_be_is_refused(client: httpx.Client, out: Path) -> None:
     assert client.post("/rank/undo", json={"who": "ada"}).status_code == 409
     assert client.get("/page/..%2franking.py").status_code == 404
     assert not out.exists()
+
+
+def test_what_is_sent_twice_at_once_is_kept_once(
+    client: httpx.Client, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a button that is pressed twice."""
+    asked = client.get("/rank/next", params={"who": "ada"}).json()
+    both, judge = threading.Barrier(2), Ranking.judge
+
+    def slowly(*words: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        judge(*words)
+
+    monkeypatch.setattr(Ranking, "judge", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        found = [*pool.map(lambda _: client.post("/rank/judge", json=decided(asked, [[0]])).status_code, range(2))]
+    assert sorted(found) == [200, 409]
+    assert len(judgements_in(out)) == 1
 
 
 def test_it_is_behind_the_gate(client: httpx.Client) -> None:

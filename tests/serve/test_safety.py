@@ -6,9 +6,9 @@ import json
 import random
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -20,29 +20,71 @@ from heedful.errors import InputError
 from heedful.serve.app import make_app, open_routes, rules_for
 from heedful.serve.engine import Engine, open_engine
 from heedful.serve.gate import Rules
-from heedful.serve.server import make_server
+from heedful.serve.server import SECONDS, Server, make_server
 from made import SYLLABLES
+from waiting import PATIENCE, becomes
 
 Tally = Callable[[str, int], None]
-PATIENCE = 0.6  # seconds
+
+
+class Clock:
+    """The time of an event loop, which stands still until a test moves it on."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._real, self._now = self.loop.time, self.loop.time()
+        self.loop.time = lambda: self._now
+
+    def ask(self, what: Callable[[], Any]) -> Any:
+        """What is so between two turns of the loop."""
+
+        async def asked() -> Any:
+            return what()
+
+        return asyncio.run_coroutine_threadsafe(asked(), self.loop).result(PATIENCE)
+
+    def passes(self, seconds: float) -> None:
+        def move_on() -> None:
+            self._now += seconds
+
+        self.ask(move_on)
+
+    def runs(self) -> None:
+        self.loop.time = self._real
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A server that runs."""
+
+    port: int
+    server: Server
+    clock: Clock
+
+    @property
+    def connections(self) -> int:
+        return self.clock.ask(lambda: len(self.server.server_state.connections))
 
 
 @contextmanager
-def answering(app: FastAPI, *, seconds: float = 10.0) -> Iterator[int]:
-    """The port of a server of the application, which ends with the block."""
-    listening, ready = socket.socket(), threading.Event()
+def answering(app: FastAPI, **how: Any) -> Iterator[Answering]:
+    """A server of the application, for which no time passes; it ends with the block."""
+    listening, ready, clock = socket.socket(), threading.Event(), Clock()
     listening.bind(("127.0.0.1", 0))
-    server = make_server(app, ready=ready.set, seconds=seconds)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    server = make_server(app, ready=ready.set, **how)
+    run = server.serve(sockets=[listening])
+    thread = threading.Thread(target=clock.loop.run_until_complete, args=(run,))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE)
     try:
-        yield listening.getsockname()[1]
+        yield Answering(listening.getsockname()[1], server, clock)
     finally:
         server.should_exit = True
-        thread.join(20)
+        clock.runs()
+        thread.join(PATIENCE)
         listening.close()
     assert not thread.is_alive()
+    clock.loop.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +97,7 @@ def engines(runs: dict[str, Any]) -> Iterator[dict[str, Engine]]:
 
 @pytest.fixture(scope="module")
 def app(engines: dict[str, Engine]) -> FastAPI:
-    made = make_app(engines, rules=Rules(seconds=PATIENCE))
+    made = make_app(engines)
     made.router.lifespan_context = unending
 
     async def large() -> StreamingResponse:
@@ -69,15 +111,6 @@ def app(engines: dict[str, Engine]) -> FastAPI:
     return made
 
 
-@pytest.fixture(scope="module")
-def usual(engines: dict[str, Engine]) -> Iterator[int]:
-    """The port of a server of the same models with the patience that it has for anybody."""
-    made = make_app(engines)
-    made.router.lifespan_context = unending
-    with answering(made) as found:
-        yield found
-
-
 @asynccontextmanager
 async def unending(app: FastAPI) -> AsyncIterator[None]:
     """Of an application whose models are of all tests here: it does not close them."""
@@ -85,9 +118,14 @@ async def unending(app: FastAPI) -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def port(app: FastAPI) -> Iterator[int]:
-    with answering(app, seconds=PATIENCE) as found:
+def served(app: FastAPI) -> Iterator[Answering]:
+    with answering(app) as found:
         yield found
+
+
+@pytest.fixture
+def port(served: Answering) -> int:
+    return served.port
 
 
 def raw(port: int, content: bytes) -> socket.socket:
@@ -96,90 +134,96 @@ def raw(port: int, content: bytes) -> socket.socket:
     return made
 
 
-def is_closed(one: socket.socket, until: float) -> bool:
-    """Whether the server has closed it by this time; what it sent is read."""
-    while (left := until - time.monotonic()) > 0:
-        one.settimeout(left)
-        try:
-            if not one.recv(1 << 20):
-                return True
-        except TimeoutError:
-            return False
-        except OSError:
-            return True
-    return False
+def rest_of(one: socket.socket) -> bytes:
+    """What is still to be read of a connection that the server closes."""
+    found = b""
+    one.settimeout(PATIENCE)
+    with suppress(ConnectionError):
+        while part := one.recv(1 << 20):
+            found += part
+    return found
 
 
-def test_slow_clients_are_closed_in_time_and_hold_up_no_others(port: int, full: bool, tally: Tally) -> None:
+def test_slow_clients_are_closed_in_time_and_hold_up_no_others(served: Answering, full: bool, tally: Tally) -> None:
     count = 90 if full else 8
+    assert becomes(lambda: not served.connections)
     head = b"POST /api/tag HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     kinds = (b"GET /health HT", head + b"X-A: b", head + b"Content-Length: 20\r\n\r\n{", b"")
-    slow = [raw(port, kinds[i % len(kinds)]) for i in range(2 * count)]
-    readers = [raw(port, b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(count)]
-    begun = time.monotonic()
-    with httpx.Client(base_url=f"http://localhost:{port}") as client:
-        times = []
-        while len(times) < 10 or time.monotonic() - begun < 0.8 * PATIENCE:
-            before = time.monotonic()
-            assert client.post("/api/tag", json={"text": "ba"}).status_code == 200
-            times.append(time.monotonic() - before)
-    assert sorted(times)[len(times) // 2] < PATIENCE / 2
-    until = time.monotonic() + PATIENCE + 5
-    assert all(is_closed(one, until) for one in slow)
-    time.sleep(max(0.0, begun + PATIENCE + 1.5 - time.monotonic()))
-    got = 0
-    for one in readers:  # what lay in the sockets comes, and not the whole
-        with suppress(OSError):
-            one.settimeout(5)
-            while part := one.recv(1 << 20):
-                got += len(part)
+    slow = [raw(served.port, kinds[i % len(kinds)]) for i in range(2 * count)]
+    readers = [raw(served.port, b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(count)]
+
+    def all_wait() -> bool:
+        connections = served.server.server_state.connections
+        return len(connections) == 3 * count and sum(one.flow.write_paused for one in connections) == count
+
+    def others_are_answered() -> None:
+        with httpx.Client(base_url=f"http://localhost:{served.port}", timeout=PATIENCE) as client:
+            for _ in range(10):
+                assert client.post("/api/tag", json={"text": "ba"}).status_code == 200
+        assert becomes(lambda: served.connections == 3 * count)
+
+    assert becomes(lambda: served.clock.ask(all_wait))
+    others_are_answered()
+    served.clock.passes(0.99 * SECONDS)
+    others_are_answered()
+    served.clock.passes(0.01 * SECONDS)
+    served.clock.passes(1.0)  # in which who sent half a body is told so
+    assert becomes(lambda: not served.connections)
+    told = [rest_of(one) for one in slow]
+    assert [found.split(b" ")[1] if found else b"" for found in told] == [b"", b"", b"408", b""] * (count // 2)
+    got = sum(len(rest_of(one)) for one in readers)  # what lay in the sockets comes, and not the whole
     assert got < 0.5 * count * 2000 * 65_536
     for one in (*slow, *readers):
         one.close()
     tally("slow clients", 3 * count)
 
 
-def test_a_late_body_is_told_so_and_large_ones_are_refused(port: int) -> None:
+def test_a_late_body_is_told_so_and_large_ones_are_refused(served: Answering) -> None:
     head = b"POST /api/tag HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with raw(served.port, head + b"Content-Length: 20\r\n\r\n{") as one:
+        assert becomes(lambda: bool(served.server.server_state.tasks))
+        served.clock.passes(SECONDS + 0.5)
+        one.settimeout(PATIENCE)
+        assert one.recv(4096).split(b" ")[1] == b"408"
     for content, status in (
-        (head + b"Content-Length: 20\r\n\r\n{", b"408"),
         (head + b"Content-Length: 2000000\r\n\r\n", b"413"),
         (head + b"Transfer-Encoding: chunked\r\n\r\n" + b"100000\r\n" + b" " * (1 << 20) + b"\r\n1\r\n \r\n", b"413"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 40_000 + b"\r\n\r\n", b"431"),
         (b"rubbish\r\n\r\n", b"400"),
     ):
-        with raw(port, content) as one:
-            one.settimeout(5)
+        with raw(served.port, content) as one:
+            one.settimeout(PATIENCE)
             assert one.recv(4096).split(b" ")[1] == status
 
 
 def test_streams_that_are_left_stop(port: int, engines: dict[str, Engine], full: bool, tally: Tally) -> None:
-    """At a random token; what is left of them is not made."""
-    engine, dice, steps, count = engines["writer"], random.Random(3), [0], 500 if full else 8
+    """At a random token; what is left of them is not made. The model is a few steps before who reads."""
+    engine, dice, count = engines["writer"], random.Random(3), 500 if full else 8
+    steps, ahead = [0], [threading.Semaphore(10)]
 
     def counted(*words: object) -> None:
         steps[0] += 1
-        time.sleep(0.002)  # a model that takes its time
+        assert ahead[-1].acquire(timeout=PATIENCE)
 
     handle = engine.served.model.head.register_forward_hook(counted)
-    options = {"tokens": 4000, "sampling": {"temperature": 1.0}}
-    made = 0
-    with httpx.Client(base_url=f"http://localhost:{port}") as client:
+    left = 0
+    with httpx.Client(base_url=f"http://localhost:{port}", timeout=PATIENCE) as client:
         for number in range(count):
-            own = {**options, "sampling": {"temperature": 1.0, "seed": number}}
+            own = {"tokens": 4000, "sampling": {"temperature": 1.0, "seed": number}}
             with client.stream("POST", "/api/generate", json={"text": "ba", "options": own, "stream": True}) as answer:
-                wanted = dice.randrange(1, 12)
-                for _, line in zip(range(2 * wanted), answer.iter_lines(), strict=False):
-                    made += line.startswith("data: {")
-    until = time.monotonic() + 5
-    while engine._writing and time.monotonic() < until:
-        time.sleep(0.005)
-    assert not engine._writing
+                for _, line in zip(range(2 * dice.randrange(1, 12) - 1), answer.iter_lines(), strict=False):
+                    if line.startswith("data: {"):
+                        ahead[-1].release()
+            assert becomes(lambda: all(text.over for text in [*engine._writing.values()]))  # the server knows
+            before, left = steps[0], left + ("finish" not in line)
+            ahead.append(threading.Semaphore(10))
+            ahead[-2].release(10)
+            assert becomes(lambda: not engine._writing)
+            assert steps[0] <= before + 1
     before = steps[0]
-    time.sleep(0.05)
+    assert asyncio.run(engine.alone(lambda: steps[0])) == before
     handle.remove()
-    assert steps[0] == before
-    assert steps[0] < made + 40 * count  # what was sent before the client's leaving was seen
+    assert left > 0.8 * count  # the others came to their ends before
     tally("cancelled streams", count)
 
 
@@ -217,11 +261,7 @@ ORIGINS = [
 
 def answer_to(port: int, head: str, body: bytes = b"") -> tuple[int, bytes]:
     with raw(port, head.encode("utf-8") + b"\r\n\r\n" + body) as one:
-        one.settimeout(5)
-        found = b""
-        with suppress(OSError):
-            while part := one.recv(65_536):
-                found += part
+        found = rest_of(one)
     return int(found.split(b" ", 2)[1]), found
 
 
@@ -354,12 +394,12 @@ def test_a_fault_of_ours_is_one_line(engines: dict[str, Engine], caplog: pytest.
     assert "a secret" in caplog.text
 
 
-def test_no_answer_holds_what_another_asked(usual: int, tally: Tally) -> None:
+def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
     """Canaries: each comes back to its own client, and to no other."""
     marks = [f"canary{number:04d}x" for number in range(200)]
 
     async def all_of_them() -> list[str]:
-        async with httpx.AsyncClient(base_url=f"http://localhost:{usual}", timeout=60) as client:
+        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=PATIENCE) as client:
 
             async def ask(number: int, mark: str) -> str:
                 verb = ("tag", "classify", "translate", "generate")[number % 4]
@@ -379,8 +419,9 @@ def test_no_answer_holds_what_another_asked(usual: int, tally: Tally) -> None:
     tally("canaries", len(marks))
 
 
-def test_load(usual: int, engines: dict[str, Engine], full: bool) -> None:
-    """No error, and each greedy answer is the one that it gets alone."""
+def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
+    """No error, and each greedy answer is the one that it gets alone; who asked while the model was at work is answered
+    together."""
     dice = random.Random(5)
     texts = [" ".join(dice.choice(SYLLABLES) for _ in range(dice.randint(1, 6))) for _ in range(20)]
     greedy: dict[str, dict[str, Any]] = {
@@ -390,32 +431,37 @@ def test_load(usual: int, engines: dict[str, Engine], full: bool) -> None:
     alone = {("translate", text): engines["transformer"].served.translate(text, beam=1) for text in texts}
     for text in texts:
         alone["generate", text] = engines["writer"].served.generate(text, tokens=12, temperature=0.0)[0].text
-    busy, right = [0], [0]
+    engine, many, times = engines["transformer"], 64, 40 if full else 2
 
-    async def client(asking: httpx.AsyncClient, number: int, until: float) -> None:
-        while time.monotonic() < until:
-            verb = ("translate", "generate")[number % 2]
-            text = texts[(number * 7 + right[0]) % len(texts)]
-            found = await asking.post(f"/api/{verb}", json={"text": text, "options": greedy[verb]})
-            if found.status_code == 429:
-                busy[0] += 1
-                await asyncio.sleep(0.05)
-                continue
-            assert found.status_code == 200, found.text
-            (answer,) = found.json()["answers"]
-            said = answer if verb == "translate" else answer[0]
-            assert said["text"] == alone[verb, text]
-            right[0] += 1
+    def counted(name: str, **more: str) -> float:
+        return engine.meters.registry.get_sample_value(name, {"model": "transformer", **more}) or 0
+
+    async def ask(asking: httpx.AsyncClient, number: int) -> None:
+        verb, text = ("translate", "generate")[number % 2], texts[number * 7 % len(texts)]
+        while (
+            found := await asking.post(f"/api/{verb}", json={"text": text, "options": greedy[verb]})
+        ).status_code == 429:
+            await asyncio.sleep(0.05)
+        assert found.status_code == 200, found.text
+        (answer,) = found.json()["answers"]
+        said = answer if verb == "translate" else answer[0]
+        assert said["text"] == alone[verb, text]
 
     async def all_of_them() -> None:
-        limits = httpx.Limits(max_connections=64, keepalive_expiry=2)  # before the server closes what is idle
-        async with httpx.AsyncClient(base_url=f"http://localhost:{usual}", timeout=60, limits=limits) as asking:
-            until = time.monotonic() + (60 if full else 1.5)
-            await asyncio.gather(*(client(asking, number, until) for number in range(64)))
+        limits = httpx.Limits(max_connections=many, keepalive_expiry=PATIENCE)  # no time passes for the server
+        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", timeout=PATIENCE, limits=limits) as asking:
+            begun, over = threading.Event(), threading.Event()
+            held = asyncio.create_task(engine.alone(lambda: (begun.set(), over.wait(PATIENCE))))
+            assert await asyncio.to_thread(begun.wait, PATIENCE)
+            first = [asyncio.create_task(ask(asking, number)) for number in range(many)]
+            assert await asyncio.to_thread(becomes, lambda: len(engine._jobs) == many // 2)
+            over.set()
+            await asyncio.gather(held, *first)
+            assert counted("heed_inputs_total", verb="translate") - before == many // 2
+            assert counted("heed_batch_size_count") - batches == 1
+            for turn in range(1, times):
+                await asyncio.gather(*(ask(asking, turn * many + number) for number in range(many)))
 
+    before, batches = counted("heed_inputs_total", verb="translate"), counted("heed_batch_size_count")
     asyncio.run(all_of_them())
-    assert right[0] >= 64
-    sizes = engines["transformer"].meters.registry
-    answered = sizes.get_sample_value("heed_inputs_total", {"model": "transformer", "verb": "translate"}) or 0
-    batches = sizes.get_sample_value("heed_batch_size_count", {"model": "transformer"}) or 0
-    assert answered > 2 * batches
+    assert counted("heed_inputs_total", verb="translate") - before == many // 2 * times

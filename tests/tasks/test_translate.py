@@ -11,6 +11,7 @@ from heedful.apply.inference import for_inference
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.processes import Processes
+from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.sections import PackedTrain
@@ -100,6 +101,12 @@ def test_n_best_are_sorted_and_distinct(model):
     assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
     assert (found.text, found.score) == found.hypotheses[0]
+
+
+@pytest.mark.parametrize("settings", [{"groups": 0}, {"groups": -3}, {"groups": 2, "samples": 2}])
+def test_groups_that_there_cannot_be_are_refused(model, settings):
+    with pytest.raises(InputError, match=r"in (0|-3) groups|in groups by heedful alone, and neither"):
+        model.search(["ba de"], beam=4, **settings)
 
 
 def test_limits_and_prefix(model):

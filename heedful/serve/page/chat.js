@@ -13,7 +13,7 @@ let running = null;
 // The messages before the turn of this number.
 function before(number) {
   const first = system.value.trim() ? [{ role: "system", content: system.value }] : [];
-  return [...first, ...said.slice(0, number).map(({ role, content }) => ({ role, content }))];
+  return [...first, ...said.slice(0, number).filter(({ content }) => content).map(({ role, content }) => ({ role, content }))];
 }
 
 function keep() {
@@ -57,6 +57,10 @@ async function send() {
   shown(mine);
   says.value = "";
   await answer([]);
+  if (said.at(-1) !== mine) return;
+  forget(said.indexOf(mine)); // there is no answer: it may be asked again
+  says.value ||= content;
+  keep();
 }
 
 // The next turn, which begins with these pieces.

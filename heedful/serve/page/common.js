@@ -32,6 +32,13 @@ export class Refusal extends Error {
   }
 }
 
+const SILENT = { message: "The server does not answer", fix: "is it still running?" };
+
+// What is asked of a server that may be gone; of that each browser has words of its own.
+const answered = (work) => work.catch((error) => { throw error.name === "AbortError" ? error : new Refusal(0, SILENT); });
+
+export const reached = (path, how) => answered(fetch(path, how));
+
 async function checked(response) {
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
@@ -39,12 +46,12 @@ async function checked(response) {
 }
 
 export async function get(path, signal) {
-  return (await checked(await fetch(path, { signal }))).json();
+  return (await checked(await reached(path, { signal }))).json();
 }
 
 export async function ask(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };
-  const response = await fetch(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(body), signal });
+  const response = await reached(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(body), signal });
   return (await checked(response)).json();
 }
 
@@ -52,13 +59,13 @@ export async function ask(verb, body, signal) {
 export async function* stream(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const sent = { ...body, stream: true };
-  const response = await checked(await fetch(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(sent), signal }));
+  const response = await checked(await reached(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(sent), signal }));
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
+      const { value, done } = await answered(reader.read());
+      if (done) throw new Refusal(0, SILENT); // before it said that this was all
       const events = (rest + value).split("\n\n");
       rest = events.pop();
       for (const event of events) {

@@ -1,5 +1,5 @@
 // Maps over a picture: each layer and head, or of each thing that was found; choosing a patch asks what it looked at.
-import { byId, button, csv, download, make, twin } from "./common.js";
+import { byId, button, csv, download, latest, make, twin } from "./common.js";
 
 // Matplotlib's inferno, in nine steps.
 const HEAT = [
@@ -93,12 +93,17 @@ export function drawImage(area, view, again) {
       })))));
   }
 
-  async function choosePatch(next) {
-    patch = next;
-    view = await again(patch === null ? {} : { patch });
-    list();
-    show();
-  }
+  const choosePatch = latest(
+    (signal, next) => {
+      patch = next;
+      return again(patch === null ? {} : { patch }, signal);
+    },
+    (found) => {
+      view = found;
+      list();
+      show();
+    },
+  );
 
   if (view.patches) {
     large.addEventListener("click", (event) => {

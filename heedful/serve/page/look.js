@@ -1,6 +1,6 @@
 // Asks what a model looked at, and hands it to the scripts of the page that is one file (page_*.js), or, of a picture,
 // to image.js. The address has the question before its "#", and what is chosen of the answer after it.
-import { ask, button, byId, download, make, models, trouble } from "./common.js";
+import { ask, button, byId, download, make, models, reached, trouble } from "./common.js";
 import { drawImage } from "./image.js";
 
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
@@ -43,7 +43,7 @@ async function show(question) {
   document.body.append(make("script", { type: "application/json", id: "view", textContent: JSON.stringify(view) }));
   for (const source of SCRIPTS) await load(source);
   const save = async (kind, type) => {
-    const response = await fetch("/api/view", {
+    const response = await reached("/api/view", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...question, kind }),
     });
     if (response.ok) download(`attention.${kind}`, await response.blob(), type);
@@ -58,11 +58,12 @@ async function show(question) {
 async function showImage() {
   const [file] = byId("file").files;
   if (!file) throw new Error("Choose a picture first.");
-  const view = async (more = {}) => {
+  const model = select.value, shown = texts();
+  const view = async (more = {}, signal) => {
     const form = new FormData();
     form.append("file", file);
-    form.append("json", JSON.stringify({ model: select.value, options: { ...more, ...texts() } }));
-    const response = await fetch("/api/view", { method: "POST", body: form });
+    form.append("json", JSON.stringify({ model, options: { ...more, ...shown } }));
+    const response = await reached("/api/view", { method: "POST", body: form, signal });
     const found = await response.json();
     if (!response.ok) throw new Error(found.error.fix ? `${found.error.message}: ${found.error.fix}` : found.error.message);
     return found;

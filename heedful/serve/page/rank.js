@@ -1,6 +1,6 @@
 // Answers put in order: by dragging, by their numbers, or by buttons. What is decided is sent, and kept, at once.
 
-import { Refusal, byId, get, make } from "/page/common.js";
+import { Refusal, byId, get, make, reached } from "/page/common.js";
 
 let shown = null; // what the server asks now
 let levels = []; // groups of numbers of answers from 0, the best first
@@ -11,7 +11,7 @@ const who = () => byId("who").value.trim() || "someone";
 
 async function send(path, body) {
   const headers = { "Content-Type": "application/json" };
-  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await reached(path, { method: "POST", headers, body: JSON.stringify(body) });
   const said = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refusal(response.status, said.error);
   return said;

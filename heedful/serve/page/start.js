@@ -41,7 +41,10 @@ function trial(model, verb) {
     (signal) => {
       answer.textContent = "…";
       const options = model.verbs[verb].options.includes("tokens") ? { options: { tokens: 60 } } : {};
-      return ask(verb, { model: model.name, text: input.value, ...options }, signal);
+      return ask(verb, { model: model.name, text: input.value, ...options }, signal).catch((error) => {
+        if (error.name !== "AbortError") answer.textContent = "";
+        throw error;
+      });
     },
     ({ answers: [first] }) => { answer.textContent = told(verb, first); },
   );

@@ -1,7 +1,8 @@
 // Two panes: translated as one types; a word of the translation shows what it looked at, and what could stand there.
 import { ask, button, byId, chosenModel, language, later, latest, linkTo, make, models, percent, remember, state, twin } from "./common.js";
 
-const LINES = 1; // texts of more lines are translated line by line, without going into words
+const LINES = 1, LONG = 2000; // longer texts are translated line by line, without going into words
+const AT_ONCE = 128; // lines
 const known = await models();
 const source = byId("source"), target = byId("target");
 let shown = null; // the answer of /api/align
@@ -21,15 +22,19 @@ function languages() {
 
 const lines = () => source.value.split("\n");
 const nats = (score) => score.toFixed(3).replace(/^-(0\.0+)$/, "$1");
-const several = () => lines().length > LINES;
+const several = () => lines().length > LINES || source.value.length > LONG;
 
 const asked = latest(
   async (signal) => {
     const model = select.value, text = source.value;
     if (!text.trim()) return null;
     if (several()) {
-      const inputs = lines().filter((line) => line.trim());
-      return { whole: (await ask("translate", { model, inputs: inputs.slice(0, 128) }, signal)).answers };
+      const inputs = lines().filter((line) => line.trim()), whole = [];
+      while (whole.length < inputs.length) {
+        const next = inputs.slice(whole.length, whole.length + AT_ONCE);
+        whole.push(...(await ask("translate", { model, inputs: next }, signal)).answers);
+      }
+      return { whole };
     }
     const options = forced === null ? {} : { target: forced };
     const { answers: [found] } = await ask("align", { model, text, options }, signal);
@@ -108,6 +113,7 @@ const alternatives = latest(
     return ask("align", { model: select.value, text: source.value, options }, signal);
   },
   ({ answers: [{ others }] }, place) => {
+    if (place !== pinned) return; // of a text that is gone by now, or let go
     const rows = others.map((other) => {
       const node = make("button", { type: "button" },
         make("b", { textContent: other.text, dir: "auto" }),
@@ -130,7 +136,8 @@ function choose(place) {
 
 const best = latest(
   (signal, count) => ask("translate", { model: select.value, text: source.value, options: { decoding: { n_best: count } } }, signal),
-  ({ answers: [{ hypotheses }] }) => {
+  ({ answers: [{ hypotheses }] }, count) => {
+    if (!shown || count !== Number(byId("best").value)) return;
     const rows = () => [["translation", "score"], ...hypotheses.map(({ text, score }) => [text, nats(score)])];
     byId("more").replaceChildren(
       make("h3", { textContent: `The ${hypotheses.length} best` }),

@@ -9,6 +9,7 @@ from heedful.data.text.solved import holds_solved, read_solved
 from heedful.decode.settings import SamplingOptions
 from heedful.run.task import Ask, Scored
 from heedful.tasks.generate.cli import TextScoring
+from heedful.tasks.generate.search import refuse_unused_penalty
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.cli import expand_escapes
 
@@ -23,6 +24,10 @@ class GenerateOptions:
     best_of: int = 1
     length_penalty: float = 1.0
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a length penalty where no texts are compared."""
+        refuse_unused_penalty(self.length_penalty, compares=self.compares)
 
     @property
     def compares(self) -> bool:

@@ -25,6 +25,12 @@ def refuse_drawing(given: Sequence[str], stop: Sequence[str], *, width: int, sam
         raise InputError(f"{samples} texts of a beam of {width}", fix="give a beam at least as wide as there are texts")
 
 
+def refuse_unused_penalty(length_penalty: float, *, compares: bool) -> None:
+    """Raises InputError for a length penalty where each text is drawn once."""
+    if length_penalty != 1.0 and not compares:
+        raise InputError("a length penalty compares texts, and one is drawn", fix="give a beam, or best_of")
+
+
 @torch.inference_mode()
 def searched(
     model: LM,

@@ -18,7 +18,7 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
 from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
-from heedful.tasks.generate.search import likelihood_score, refuse_drawing, searched
+from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
@@ -136,6 +136,7 @@ class LanguageModel(TextModel[LM]):
         if best_of < 1 or (beam is not None and best_of > 1):
             what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
             raise InputError(what, fix="give 1 or more, and no beam beside them")
+        refuse_unused_penalty(length_penalty, compares=beam is not None or best_of > 1)
         refuse_length_penalty(length_penalty, tokens)
         if beam is not None:
             refuse_drawing([*sampling], stop, width=beam, samples=samples)

@@ -116,13 +116,13 @@ def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -
     return in_bits(load(run, device=chosen_device(device, weights=weights)), weights)
 
 
-def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | None:
-    """The model by another library; None where that cannot serve it, or cannot answer as its task.json says."""
+def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | str:
+    """The model by another library; or why that cannot serve it, or cannot answer as its task.json says."""
     try:
         served = load(run)
         list(ask.answers(served, ["a"], ask.options()))
-    except (HeedError, RuntimeError):
-        return None
+    except (HeedError, RuntimeError) as error:
+        return " ".join(str(error).split())
     return served
 
 

@@ -40,5 +40,6 @@ def load_translator(
     from heedful.tasks.translate.exchange.ctranslate2 import load_by_ctranslate2
 
     if engine == "auto":
-        return by_library(load_by_ctranslate2, run, ASK) or Translator.load(run)
+        fast = by_library(load_by_ctranslate2, run, ASK)
+        return Translator.load(run) if isinstance(fast, str) else fast
     return load_by_ctranslate2(run)

@@ -162,7 +162,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     if batch.wishes is not None:
         parting = translator.phrases.parting
         return constrained_beam(*asked, beam=width, n_best=n_best, wishes=batch.wishes, parting=parting, **options)
-    if decoding.groups > 1:
+    if decoding.groups != 1:
         groups, diversity = decoding.groups, decoding.diversity
         return diverse_beam(*asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, **options)
     if width == 1:
@@ -194,8 +194,8 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
     if (batch.wishes or batch.avoid) and (engine or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
         raise InputError(what, fix="leave out the engine, or the samples")
-    if decoding.groups > 1 and (batch.wishes or engine):
-        what = "a beam is searched in groups by heedful alone, and not held to words"
+    if decoding.groups != 1 and (batch.wishes or engine or decoding.samples):
+        what = "a beam is searched in groups by heedful alone, and neither held to words nor drawn"
         raise InputError(what, fix="leave out the groups")
     if engine:
         refuse_engine(translator, decoding, prefix=batch.prefix is not None)
