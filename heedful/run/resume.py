@@ -59,7 +59,10 @@ class Progress:
 
     def means(self) -> dict[str, float]:
         """Of all that was added since this was last asked."""
-        found = {"train_loss": self.loss / self.count, **{name: own.mean for name, own in sorted(self.beside.items())}}
+        found = {
+            "train_loss": self.loss / max(1, self.count),
+            **{name: own.mean for name, own in sorted(self.beside.items())},
+        }
         self.loss, self.count, self.beside = 0.0, 0, {}
         return found
 

@@ -96,10 +96,16 @@ def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> 
 
 def test_what_no_round_can_be_made_with_is_refused_before_anybody_judges(world: Path, tmp_path: Path) -> None:
     """So that the same folder takes the command with the mistake mended."""
+    (tmp_path / "one.txt").write_text("ba\n")
     (tmp_path / "talk.jsonl").write_text('{"prompt": [{"role": "user", "content": "ba"}]}\n')
     for words, kind, what in (
         (["--set", "prefer.foo=1"], InputError, "unknown key 'foo'"),
         (["--reward-set", "train.steps=x"], InputError, "train.steps = 'x'"),
+        (["--set", "prefer.method=grpo", "--set", "prefer.group=1"], InputError, "compares answers to the same prompt"),
+        (["--set", "prefer.tokens=48"], InputError, "a prompt and the 48 tokens of an answer are 49 tokens"),
+        (["--prompts", str(tmp_path / "one.txt")], InputError, "one example alone"),
+        (["--noise", "0.1"], InputError, "--noise blurs a rule, and a person judges"),
+        (["--ranker", f"{world / 'rules.py'}:vowels", "--who", "ada"], InputError, "--who names a person"),
         (["--tokens", "48"], InputError, "a prompt and the 48 tokens of an answer are 49 tokens"),
         (["--prompts", str(tmp_path / "none.txt")], MissingError, "no such file"),
         (["--prompts", str(tmp_path / "talk.jsonl")], InputError, "a prompt that is a conversation"),
