@@ -24,7 +24,7 @@ from heedful.training.loop import State, Step
 from heedful.training.loss import Sum, added
 
 # Keys of `train` that may change when a run is continued.
-FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
+FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model

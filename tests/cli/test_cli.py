@@ -94,10 +94,11 @@ def test_resume_continues_what_is_asked_for(run, data, tmp_path, capsys):
     file.write_text(yaml.safe_dump(said))
     assert heed("train", file, "--resume", "--out", out, "--json") == 0
     assert json.loads(lines(capsys)[-1])["steps"] == said["train"]["steps"]
-    said["train"]["lr"] = 0.5
-    file.write_text(yaml.safe_dump(said))
-    assert heed("train", file, "--resume", "--out", out) == 2
-    assert "this run was begun with train.lr" in capsys.readouterr().err
+    for key, value in (("lr", 0.5), ("eval_sentences", 3)):  # the best model was chosen by as many as before
+        other = {**said, "train": {**said["train"], key: value}}
+        file.write_text(yaml.safe_dump(other))
+        assert heed("train", file, "--resume", "--out", out) == 2
+        assert f"this run was begun with train.{key} = " in capsys.readouterr().err
 
 
 def test_a_key_of_another_task_is_refused_before_anything_is_read(tmp_path, capsys):
