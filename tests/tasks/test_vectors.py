@@ -266,6 +266,13 @@ def test_the_commands(run_of: Callable[[str], Path], tmp_path: Path, capsys: pyt
     assert records()[0]["method"] == "skipgram"
     assert heed("check", run) == 0
     assert "written as .bin then read" in capsys.readouterr().out
-    for words, said in ((("near",), "needs a word"), (("plane",), ".svg or .png"), (("near", "bah"), "did you mean")):
+    plane = ("plane", "--out", "x.svg", "--top", 3)
+    for words, said in (
+        (("near",), "needs a word"),
+        (("plane",), ".svg or .png"),
+        (("near", "bah"), "did you mean"),
+        (("near", "ba", "--by", "tsne"), "--by is of a plane, and not of near"),
+        (plane, "--top is of near and analogy, and not of plane"),
+    ):
         assert heed("vectors", run, *words) == 2
         assert said in capsys.readouterr().err
