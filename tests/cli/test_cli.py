@@ -162,6 +162,14 @@ def test_check_says_what_each_law_is_for_and_ends_with_a_verdict(run, capsys, mo
     assert lines(capsys)[-1] == f"1 of {len(held)} laws broken: save then load"
 
 
+def test_one_checkpoint_is_told_as_one(run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "run")
+    for step in sorted((tmp_path / "run" / "checkpoints").iterdir())[1:]:
+        shutil.rmtree(step)
+    assert heed("check", tmp_path / "run") == 0
+    assert "1 checkpoint verifies (damaged files)" in capsys.readouterr().out
+
+
 def test_check_and_info(run, capsys):
     assert heed("check", run, "--json") == 0
     assert json.loads(lines(capsys)[-1])["broken"] == 0
