@@ -261,6 +261,8 @@ def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> 
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]["test"]
     assert scores["pair_accuracy"] == 1.0
     assert scores["loss"] < math.log(2) / 2
+    before = next(line for line in (tmp_path / "run" / "README.md").read_text().splitlines() if "before tr" in line)
+    assert before.endswith(" 0.6931 | - |")
     stopped = train(preferring(start, "dpo", **plan), tmp_path / "again", corpus=corpus)
     for event in stopped:
         if isinstance(event, Trained) and event.step.step == 15:

@@ -320,7 +320,8 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         begun, before = self._answer(self.reference, asked)
         _, after = self._answer(self.served.load(folder).model, asked)
         found = {key.removeprefix("valid_"): value for key, value in begun.items()}
-        found |= self._judge(self.reference, part) if self.judged else {}
+        if self.judged:  # by the loss, which compares with this very model, it prefers no answer
+            found["loss"] = self._judge(self.reference, part)["loss"]
         rows = [(*one, *other[1:]) for one, other in zip(before[:SHOWN], after, strict=False)]
         table = text_table(("asked", "before", "reward", "after", "reward"), rows)
         return found, "\n".join(["Answers before and after, as they were drawn:", "", *table])
