@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError, MissingError
-from heedful.run.events import Checkpointed
+from heedful.run.events import Checkpointed, Measured, Trained
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
+from heedful.tasks.shared.progress import ProgressLine
+from heedful.training.loop import Step
 from serving import language_model
 
 RULES = "def vowels(prompt, answer):\n    return sum(map(answer.count, 'aeio')) / max(1, len(answer))\n"
@@ -77,6 +79,15 @@ def test_a_loop_that_is_cut_off_comes_to_the_same(world: Path, tmp_path: Path, m
             heed(world, tmp_path / "cut", *rule)
     assert heed(world, tmp_path / "cut", *rule) == whole
     assert rounds_of(tmp_path / "cut") == rounds_of(tmp_path / "whole")
+
+
+def test_a_training_is_not_told_with_the_scores_of_the_one_before(capsys: pytest.CaptureFixture[str]) -> None:
+    line, step = ProgressLine(), Step(1, 0, 0.5, 1, 1.0, 1.0, 0.1, 0.0)
+    line.follow(iter([Measured(1, 0.5, {"accuracy": 0.25}, True, "")]))
+    line.follow(iter([Trained(step, 1e-3, 10.0, "tokens", None)]))
+    before, after = capsys.readouterr().err.splitlines()
+    assert "accuracy 0.250" in before
+    assert "accuracy" not in after
 
 
 def test_a_person_ranks_and_may_leave_in_between(world: Path, tmp_path: Path) -> None:
