@@ -139,7 +139,7 @@ def train(
     path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs=pairs)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
-    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device)
+    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device, corpus=corpus)
     for event in events(made, Path(out), resume=resume, corpus=corpus, device=device):
         if isinstance(event, Finished):
             return event

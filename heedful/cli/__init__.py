@@ -39,6 +39,7 @@ COMMANDS = (
     Command("import", exchange.import_, group="Hand on"),
     Command("export", exchange.export, group="Hand on"),
 )
+ON_CPU = "DefaultCPUAllocator"  # what torch says of memory that a CPU does not have
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
@@ -86,7 +87,7 @@ def main() -> None:
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
-    trains = arguments[:1] in (["train"], ["demo"], ["distil"])
+    trains = arguments[:1] in (["train"], ["demo"], ["distil"], ["loop"])
     if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
@@ -103,13 +104,16 @@ def main() -> None:
             with suppress(HeedError):  # of a task that is not known here
                 error.fix = how_to_use(Path(error.where))
         _fail(error)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         from torch import OutOfMemoryError  # torch is imported already, where it is one
 
-        if debug or not isinstance(error, OutOfMemoryError):
+        of_device = isinstance(error, OutOfMemoryError)
+        of_machine = isinstance(error, MemoryError) or ON_CPU in str(error)
+        if debug or not (of_device or of_machine):
             raise
-        fix = "take a smaller train.tokens or images.batch" if trains else "take --device cpu, or a smaller --batch"
-        _fail(HeedError("the device has too little memory", fix=fix))
+        fix = f"take {'--device cpu' if of_device else 'shorter inputs'}, or a smaller --batch"
+        fix = "take a smaller train.tokens or images.batch" if trains else fix
+        _fail(HeedError(f"the {'device' if of_device else 'machine'} has too little memory", fix=fix))
     except KeyboardInterrupt:
         again = "; the same command continues from the last checkpoint" if trains else ""
         _leave(f"interrupted{again}", 130)

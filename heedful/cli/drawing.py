@@ -24,6 +24,8 @@ def draw(
     if out is not None and out.suffix not in (*PICTURES, ".txt"):
         what = f"{out.suffix or 'no suffix'} is not a drawing"
         raise InputError(what, where=str(out), fix="--out x.svg, x.png or x.txt")
+    if dark and (out is None or out.suffix == ".txt"):
+        say("--dark is not used by a drawing in letters")
     if out is not None:
         files.need_folder_for(out)
     from heedful.look.architecture_text import text

@@ -13,9 +13,10 @@ from heedful.errors import InputError
 from heedful.run.task import Embedder
 from heedful.store import files
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, printable, say
+from heedful.tasks.shared.cli import Device, Json, Run, printable, refuse_unused, say
 from heedful.tasks.shared.line_by_line import answer_lines
 
+TOP = 5  # lines that are near
 LOOK_OPTIONS = united(row.inside.options() for row in TASKS.values())
 
 
@@ -64,7 +65,7 @@ def embed(
         str | None, typer.Option(help="mean (of a text's hidden states), or first of them.", show_default="mean")
     ] = None,
     near: Annotated[Path | None, typer.Option(help="A file, of which the nearest lines are shown.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of them.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="How many of them.")] = TOP,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -77,6 +78,8 @@ def embed(
     from heedful.tasks.shared.embed import nearest
     from heedful.verbs.use import embedder_of
 
+    if near is None:
+        refuse_unused("is of the lines that are near", {"--top": top != TOP}, fix="give --near FILE")
     vectors_of = _embedding_function(embedder_of(run, device=chosen_device(device)), pool, run)
     others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
     theirs, warned = vectors_of(others) if others else (None, [])

@@ -9,10 +9,12 @@ import typer
 
 from heedful.errors import counted
 from heedful.store import files
-from heedful.tasks.shared.cli import Device, Json, Run, Seed, say, user_name
+from heedful.tasks.shared.cli import Device, Json, Run, Seed, refuse_unused, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.ranking import Ranking
+
+PORT = 8766
 
 
 def rank(
@@ -21,7 +23,7 @@ def rank(
     out: Annotated[Path, typer.Option(help="Where the judgements are kept; what is there already is not asked again.")],
     who: Annotated[str | None, typer.Option(help="Who judges.", show_default="the user's name")] = None,
     page: Annotated[bool, typer.Option("--page", help="On a page in a browser, served to this machine alone.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")] = 8766,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")] = PORT,
     answers: Annotated[int, typer.Option(min=2, max=9, help="How many answers to a prompt.")] = 4,
     tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 64,
     temperature: Annotated[float, typer.Option(min=0.01, help="At which they are drawn.")] = 1.0,
@@ -41,6 +43,8 @@ def rank(
     from heedful.verbs.opened import open_model
     from heedful.verbs.ranking import answers_by
 
+    if not page:
+        refuse_unused("is of a page", {"--port": port != PORT}, fix="give --page")
     asked = prompts_in(prompts)
     files.need_folder_for(out)
     who = who or user_name()

@@ -8,7 +8,7 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import Run, printable, say
+from heedful.tasks.shared.cli import Run, printable, refuse_unused, say
 
 if TYPE_CHECKING:
     from heedful.look.passes_drawn import Passed
@@ -35,6 +35,8 @@ def trace(
     """
     if out is not None and out.suffix not in KINDS:
         raise InputError(f"{out.suffix or 'no suffix'} is no trace", where=str(out), fix="--out x.html or x.svg")
+    if out is None or out.suffix != ".svg":
+        refuse_unused("is of a picture", {"--dark": dark}, fix="--out x.svg")
     if out is not None:
         files.need_folder_for(out)
     from heedful.look import passes_drawn

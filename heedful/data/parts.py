@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from heedful.core.seeds import hashed
 from heedful.data.lines import unreadable
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, counted
 
 E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
 Row = TypeVar("Row")
@@ -181,4 +181,4 @@ def held_out(
         raise InputError(what, where=str(where), fix="give more, or a part to validate on")
     kept = [row for row in rows if (within(row), key(row)) not in held]
     out = [row for row in rows if (within(row), key(row)) in held]
-    return kept, out, (f"{where}: {len(out):,} {noun}s held out for validation",)
+    return kept, out, (f"{where}: {counted(len(out), noun)} held out for validation",)

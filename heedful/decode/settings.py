@@ -1,7 +1,7 @@
 """How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
 
 from dataclasses import dataclass, fields
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypedDict
 
 from heedful.errors import InputError
@@ -19,11 +19,15 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises InputError for what is no number."""
+        """Raises InputError for what is no number, or no whole one where those are counted."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if not isinstance(value, Real) and not (value is None and each.default is None):
+            if value is None and each.default is None:
+                continue
+            if not isinstance(value, Real):
                 raise InputError(f"{each.name} is {value!r}", fix="give a number")
+            if not isinstance(value, Integral) and not isinstance(each.default, float):
+                raise InputError(f"{each.name} is {value!r}", fix="give a whole number")
 
 
 DEFAULT_SAMPLING = Sampling()

@@ -65,11 +65,18 @@ def fingerprint(texts: Iterable[str], *, end: str = "\0") -> str:
 
 
 def score_table(unit: str, scores: Scores) -> list[str]:
-    """A row a test set, of texts or another unit, in the columns of the first."""
-    names = list(next(iter(scores.values())))
+    """A row a test set, of texts or another unit; a score that one of them does not have is a dash there."""
+    names = list(dict.fromkeys(name for each in scores.values() for name in each))
     header = f"| {unit} | {' | '.join(name.replace('_', ' ') for name in names)} |"
-    rows = [f"| {test} | {' | '.join(f'{each[name]:.4f}' for name in names)} |" for test, each in scores.items()]
+    rows = [
+        f"| {test} | {' | '.join(_number(each[name]) if name in each else '-' for name in names)} |"
+        for test, each in scores.items()
+    ]
     return [header, "|---|" + "---|" * len(names), *rows]
+
+
+def _number(score: int | float | str) -> str:
+    return f"{score:,}" if isinstance(score, int) else f"{score:.4f}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

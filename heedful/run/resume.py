@@ -24,7 +24,7 @@ from heedful.training.loop import State, Step
 from heedful.training.loss import Sum, added
 
 # Keys of `train` that may change when a run is continued.
-FREE = {"steps", "epochs", "minutes", "eval_every", "eval_sentences", "patience", "save_every", "keep", "non_finite"}
+FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
@@ -59,7 +59,10 @@ class Progress:
 
     def means(self) -> dict[str, float]:
         """Of all that was added since this was last asked."""
-        found = {"train_loss": self.loss / self.count, **{name: own.mean for name, own in sorted(self.beside.items())}}
+        found = {
+            "train_loss": self.loss / max(1, self.count),
+            **{name: own.mean for name, own in sorted(self.beside.items())},
+        }
         self.loss, self.count, self.beside = 0.0, 0, {}
         return found
 

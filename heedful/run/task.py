@@ -217,9 +217,8 @@ class Task:
     recipe: "Lazy[type[Recipe]] | None" = None
     train_options: Mapping[str, TrainOption] = field(default_factory=dict)  # by their names
     counted: str = "tokens"  # what its loss is a mean over
-    sized: "Lazy[Callable[[Recipe, Path, torch.device], tuple[Recipe, str]]] | None" = (
-        None  # fits a model to a budget of minutes
-    )
+    # Fits a model to a budget of minutes, by its recipe, its folder, a device, and the data where they are in memory.
+    sized: "Lazy[Callable[[Recipe, Path, torch.device, Any], tuple[Recipe, str]]] | None" = None
     # What a training is told that begins with a model that has learnt already, by its recipe, and why.
     tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
     # And one that begins with nothing, of which no size is chosen.

@@ -74,12 +74,14 @@ class Budget:
     epochs: float | None = None
     minutes: float | None = None
 
-    def progress(self, state: "State", steps_per_epoch: int) -> float:
+    def progress(self, state: "State", batches: int, accumulate: int) -> float:
+        """`batches`: of the epoch under way; another may have more or fewer."""
         parts = [0.0]
+        each = -(-batches // accumulate)  # steps
         if self.steps is not None:
             parts.append(state.step / self.steps)
         if self.epochs is not None:
-            parts.append(state.step / math.ceil(self.epochs * steps_per_epoch))
+            parts.append((state.epoch * each + state.batch // accumulate) / math.ceil(self.epochs * each))
         if self.minutes is not None:
             parts.append(state.seconds / (60 * self.minutes))
         return max(parts)
@@ -190,7 +192,7 @@ def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int
         if state.batch >= len(batches):
             state.epoch, state.batch = state.epoch + 1, 0
             continue
-        progress = budget.progress(state, -(-len(batches) // accumulate))
+        progress = budget.progress(state, len(batches), accumulate)
         if progress >= 1:
             return None
         group = batches[state.batch : state.batch + accumulate]

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, counted
 from heedful.exchange.ctranslate2 import SCORES, unserved
 from heedful.exchange.hub import chat_files
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
@@ -23,7 +23,7 @@ def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Itera
     folders = sorted(run.glob("checkpoints/step-*"))
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
     yield Law(
-        f"{len(folders)} checkpoints verify (damaged files)",
+        f"{counted(len(folders), 'checkpoint')} {'verifies' if len(folders) == 1 else 'verify'} (damaged files)",
         float(len(damaged)),
         0.0,
         damaged,

@@ -31,6 +31,7 @@ def planned(
     settings: Sequence[str] = (),
     resume: bool = False,
     device: str = "auto",
+    corpus: Any = None,
 ) -> tuple[Recipe, list[str]]:
     """The recipe of a training into `out`, and lines that tell what was chosen for it.
 
@@ -38,7 +39,8 @@ def planned(
     "train.minutes" (None: not given), so do the `options` that its task has of its own, by name, and `settings`
     (key=value) last. A model is sized for its minutes where the task
     can do that and no size is chosen, here or (by "preset=auto") when the training begins; one that begins with an
-    imported model takes that model's usual rates. Raises InputError or MissingError.
+    imported model takes that model's usual rates. `corpus` stands in for the recipe's data. Raises
+    InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen_device(device)  # one that is not here is refused before data are read
@@ -59,7 +61,7 @@ def planned(
     asked = timed or "train.minutes" in given or not isinstance(recipe, str)
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
-        made, told = _sized(made, out, device)
+        made, told = _sized(made, out, device, corpus)
     rates, what, why = _rates(override(made, settings))
     if isinstance(recipe, str) and not (chosen or made.start_from):
         rates, what, why = _suited(override(made, settings), out)
@@ -80,11 +82,11 @@ def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
     return {option.key: options[name] for name, option in known.items() if options.get(name) is not None}
 
 
-def _sized(recipe: Recipe, out: Path, device: str) -> tuple[Recipe, list[str]]:
+def _sized(recipe: Recipe, out: Path, device: str, corpus: Any) -> tuple[Recipe, list[str]]:
     """A size for the minutes of the recipe: now where the task's row can tell, else when its data are known."""
     sized = TASKS[recipe.task].sized
     if sized is not None:
-        recipe, why = sized()(recipe, out, torch.device(chosen_device(device)))
+        recipe, why = sized()(recipe, out, torch.device(chosen_device(device)), corpus)
         return recipe, [why]
     return override(recipe, {"preset": AUTO}) if recipe.SIZES else recipe, []
 

@@ -94,10 +94,11 @@ def test_resume_continues_what_is_asked_for(run, data, tmp_path, capsys):
     file.write_text(yaml.safe_dump(said))
     assert heed("train", file, "--resume", "--out", out, "--json") == 0
     assert json.loads(lines(capsys)[-1])["steps"] == said["train"]["steps"]
-    said["train"]["lr"] = 0.5
-    file.write_text(yaml.safe_dump(said))
-    assert heed("train", file, "--resume", "--out", out) == 2
-    assert "this run was begun with train.lr" in capsys.readouterr().err
+    for key, value in (("lr", 0.5), ("eval_sentences", 3)):  # the best model was chosen by as many as before
+        other = {**said, "train": {**said["train"], key: value}}
+        file.write_text(yaml.safe_dump(other))
+        assert heed("train", file, "--resume", "--out", out) == 2
+        assert f"this run was begun with train.{key} = " in capsys.readouterr().err
 
 
 def test_a_key_of_another_task_is_refused_before_anything_is_read(tmp_path, capsys):
@@ -159,6 +160,14 @@ def test_check_says_what_each_law_is_for_and_ends_with_a_verdict(run, capsys, mo
     monkeypatch.setattr("heedful.verbs.check._saved_and_loaded", lambda *words: 1.0)
     assert heed("check", run) == 1
     assert lines(capsys)[-1] == f"1 of {len(held)} laws broken: save then load"
+
+
+def test_one_checkpoint_is_told_as_one(run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "run")
+    for step in sorted((tmp_path / "run" / "checkpoints").iterdir())[1:]:
+        shutil.rmtree(step)
+    assert heed("check", tmp_path / "run") == 0
+    assert "1 checkpoint verifies (damaged files)" in capsys.readouterr().out
 
 
 def test_check_and_info(run, capsys):

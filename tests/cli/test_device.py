@@ -103,6 +103,21 @@ def test_debug_shows_where_memory_ended(asked):
         cli.main()
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")]
+)
+def test_a_machine_without_memory_is_one_line(monkeypatch, capsys, error):
+    def load(cls, run, **options):
+        raise error
+
+    monkeypatch.setattr(LanguageModel, "load", classmethod(load))
+    assert heed("generate", "runs/x", "a", "--device", "cpu") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the machine has too little memory",
+        "fix: take shorter inputs, or a smaller --batch",
+    ]
+
+
 def test_training_names_its_own_batches(monkeypatch, capsys, tmp_path):
     def train(*words, **options):
         raise torch.OutOfMemoryError

@@ -22,6 +22,10 @@ def test_a_preset_and_a_run_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixt
     for name in ("a.svg", "a.png", "a.txt"):
         assert heed("draw", run, "--out", tmp_path / name, "--dark") == 0
     assert (tmp_path / "a.txt").read_text() == told
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "--dark is not used by a drawing in letters",
+        str(tmp_path / "a.txt"),
+    ]
     assert b"#16181d" in (tmp_path / "a.svg").read_bytes()
     capsys.readouterr()
     assert heed("draw", "gpt-nano", "--json", "--out", tmp_path / "b.svg") == 0

@@ -107,6 +107,12 @@ def test_a_model_that_answers_nothing_is_refused(run: Path, run_of: Callable[[st
         CliRunner().invoke(app, words, catch_exceptions=False)
 
 
+def test_a_port_is_of_a_page(run: Path, tmp_path: Path) -> None:
+    words = ["rank", str(run / "run"), "--prompts", str(run / "prompts.txt"), "--out", str(tmp_path / "j.jsonl")]
+    with pytest.raises(InputError, match="--port is of a page"):
+        CliRunner().invoke(app, [*words, "--port", "9000"], catch_exceptions=False)
+
+
 def test_where_judgements_cannot_be_kept_nothing_is_asked(run: Path, tmp_path: Path) -> None:
     for out, what in ((tmp_path / "none" / "x.jsonl", "no such folder"), (tmp_path, "not a plain file")):
         words = ["rank", str(run / "run"), "--prompts", str(run / "prompts.txt"), "--out", str(out), "--who", "ada"]

@@ -50,7 +50,12 @@ def test_the_command(run_of: Callable[[str], Path], folder: Path, capsys: pytest
     for name in ("t.html", "t.svg"):
         assert heed("trace", run, "ba de", "--out", folder / name) == 0
         assert (folder / name).stat().st_size > 1000
-    for words, said in ((("", "--json"), "no text to trace"), (("a", "--out", "x.pdf"), "is no trace")):
+    for words, said in (
+        (("", "--json"), "no text to trace"),
+        (("a", "--out", "x.pdf"), "is no trace"),
+        (("a", "--out", "x.html", "--dark"), "--dark is of a picture"),
+        (("a", "--dark"), "--dark is of a picture"),
+    ):
         assert heed("trace", run, *words) == 2
         assert said in capsys.readouterr().err
 

@@ -66,6 +66,8 @@ def test_embed(data, run, capsys):
     assert scores[0] == pytest.approx(1, abs=1e-4)
     assert heed("embed", data / run, "ada", "--pool", "last") == 2
     assert "there is no pool 'last'" in capsys.readouterr().err
+    assert heed("embed", data / run, "ada", "--top", 3) == 2
+    assert "--top is of the lines that are near" in capsys.readouterr().err
 
 
 def test_look(data, tmp_path, capsys):

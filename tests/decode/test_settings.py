@@ -13,6 +13,9 @@ for kind, name, value in (
     (Decoding, "top_p", [0.5]),
     (Decoding, "beam", "5"),
     (Decoding, "longest", "all"),
+    (Sampling, "top_k", 2.5),
+    (Sampling, "seed", 1.0),
+    (Decoding, "longest", 9.5),
 ):
     try:
         kind(**{name: value})
@@ -30,4 +33,7 @@ def test_what_is_no_number_is_refused() -> None:
         "top_p is [0.5] - give a number",
         "beam is '5' - give a number",
         "longest is 'all' - give a number",
+        "top_k is 2.5 - give a whole number",
+        "seed is 1.0 - give a whole number",
+        "longest is 9.5 - give a whole number",
     ]

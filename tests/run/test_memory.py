@@ -10,6 +10,7 @@ import torch
 
 import heedful
 from heedful.data.images.labelled import LabelledImages, Part
+from heedful.data.parts import Parts
 from heedful.errors import InputError
 from heedful.verbs.memory import in_memory
 
@@ -91,6 +92,16 @@ def test_a_recipe_of_minutes_is_sized_by_the_rows(tmp_path: Path) -> None:
     plan = heedful.recipe("generate", train={"minutes": 0.001, "steps": 1})
     rows = {"train": [f"ba de {number} gi" for number in range(99)]}
     done = heedful.train(plan, tmp_path / "run", data=rows)
+    assert done is not None
+    assert done.steps == 1
+
+
+def test_parts_are_sized_by_their_texts(tmp_path: Path) -> None:
+    texts = [f"ba de {number} gi\n" for number in range(99)]
+    settings = ["train.steps=1", "data.tokenizer=chars"]
+    done = heedful.train(
+        "generate", tmp_path / "run", data=Parts(texts, texts[:20], {}, "own"), minutes=0.001, settings=settings
+    )
     assert done is not None
     assert done.steps == 1
 

@@ -224,6 +224,8 @@ def test_by_hand_on_the_command_line(tmp_path, capsys):
     assert printed(capsys, "classify", tmp_path / "run", files[0])[0].startswith("black\t0.")
     assert heed("classify", tmp_path / "run", files[0], "--choice", "a", "--choice", "b") == 2
     assert "--choice is not used by a model of pictures" in capsys.readouterr().err
+    assert heed("classify", tmp_path / "run", files[0], "--weights", "int8") == 2
+    assert "--weights is not used by a model of pictures" in capsys.readouterr().err
     (line,) = printed(capsys, "eval", tmp_path / "run", "--data", tmp_path / "data", "--json")
     assert json.loads(line)["accuracy"] == 1
     (line,) = printed(capsys, "info", tmp_path / "run", "--json")

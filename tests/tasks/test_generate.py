@@ -61,6 +61,18 @@ def test_a_run_folder_is_complete(run):
     assert json.loads((out / "task.json").read_text()) == {"task": "generate"}
 
 
+def test_nothing_is_not_scored(run, tmp_path):
+    (tmp_path / "train.txt").write_text("ba de gi\n" * 99)
+    (tmp_path / "valid.jsonl").write_text('{"text": ""}\n{"text": " "}\n')
+    for path in (tmp_path, tmp_path / "valid.jsonl"):
+        with pytest.raises(InputError, match=r"valid\.jsonl: no document with a word"):
+            read_documents(path)
+    model = heedful.load(run[0], heedful.LanguageModel)
+    with pytest.raises(InputError, match="no text to be scored"):
+        model.evaluate([""])
+    assert math.isfinite(model.evaluate([" "]).word_perplexity)
+
+
 def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path, monkeypatch):
     """What it says, its loss, its parameters, what it is exported as, and the laws that it keeps."""
     small = heedful.load(run[0])

@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError, MissingError
-from heedful.run.events import Checkpointed
+from heedful.run.events import Checkpointed, Measured, Trained
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
+from heedful.tasks.shared.progress import ProgressLine
+from heedful.training.loop import Step
 from serving import language_model
 
 RULES = "def vowels(prompt, answer):\n    return sum(map(answer.count, 'aeio')) / max(1, len(answer))\n"
@@ -79,6 +81,15 @@ def test_a_loop_that_is_cut_off_comes_to_the_same(world: Path, tmp_path: Path, m
     assert rounds_of(tmp_path / "cut") == rounds_of(tmp_path / "whole")
 
 
+def test_a_training_is_not_told_with_the_scores_of_the_one_before(capsys: pytest.CaptureFixture[str]) -> None:
+    line, step = ProgressLine(), Step(1, 0, 0.5, 1, 1.0, 1.0, 0.1, 0.0)
+    line.follow(iter([Measured(1, 0.5, {"accuracy": 0.25}, True, "")]))
+    line.follow(iter([Trained(step, 1e-3, 10.0, "tokens", None)]))
+    before, after = capsys.readouterr().err.splitlines()
+    assert "accuracy 0.250" in before
+    assert "accuracy" not in after
+
+
 def test_a_person_ranks_and_may_leave_in_between(world: Path, tmp_path: Path) -> None:
     lines = "1234\n" * 3
     with pytest.raises(InputError, match="round 1: 3 of 6 prompts are judged"):
@@ -96,10 +107,16 @@ def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> 
 
 def test_what_no_round_can_be_made_with_is_refused_before_anybody_judges(world: Path, tmp_path: Path) -> None:
     """So that the same folder takes the command with the mistake mended."""
+    (tmp_path / "one.txt").write_text("ba\n")
     (tmp_path / "talk.jsonl").write_text('{"prompt": [{"role": "user", "content": "ba"}]}\n')
     for words, kind, what in (
         (["--set", "prefer.foo=1"], InputError, "unknown key 'foo'"),
         (["--reward-set", "train.steps=x"], InputError, "train.steps = 'x'"),
+        (["--set", "prefer.method=grpo", "--set", "prefer.group=1"], InputError, "compares answers to the same prompt"),
+        (["--set", "prefer.tokens=48"], InputError, "a prompt and the 48 tokens of an answer are 49 tokens"),
+        (["--prompts", str(tmp_path / "one.txt")], InputError, "one example alone"),
+        (["--noise", "0.1"], InputError, "--noise blurs a rule, and a person judges"),
+        (["--ranker", f"{world / 'rules.py'}:vowels", "--who", "ada"], InputError, "--who names a person"),
         (["--tokens", "48"], InputError, "a prompt and the 48 tokens of an answer are 49 tokens"),
         (["--prompts", str(tmp_path / "none.txt")], MissingError, "no such file"),
         (["--prompts", str(tmp_path / "talk.jsonl")], InputError, "a prompt that is a conversation"),

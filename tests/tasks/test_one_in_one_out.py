@@ -62,6 +62,17 @@ def test_what_is_no_text_is_refused(name: str, wrong: object, run_of: Callable[[
         getattr(heedful.load(run_of(name)), method)(wrong, **beside)
 
 
+@pytest.mark.parametrize("name", [name for name, (_, _, beside) in ONE.items() if beside])
+def test_what_is_not_one_for_each_is_refused(name: str, run_of: Callable[[str], Path]) -> None:
+    """A text, which is none of several, neither."""
+    method, given, beside = ONE[name]
+    ask, ((key, entries),) = getattr(heedful.load(run_of(name)), method), beside.items()
+    wrong = [entries[:1], [*entries, entries[0]], "ab", *([["ba", "no"]] if name == "choice" else [])]
+    for each in wrong:
+        with pytest.raises(InputError, match=rf"{method}: the {key} are not .* for each"):
+            ask(given, **{key: each})
+
+
 def test_a_vector_of_one(run_of: Callable[[str], Path], picture: Path) -> None:
     matcher = heedful.load(run_of("match"))
     assert same(matcher.embed("a"), matcher.embed(["a"])[0])

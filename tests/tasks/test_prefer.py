@@ -36,6 +36,7 @@ from heedful.verbs.train import train
 from trainer import ends
 
 RULES = "def vowels(prompt, answer):\n    return sum(map(answer.count, 'aeio')) / max(1, len(answer))\n"
+RAISING = "def raises(prompt, answer):\n    return 1 / 0\ndef one(prompt):\n    return 1\n"
 JUDGED = [Judgement(prompt, ("aa", "bb", "cc"), ((0,), (1, 2))) for prompt in PROMPTS]
 
 
@@ -244,6 +245,15 @@ def test_of_answers_that_are_all_alike_nothing_is_learnt() -> None:
             assert not any(p.grad.any() for p in model.lm.parameters() if p.grad is not None), method
 
 
+def test_steps_that_learn_nothing_are_logged(start: Path, tmp_path: Path) -> None:
+    """Twenty of them, which is what a line of metrics.jsonl is the mean of."""
+    (tmp_path / "rules.py").write_text("def same(prompt, answer):\n    return 1\n")
+    plan: dict[str, Any] = {"reward": f"{tmp_path / 'rules.py'}:same", "steps": 20, "eval_every": 20, "save_every": 20}
+    learn(start, tmp_path / "run", "best-of-n", **plan)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["train_loss"] for row in rows if "train_loss" in row] == [0.0]
+
+
 def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> None:
     corpus = Parts(JUDGED[:12], JUDGED[12:14], {"test": JUDGED[14:]}, "made")
     plan: dict[str, Any] = {"reward": "", "steps": 30, "eval_every": 30, "save_every": 10, "lr": 1e-2, "batch": 8}
@@ -251,6 +261,8 @@ def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> 
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]["test"]
     assert scores["pair_accuracy"] == 1.0
     assert scores["loss"] < math.log(2) / 2
+    before = next(line for line in (tmp_path / "run" / "README.md").read_text().splitlines() if "before tr" in line)
+    assert before.endswith(" 0.6931 | - |")
     stopped = train(preferring(start, "dpo", **plan), tmp_path / "again", corpus=corpus)
     for event in stopped:
         if isinstance(event, Trained) and event.step.step == 15:
@@ -278,10 +290,12 @@ def test_a_learnt_reward_is_normalised_over_answers_of_the_start() -> None:
 
 
 def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "rules.py").write_text(RULES + "many = 3\ndef no(prompt, answer):\n    return 'good'\n")
+    (tmp_path / "rules.py").write_text(RULES + "many = 3\ndef no(prompt, answer):\n    return 'good'\n" + RAISING)
     (tmp_path / "said.py").write_text(
         "import sys, json\nfor line in sys.stdin:\n    print(len(json.loads(line)['answer']))\n"
     )
+    (tmp_path / "torn.py").write_text("def here(prompt\n")
+    (tmp_path / "broken.py").write_text("known = {}\nknown['a']\n")
     monkeypatch.chdir(tmp_path)
     asked = ["b", '[{"role": "user", "content": "hi"}]'], ["ab", "abcd"]
     for name in ("rules:vowels", "rules.py:vowels", f"{tmp_path / 'rules.py'}:vowels"):
@@ -303,11 +317,16 @@ def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
         ("rules", MissingError, "no such folder, and no function or command"),
         ("no.py:here", MissingError, "no such file"),
         ("command:", InputError, "an empty command"),
+        ("command: wc 'x", InputError, "cannot be split into words"),
+        ("torn.py:here", InputError, r"torn.py:here: raises SyntaxError: .*\(torn.py, line 1\)$"),
+        ("broken.py:here", InputError, r"broken.py:here: raises KeyError: 'a' \(broken.py, line 2\)$"),
     ):
         with pytest.raises(kind, match=what):
             reward_named(name)
     for name, what in (
         ("rules:no", "gives 'good'"),
+        ("rules:raises", r"rules:raises: raises ZeroDivisionError: division by zero \(.*rules.py, line 7\)$"),
+        ("rules:one", r"rules:one: raises TypeError: one\(\) takes 1 positional argument but 2 were given$"),
         ("command: false", "ended with 1"),
         ("command: true", "0 words for 2 answers"),
         ("command: not-a-program", "cannot be run"),

@@ -198,6 +198,18 @@ def test_a_training_continues_to_the_bit(tmp_path: Path) -> None:
     assert torch.equal(whole, two)
 
 
+@pytest.mark.parametrize("method", ["skipgram", "glove"])
+def test_lines_of_one_word_teach_nothing_and_may_be_what_is_measured(method: str, tmp_path: Path) -> None:
+    case = CASES["vectors"]
+    recipe = recipe_of(case, case.model | {"method": method}, {"epochs": 1})
+    apart, together = ["ba\nde\n"] * 20, ["ba de\n"] * 20
+    with pytest.raises(InputError, match="no word stands near another"):
+        list(train(recipe, tmp_path / "run", corpus=Documents(apart, together, {}, "made")))
+    assert not (tmp_path / "run").exists()
+    list(train(recipe, tmp_path / "run", corpus=Documents(together, apart, {}, "made")))
+    assert json.loads((tmp_path / "run" / "scores.json").read_text())["scores"] == {"valid": {"loss": 0.0}}
+
+
 def of(words: dict[str, list[float]], lower: bool = True) -> WordVectors:
     made = Vectors(VectorsConfig(vocab_size=len(words), d_model=2))
     with torch.no_grad():
@@ -266,6 +278,13 @@ def test_the_commands(run_of: Callable[[str], Path], tmp_path: Path, capsys: pyt
     assert records()[0]["method"] == "skipgram"
     assert heed("check", run) == 0
     assert "written as .bin then read" in capsys.readouterr().out
-    for words, said in ((("near",), "needs a word"), (("plane",), ".svg or .png"), (("near", "bah"), "did you mean")):
+    plane = ("plane", "--out", "x.svg", "--top", 3)
+    for words, said in (
+        (("near",), "needs a word"),
+        (("plane",), ".svg or .png"),
+        (("near", "bah"), "did you mean"),
+        (("near", "ba", "--by", "tsne"), "--by is of a plane, and not of near"),
+        (plane, "--top is of near and analogy, and not of plane"),
+    ):
         assert heed("vectors", run, *words) == 2
         assert said in capsys.readouterr().err

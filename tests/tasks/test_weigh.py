@@ -1,5 +1,6 @@
 """How likely given translations are: what a search adds up, whatever is asked at once."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,16 @@ def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], back
         assert [each["score"] for each in one["hypotheses"]] == pytest.approx([means[text] for text in best], rel=1e-3)
         assert (one["text"], one["score"]) == (best[0], one["hypotheses"][0]["score"])
     assert [one["text"] for one in after] != [one["text"] for one in before]
+
+
+def test_an_empty_translation_is_not_chosen_and_every_score_is_a_number(translators: tuple[Path, Path]) -> None:
+    own, other = map(Translator.load, translators)
+    (made,) = translate_texts(own, TEXTS[:1], TranslateOptions(decoding={"beam": 2, "n_best": 2}))
+    filled, empty = ({**made["hypotheses"][0], "text": text} for text in ("BA DE", " "))
+    for listed, texts in (([empty, filled], ["BA DE"]), ([empty, empty], [" ", " "])):
+        (found,) = reranked([{**made, "hypotheses": listed}], Judge(other, own), n_best=2)
+        assert [one["text"] for one in found["hypotheses"]] == texts
+        assert all(math.isfinite(one["score"]) for one in found["hypotheses"])
 
 
 def test_a_model_of_other_languages_judges_nothing(translators: tuple[Path, Path]) -> None:

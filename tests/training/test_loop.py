@@ -127,6 +127,15 @@ def test_budgets_end_where_they_say():
     assert sum(1 for _ in fit(Line(), state(), Budget(steps=50, minutes=1e-9))) == 1
 
 
+def test_an_epoch_is_one_however_many_batches_it_has():
+    class Varying(Line):
+        def batches(self, epoch, model=None):
+            return super().batches(epoch, model)[: (4, 1, 3, 2)[epoch % 4]]
+
+    assert [step.epoch for step in fit(Varying(), state(), Budget(epochs=4.0))] == [0, 0, 0, 0, 1, 2, 2, 2, 3, 3]
+    assert [step.epoch for step in fit(Varying(), state(), Budget(epochs=3.0), accumulate=2)] == [0, 0, 1, 2, 2]
+
+
 def test_bf16_steps_too_small_for_bf16_still_add_up():
     one = state(dtype=torch.bfloat16, dropout=0.0)
     one.optimizer.config = OptimConfig(lr=1e-6)

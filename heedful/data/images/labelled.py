@@ -13,7 +13,7 @@ from torch import Tensor
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines, tsv_cells
 from heedful.data.parts import PictureParts, entries, held_out, kind_of, named_part, part_of, sorted_in
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, counted
 
 IMAGE_COLUMNS = ("image", "file", "path")
 HIDDEN = (".", "__")  # names of what is a system's own begin so
@@ -235,7 +235,7 @@ def _from_idx(path: Path, file: Path, labelled: bool) -> LabelledImages:
         tests["test"] = _read_idx(test, labelled)
         files.append(test)
     files += [_labels_of(each) for each in files if labelled]
-    notes = (f"{file}: the last {len(valid):,} pictures held out for validation",)
+    notes = (f"{file}: the last {counted(len(valid), 'picture')} held out for validation",)
     _, N, H, W = whole.images.shape
     return PictureParts(train, valid, tests, str(path), tuple(files), notes, channels=N, size=(H, W))
 

@@ -50,7 +50,10 @@ def _read(path: Path) -> list[str]:
     lines = read_lines(path)
     if kind_of(path) != ".jsonl":
         return ["\n".join(lines) + "\n"]
-    return [_text_of(row, where) for where, row in json_lines(path, lines)]
+    documents = [_text_of(row, where) for where, row in json_lines(path, lines)]
+    if not any(map(str.strip, documents)):
+        raise InputError("no document with a word", where=str(path), fix='write {"text": "..."} on each line')
+    return documents
 
 
 def _text_of(row: object, where: str) -> str:

@@ -20,6 +20,7 @@ COLUMNS = {  # and what else they are called
     "label": "class category sentiment topic intent",
     "score": "rating",
 }
+ANSWERS = {"label", "score"}  # of which an example has one, or "labels"; with "choices" the label says which
 FASTTEXT = "__label__"
 MOST_LABELS, REPEATED = 200, 3  # of lines that begin with a label: how many differ, and how often each comes at least
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
@@ -129,12 +130,15 @@ def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, 
         if not isinstance(row, dict):
             raise InputError("not an object", where=where, fix=EXAMPLE)
         _refuse_two_of_one([*row], where)
+        if "choices" not in row:
+            _refuse_two_answers([*row], ANSWERS | {"labels"}, where)
         yield where, {_column(key, row): value for key, value in row.items()}
 
 
 def _column(name: str, names: Collection[str]) -> str:
-    """Which of `COLUMNS` a name stands for, where none is called so itself; or the name."""
-    known = (column for column, others in COLUMNS.items() if name in others.split() and column not in names)
+    """Which of `COLUMNS` a name stands for, where none is called so itself, nor another answer; or the name."""
+    called = ANSWERS | {*names} if ANSWERS & {*names} else {*names}
+    known = (column for column, others in COLUMNS.items() if name in others.split() and column not in called)
     return next(known, name)
 
 
@@ -144,6 +148,14 @@ def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
         if len(same := [repr(name) for name in names if _column(name, names) == column]) > 1:
             what = f"{' and '.join(same)} may be the {column}"
             raise InputError(what, where=where, fix=f"call the one that is meant {column!r}")
+
+
+def _refuse_two_answers(names: Sequence[str], answers: Collection[str], where: str) -> None:
+    """Raises InputError for two names that may be the answer: of those called so, or else of what stands for one."""
+    called = [name for name in names if name in answers] or [name for name in names if _column(name, names) in answers]
+    if len(called) > 1:
+        what = f"{' and '.join(map(repr, called))} may each be the answer"
+        raise InputError(what, where=where, fix="leave all but one of them out, or rename them")
 
 
 def _header(cells: Sequence[str]) -> list[str]:
@@ -161,6 +173,7 @@ def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, 
     layout = ""
     if header:
         plain = [cell.strip() for cell in first]
+        _refuse_two_answers([name.lower() for name in plain], ANSWERS, f"{path}:{number}")
         renamed = [f"{own!r} is the {name}" for own, name in zip(plain, header, strict=True) if own.lower() != name]
         layout = f"separated by {between}, {', '.join(renamed)}" if renamed else ""
     else:
@@ -212,7 +225,7 @@ def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
     if "choices" in row:
         choices = tuple(_texts(row, "choices", where))
         label = choices.index(row["label"]) if row.get("label") in choices else row.get("label")
-        if not isinstance(label, int) or not 0 <= label < len(choices):
+        if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < len(choices):
             what = f"the label {row.get('label')!r} is none of {len(choices)} choices"
             raise InputError(what, where=where, fix="give the text of the right one, or its index from 0")
         return "choice", Example(text, pair, choices=choices, choice=label)
@@ -223,7 +236,7 @@ def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
     label = row.get("label")
     if not isinstance(label, str | int) or not str(label).strip():
         raise InputError('no "label"', where=where, fix=EXAMPLE)
-    return "label", Example(text, pair, label=sanitise(str(label)).strip())
+    return "label", Example(text, pair, label=_plain(label).strip())
 
 
 def _number(value: object, where: str) -> float:
@@ -249,4 +262,9 @@ def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
         raise InputError(f'"{key}" is not a list of texts', where=where, fix=f'write "{key}": ["...", "..."]')
     if key == "choices" and len(value) < 2:
         raise InputError("fewer than two choices", where=where, fix="give two or more")
-    return [sanitise(str(item)) for item in value]
+    return [*map(_plain, value)]
+
+
+def _plain(value: str | int) -> str:
+    """A label as a text; true and false as JSON has them."""
+    return sanitise(str(value).lower() if isinstance(value, bool) else str(value))

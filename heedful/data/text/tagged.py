@@ -57,4 +57,7 @@ def read_sentences(path: str | Path) -> list[Sentence]:
                 rows.append((word.strip(), label.strip()))
     if not sentences:
         raise InputError("no tagged word", where=str(path))
+    if treebank and all(label == "_" for one in sentences for label in one.labels):
+        what = "no parts of speech: the fourth column is empty (_) throughout"
+        raise InputError(what, where=str(path), fix="give a treebank with UPOS tags, or word TAB label in a .tsv file")
     return sentences

@@ -78,22 +78,35 @@ def read_treebank(path: str | Path) -> Treebank:
     InputError or MissingError.
     """
     path = Path(path)
-    files = [path]
+    files = _files(path) if path.is_dir() else [path]
     parts: dict[str, list[Tree]] = {"train": [], "valid": []}
-    tests: dict[str, list[Tree]] = {}
-    if path.is_dir():
-        files = [file for file in sorted(path.rglob("[!.]*")) if file.is_file() and named_part(_top(file, path))]
-        for file in files:
-            top = _top(file, path)
-            part = named_part(top)
-            trees = tests.setdefault(top.split(".")[0], []) if part == "test" else parts[part or "train"]
-            trees += read_trees(file)
-    else:
-        parts["train"] = read_trees(path)
+    for file in files:
+        part = named_part(_top(file, path)) if path.is_dir() else "train"
+        if part in parts:
+            parts[part] += read_trees(file)
     if not parts["train"]:
         raise MissingError("no training trees", where=str(path), fix="add a file train.tree, or a folder train")
     train, valid, notes = held_out(parts["train"], parts["valid"], _sentence, noun="tree", where=path, most=MOST)
+    tests = read_test_trees(path) if path.is_dir() else {}
     return Treebank(train, valid, tests, str(path), tuple(files), notes)
+
+
+def read_test_trees(path: str | Path) -> dict[str, list[Tree]]:
+    """The trees of a file, or of what is named test* in a folder, by name. Raises InputError or MissingError."""
+    path = Path(path)
+    if not path.is_dir():
+        return {path.name: read_trees(path)}
+    tests: dict[str, list[Tree]] = {}
+    for file in _files(path):
+        top = _top(file, path)
+        if named_part(top) == "test":
+            tests.setdefault(top.split(".")[0], []).extend(read_trees(file))
+    return tests
+
+
+def _files(folder: Path) -> list[Path]:
+    """Those in it, at any depth, whose names, or those of their folders, say of which part they are."""
+    return [file for file in sorted(folder.rglob("[!.]*")) if file.is_file() and named_part(_top(file, folder))]
 
 
 def _sentence(tree: Tree) -> str:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable, tell
+from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable, refuse_unused, tell
 from heedful.tasks.shared.line_by_line import answer_lines, given, in_two, one_each
 
 if TYPE_CHECKING:
@@ -42,9 +41,8 @@ def classify(
         return f"{printable(best['label'])}\t{best['score']:.3f}\t{printable(found['input'])}"
 
     if task_name(run)[0] == ImageClassifier.task:
-        if pair or choice:
-            option = "--pair" if pair else "--choice"
-            raise InputError(f"{option} is not used by a model of pictures", where=str(run), fix="leave it out")
+        given_options = {"--pair": bool(pair), "--choice": bool(choice), "--weights": weights != "float32"}
+        refuse_unused("is not used by a model of pictures", given_options)
         pictures = ImageClassifier.load(run, device=chosen_device(device))
         for files in given(inputs):
             for found in classify_pictures(pictures, files):

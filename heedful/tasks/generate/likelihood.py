@@ -33,7 +33,7 @@ class Likelihood(Nats):
     @property
     def word_perplexity(self) -> float:
         """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
-        return perplexity(self.nats / self.words)
+        return perplexity(self.nats / max(1, self.words))
 
 
 class Choice(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from heedful.data.batches import TextBatch
-from heedful.data.text.documents import read_documents
+from heedful.data.text.documents import Documents, read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
@@ -34,8 +34,11 @@ TRIAL = 3  # steps that are timed
 OWN = ("optimizer", "lr", "warmup", "average", "tokens")  # what is chosen of `train`
 
 
-def sized(recipe: GenerateRecipe, out: Path, device: torch.device) -> tuple[GenerateRecipe, str]:
+def sized(
+    recipe: GenerateRecipe, out: Path, device: torch.device, corpus: Documents | None = None
+) -> tuple[GenerateRecipe, str]:
     """The recipe with a model and a schedule for its `train.minutes` on a device; what was chosen and why, in a line.
+    `corpus` stands in for its data.
 
     A run that has begun in `out` keeps what was chosen for it. Raises InputError or MissingError.
     """
@@ -47,9 +50,10 @@ def sized(recipe: GenerateRecipe, out: Path, device: torch.device) -> tuple[Gene
         kept |= {f"train.{key}": getattr(begun.train, key) for key in OWN}
         return override(recipe, kept), f"sized as {out} was begun"
     data = recipe.data
-    if not data.path:
+    if corpus is None and not data.path:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
-    held = sum(map(len, read_documents(data.path).train)) / CHARACTERS[data.tokenizer]
+    documents = (read_documents(data.path) if corpus is None else corpus).train
+    held = sum(map(len, documents)) / CHARACTERS[data.tokenizer]
     vocabulary = {"chars": 400, "bytes": 260}.get(data.tokenizer, data.vocab_size)
     dtype = DTYPES[choose_precision(device).precision]
     model: dict[str, Any] = {}

@@ -255,9 +255,12 @@ class LanguageModel(TextModel[LM]):
         return made
 
     def evaluate(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
-        """Of all texts together."""
+        """Of all texts together. Raises InputError where they have no token."""
         each = self.likelihood(texts, stride=stride)
-        return Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
+        found = Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
+        if not found.tokens:
+            raise InputError("no text to be scored", fix="give some text")
+        return found
 
     def choose(self, context: str, choices: Sequence[str]) -> list[Choice]:
         """The choices by their log-probability as what follows the context, the likeliest first.

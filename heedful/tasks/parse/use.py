@@ -3,13 +3,12 @@ in, trees out. The search gives only trees of the sentence, so that every senten
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
 import torch
 
 from heedful.data.batches import by_length, pad
-from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_treebank, read_trees, words_in
+from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_test_trees, words_in
 from heedful.data.tokenizer import BOS, EOS, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
@@ -139,7 +138,7 @@ ASK = Ask(parse_texts, ParseOptions)
 
 def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
     data = options.path
-    tests = read_treebank(data).tests if Path(data).is_dir() else {Path(data).name: read_trees(data)}
+    tests = read_test_trees(data)
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
     for name, trees in tests.items():

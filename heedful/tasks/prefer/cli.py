@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.errors import InputError
 from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ def loop(
     from heedful.tasks.prefer.loop import loop as rounds_of_loop
     from heedful.tasks.shared.progress import ProgressLine
 
+    if noise and ranker == PERSON:
+        raise InputError("--noise blurs a rule, and a person judges", fix="leave it out, or name a --ranker")
+    if who and ranker != PERSON:
+        raise InputError("--who names a person, and a rule judges", fix="leave it out")
     plan = Plan(
         start=str(run),
         prompts=prompts,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.core.seeds import counter_seed, shuffled
-from heedful.errors import NonFiniteError
+from heedful.errors import InputError, NonFiniteError
 from heedful.tasks.prefer.losses import PairBatch, RolloutBatch, pair_loss, rollout_loss
 from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.prefer.rewards import Reward
@@ -30,6 +30,13 @@ from heedful.training.policy import (
 )
 
 GROUP, PASSES = {"ppo": 1}, {"ppo": 4}  # by default; of other methods 8 and 1
+
+
+def refuse_one_answer(plan: PreferSection) -> None:
+    """Raises InputError where answers to the same prompt are compared, and one is made."""
+    if plan.method not in GROUP and plan.group == 1:
+        what = f"prefer.group = 1, but {plan.method} compares answers to the same prompt"
+        raise InputError(what, fix="--set prefer.group=8")
 
 
 @dataclass

@@ -18,7 +18,7 @@ import torch
 from heedful.core.config import from_json
 from heedful.core.seeds import counter_seed
 from heedful.data.text.judgements import judgements_in, order_by
-from heedful.data.text.prompts import prompts_in
+from heedful.data.text.prompts import prompts_in, read_prompts
 from heedful.errors import InputError
 from heedful.models.lm import LMConfig
 from heedful.run.events import Event
@@ -29,6 +29,7 @@ from heedful.run.task import Task
 from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks.prefer import PREFER
+from heedful.tasks.prefer.learning import refuse_one_answer
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import Reward, reward_named
 from heedful.tasks.prefer.rollouts import make_answers, refuse_without_room
@@ -125,6 +126,9 @@ def _refuse_early(plan: Plan) -> None:
     ids = prompting_of(Path(plan.start), start.source, start.around).prompts(prompts)
     lm = from_json(LMConfig, start.model["model"], where=f"{plan.start}/config.json")
     refuse_without_room(ids, plan.tokens, lm.embed.context_length, setting="--tokens ")
+    refuse_without_room(ids, policy.prefer.tokens, lm.embed.context_length, setting="--set prefer.tokens=")
+    refuse_one_answer(policy.prefer)
+    read_prompts(plan.prompts)  # of which some are held out
 
 
 def rounds_of(out: Path) -> list[Round]:
@@ -213,7 +217,7 @@ def _answers(
     return [tuple(texts[i : i + count]) for i in range(0, len(texts), count)]
 
 
-def _recipes(plan: Plan, number: int) -> tuple[Recipe, Recipe]:
+def _recipes(plan: Plan, number: int) -> tuple[RewardRecipe, PreferRecipe]:
     """Of a round's reward and policy. Raises InputError for a setting that is none."""
     folder = plan.out / f"round-{number}"
     learnt = {"task": "reward", "start_from": plan.start, "data": {"path": str(folder / "all.jsonl")}}

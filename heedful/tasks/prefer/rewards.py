@@ -7,6 +7,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,8 @@ class FunctionReward:
             raise MissingError(f"cannot be imported: {error}", where=self.where, fix="check its name") from None
         except FileNotFoundError:
             raise MissingError("no such file", where=module, fix="check the path") from None
+        except Exception as error:
+            raise _of_the_user(error, self.where) from error
         finally:
             sys.path.remove(here)
         if not callable(found.get(name)):
@@ -47,7 +50,19 @@ class FunctionReward:
 
     def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         pairs = zip(prompts, answers, strict=True)
-        return finite([self.function(prompt_value(prompt), answer) for prompt, answer in pairs], answers, self.where)
+        try:
+            rewards = [self.function(prompt_value(prompt), answer) for prompt, answer in pairs]
+        except Exception as error:
+            raise _of_the_user(error, self.where) from error
+        return finite(rewards, answers, self.where)
+
+
+def _of_the_user(error: Exception, where: str) -> InputError:
+    """What code that is not ours has raised, and in which line."""
+    lines = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+    own = [f" ({name}, line {number})" for name, number in lines if name != __file__ and not name.startswith("<")]
+    what = f"raises {type(error).__name__}: {' '.join(str(error).split())}{own[-1] if own else ''}"
+    return InputError(what, where=where, fix="mend it; the same command then continues")
 
 
 def _names_in(module: str) -> dict[str, Any]:
@@ -60,8 +75,13 @@ class CommandReward:
     """A command that reads {"prompt": ..., "answer": ...} a line, and writes a number for each."""
 
     def __init__(self, words: str) -> None:
-        self.words = shlex.split(words)
-        self.where = f"{COMMAND} {words}"
+        self.where = f"{COMMAND} {words.strip()}"
+        try:
+            self.words = shlex.split(words)
+        except ValueError as error:
+            raise InputError(
+                f"cannot be split into words: {error}", where=self.where, fix="close what is open"
+            ) from None
         if not self.words:
             raise InputError("an empty command", where=COMMAND, fix=FIX)
 

@@ -23,7 +23,7 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.store.model import MODEL
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask, pair_batch
+from heedful.tasks.prefer.learning import JudgedTask, Made, Memory, RolloutTask, pair_batch, refuse_one_answer
 from heedful.tasks.prefer.losses import pair_loss
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import NormalisedReward, Reward, finite, reward_named
@@ -43,7 +43,6 @@ from heedful.training.policy import kl_estimates
 
 SHOWN = 8  # prompts of a sample
 NORMALISED = 256  # answers that a reward's mean and deviation are of
-GROUPED = ("grpo", "best-of-n", "dpo")  # methods that compare answers to the same prompt
 REFERENCE, REWARD = "reference", "reward"  # companions, by their names
 PANELS = {
     "reward": ("reward", "valid_reward"),
@@ -81,10 +80,8 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
             what = f"{plan.method} learns from a reward, and none is named"
             raise InputError(what, fix="--reward RUN, or --reward module:function")
         self.judged = not plan.reward
-        group = plan.group or (1 if plan.method == "ppo" else 8)
-        if not self.judged and plan.method in GROUPED and group < 2:
-            what = f"prefer.group = {group}, but {plan.method} compares answers to the same prompt"
-            raise InputError(what, fix="--set prefer.group=8")
+        if not self.judged:
+            refuse_one_answer(plan)
         super().__init__(recipe, corpus, begun)
         self.tokenizer: Tokenizer = self.start.source
         self.about = {"task": "generate", **self.start.around}
@@ -323,7 +320,8 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         begun, before = self._answer(self.reference, asked)
         _, after = self._answer(self.served.load(folder).model, asked)
         found = {key.removeprefix("valid_"): value for key, value in begun.items()}
-        found |= self._judge(self.reference, part) if self.judged else {}
+        if self.judged:  # by the loss, which compares with this very model, it prefers no answer
+            found["loss"] = self._judge(self.reference, part)["loss"]
         rows = [(*one, *other[1:]) for one, other in zip(before[:SHOWN], after, strict=False)]
         table = text_table(("asked", "before", "reward", "after", "reward"), rows)
         return found, "\n".join(["Answers before and after, as they were drawn:", "", *table])

@@ -103,6 +103,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def refuse_unused(why: str, given: Mapping[str, bool], fix: str = "leave it out") -> None:
+    """Raises InputError for the first option that was given, of those that would do nothing."""
+    for option, there in given.items():
+        if there:
+            raise InputError(f"{option} {why}", fix=fix)
+
+
 def user_name() -> str:
     """Raises InputError where the system knows none."""
     try:

@@ -35,7 +35,7 @@ def one_or_many(
 ) -> Callable[[Callable[Concatenate[S, Sequence[A], P], Sequence[R]]], Method[S, A, P, R]]:
     """A method of many that also takes one, alone: a string, a path, or whatever else is no list; its answer is then
     the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry. Of texts, it
-    raises InputError for what is no string."""
+    raises InputError for what is no string, and for entries `beside` that are not as many."""
 
     def decorate(method: Callable[Concatenate[S, Sequence[A], P], Sequence[R]]) -> Method[S, A, P, R]:
         signature = inspect.signature(method)
@@ -48,12 +48,19 @@ def one_or_many(
             for one in listed(bound.arguments[first]) if of_texts else ():
                 if not isinstance(one, str):
                     raise InputError(f"{method.__name__}: {one!r} is no text", fix="give strings")
-            if not is_one(bound.arguments[first]):
-                return method(*given, **words)
-            for name in (first, *beside):
+            alone = is_one(bound.arguments[first])
+            for name in (first, *beside) if alone else ():
                 if name in bound.arguments and bound.arguments[name] is not None:
                     bound.arguments[name] = [bound.arguments[name]]
-            return method(*bound.args, **bound.kwargs)[0]
+            count = len(bound.arguments[first])
+            for name in beside:
+                own = bound.arguments.get(name)
+                lists = signature.parameters[name].annotation == Sequence[Sequence[str]]
+                if own and (isinstance(own, str) or len(own) != count or (lists and any(map(is_one, own)))):
+                    what = f"{method.__name__}: the {name} are not {'a list of texts' if lists else 'one'} for each"
+                    raise InputError(what, fix=f"give as many as there are {first}, {count:,}")
+            found = method(*bound.args, **bound.kwargs)
+            return found[0] if alone else found
 
         return cast("Method[S, A, P, R]", called)
 

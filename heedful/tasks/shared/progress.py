@@ -27,6 +27,7 @@ class ProgressLine:
         """Draws the events of a training up to the last, which is handed back."""
         from heedful.run.events import Finished, Measured, Note, Trained
 
+        self.score = ""
         status = self.console.status("") if self.console.is_terminal else None
         with status or contextlib.nullcontext():
             last = 0.0

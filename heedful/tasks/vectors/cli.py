@@ -10,11 +10,12 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import PICTURES, Command, Run, printable, say
+from heedful.tasks.shared.cli import PICTURES, Command, Run, printable, refuse_unused, say
 
 if TYPE_CHECKING:
     from heedful.tasks.vectors.use import WordVectors
 
+TOP = 10
 FREQUENT = 150  # words that a plane shows where none are named
 
 
@@ -34,7 +35,7 @@ def vectors(
     run: Run,
     what: Annotated[Question, typer.Argument(help="near WORD ..., analogy A B C, eval FILE ..., or plane [WORD ...].")],
     words: Annotated[list[str] | None, typer.Argument(help="Words; files of pairs or analogies for eval.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many words.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="How many words.")] = TOP,
     by: Annotated[By, typer.Option(help="plane: two principal components, or t-SNE.")] = By.pca,
     out: Annotated[Path | None, typer.Option(help="plane: a .svg or .png file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each answer.")] = False,
@@ -47,6 +48,10 @@ def vectors(
     """
     given = words or []
     _refuse(what, given, out)
+    if what is not Question.plane:
+        refuse_unused(f"is of a plane, and not of {what.value}", {"--by": by is not By.pca, "--out": out is not None})
+    if what not in (Question.near, Question.analogy):
+        refuse_unused(f"is of near and analogy, and not of {what.value}", {"--top": top != TOP})
     from heedful.tasks.vectors.use import WordVectors
 
     known = WordVectors.load(run)

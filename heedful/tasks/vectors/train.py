@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.data.parts import Parts, spread
 from heedful.data.text.documents import Documents, read_documents
-from heedful.errors import NonFiniteError
+from heedful.errors import InputError, NonFiniteError
 from heedful.models.vectors import VECTORS, Vectors, vectors_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.job import Job, Measurement
@@ -21,6 +21,7 @@ from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.recipe import VectorsRecipe
 from heedful.tasks.vectors.use import WordVectors
 from heedful.tasks.vectors.words import (
+    GAP,
     Splitting,
     count_words,
     kept_shares,
@@ -74,6 +75,10 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
         self.counts = count_words(self.corpus.train, self.splitting, least=data.min_count)
         self.numbers = {word: number for number, word in enumerate(self.counts)}
         self.stream = self._numbered(self.corpus.train)
+        real = self.stream != GAP
+        if not bool((real[1:] & real[:-1]).any()):
+            what = "no word stands near another: each line has one that has a vector, or none"
+            raise InputError(what, where=self.corpus.name, fix="give lines of several words, or --set data.min_count=1")
         self.config = vectors_config(row, vocab_size=len(self.counts))
         self.fingerprint = fingerprint(self.corpus.train)
 

@@ -93,7 +93,7 @@ class Pairs:
 
 
 def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Pairs:
-    """Counted over a text whose gaps are at least as long as the window. Raises InputError where there are none."""
+    """Counted over a text whose gaps are at least as long as the window."""
     numbers = stream.numpy().astype(numpy.int64)
     keys, sums = numpy.zeros(0, numpy.int64), numpy.zeros(0)
     for apart in range(1, window + 1):
@@ -103,8 +103,6 @@ def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Pairs:
         keys, sums = _merged(keys, sums, found, times / apart)
     flipped = keys % size * size + keys // size
     keys, sums = _merged(keys, sums, flipped, sums)
-    if not len(keys):
-        raise InputError("no word stands near another", fix="give lines of several words")
     words, contexts = (torch.from_numpy(part) for part in (keys // size, keys % size))
     return Pairs(words, contexts, torch.from_numpy(sums).float())
 

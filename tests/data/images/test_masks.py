@@ -78,7 +78,7 @@ def test_names(tmp_path):
         read = read_masked_images(tmp_path)
         assert read.classes.labels == ("ground", "road", "house", "sky")
         assert read.classes.values == (0, 1, 2, 3)
-    assert "1 pictures held out" in read.notes[0]
+    assert "1 picture held out" in read.notes[0]
 
 
 def test_as_many_classes_as_a_byte_has_room_for(tmp_path):

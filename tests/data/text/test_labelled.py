@@ -30,6 +30,11 @@ def test_each_kind_of_answer(tmp_path):
     file = tmp_path / "x.jsonl"
     cases = [
         ({"text": "t", "label": 3}, "label", Example("t", label="3")),
+        ({"text": "t", "label": True}, "label", Example("t", label="true")),
+        ({"text": "t", "label": "a", "rating": 3}, "label", Example("t", label="a")),
+        ({"text": "t", "category": "a", "score": 3}, "score", Example("t", score=3.0)),
+        ({"text": "t", "labels": ["a"], "category": "b"}, "labels", Example("t", labels=("a",))),
+        ({"text": "t", "question": "q", "choices": ["a", "b"], "label": "b", "score": 2}, "choice", None),
         ({"text": "t", "labels": ["a", "b"]}, "labels", Example("t", labels=("a", "b"))),
         ({"text": "t", "labels": []}, "labels", Example("t")),
         ({"text": "t", "score": 2}, "score", Example("t", score=2.0)),
@@ -54,6 +59,10 @@ def test_each_kind_of_answer(tmp_path):
         ([{"text": "a", "choices": ["b"], "label": 0}], r":1: fewer than two choices"),
         ([{"text": "a", "choices": ["b", "c"], "label": 2}], r":1: the label 2 is none of 2 choices"),
         ([{"text": "a", "choices": "bc", "label": 0}], r':1: "choices" is not a list of texts'),
+        ([{"text": "a", "choices": ["b", "c"], "label": True}], r":1: the label True is none of 2 choices"),
+        ([{"text": "a", "label": "b", "score": 1}], r":1: 'label' and 'score' may each be the answer"),
+        ([{"text": "a", "category": "b", "rating": 1}], r":1: 'category' and 'rating' may each be the answer"),
+        ([{"text": "a", "label": "b", "labels": ["b"]}], r":1: 'label' and 'labels' may each be the answer"),
         ([["a"]], r":1: not an object"),
     ],
 )
@@ -66,6 +75,12 @@ def test_tables_that_do_not_add_up(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\tc\td\n")
     with pytest.raises(InputError, match=r"x\.tsv:1: 4 columns, expected text, label or text, pair, label"):
         read_examples(tmp_path / "x.tsv")
+    for name, other in (("label", "score"), ("category", "rating")):
+        (tmp_path / "two.tsv").write_text(f"text\t{name}\t{other}\na\tb\t1\n")
+        with pytest.raises(InputError, match=rf"two\.tsv:1: '{name}' and '{other}' may each be the answer"):
+            read_examples(tmp_path / "two.tsv")
+    (tmp_path / "one.tsv").write_text("rating\ttext\tlabel\tlabels\n1\ta\tb\tc\n")
+    assert read_examples(tmp_path / "one.tsv") == ("label", [Example("a", label="b")])
     (tmp_path / "x.tsv").write_text("a\tb\na\tb\tc\n")
     with pytest.raises(InputError, match=r"x\.tsv:2: 3 columns, expected 2"):
         read_examples(tmp_path / "x.tsv")

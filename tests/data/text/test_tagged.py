@@ -43,6 +43,7 @@ def test_one_file_is_parted(tmp_path):
         ("a.tsv", "a\tX\nb\t \n", r"a\.tsv:2: a word or a label is empty"),
         ("a.conllu", "1\ta\tX\n", r"a\.conllu:1: 3 columns, expected 10"),
         ("a.conllu", "# nothing\n", "no tagged word"),
+        ("a.conllu", "1\ta" + 8 * "\t_" + "\n", "no parts of speech"),
         ("a.csv", "a,X\n", "not a kind of file"),
     ],
 )

@@ -10,6 +10,7 @@ from heedful.data.text.trees import (
     linearise,
     parse_trees,
     plain,
+    read_test_trees,
     read_treebank,
     read_trees,
     right_branching,
@@ -108,6 +109,16 @@ def test_parts_of_a_folder(tmp_path):
     assert read_trees(tmp_path / "dev.mrg") == found.valid
     with pytest.raises(MissingError, match="no training trees"):
         read_treebank(tmp_path / "train")
+
+
+def test_tests_are_read_where_nothing_is_there_to_learn_from(tmp_path):
+    for name in ("test.a.tree", "test.b.tree"):
+        (tmp_path / name).write_text("(S (A e))")
+    (tmp_path / "dev.tree").write_text("(S (A b))")
+    assert {name: len(trees) for name, trees in read_test_trees(tmp_path).items()} == {"test": 2}
+    assert [*read_test_trees(tmp_path / "dev.tree")] == ["dev.tree"]
+    with pytest.raises(MissingError, match="no training trees"):
+        read_treebank(tmp_path)
 
 
 def test_a_file_of_empty_trees_is_refused(tmp_path):

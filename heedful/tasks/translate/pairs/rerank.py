@@ -22,22 +22,25 @@ class Judge:
             what = "the second model is for {}, the first for {}".format(*both)
             raise InputError(what, where="--rerank", fix="take one of the same two languages")
 
-    def scores(self, source: str, texts: list[str]) -> list[float]:
-        """Nats a token of each translation, or of the source given each; that of an empty one is -inf."""
+    def scores(self, source: str, texts: list[str]) -> list[float | None]:
+        """Nats a token of each translation, or of the source given each; None of an empty one."""
         filled = [text for text in texts if text.strip()] if source.strip() else []
         pairs = [(text, source) if self.backwards else (source, text) for text in filled]
         found = iter([one["per_token"] for one in weigh(self.translator, pairs)])
-        return [next(found) if text in filled else float("-inf") for text in texts]
+        return [next(found) if text in filled else None for text in texts]
 
 
 def reranked(records: Iterable[Translated], judge: Judge, *, n_best: int) -> Iterator[Translated]:
-    """Each record with its translations in the order of the mean of both models' scores, the `n_best` of them."""
+    """Each record with its translations in the order of the mean of both models' scores, the `n_best` of them; without
+    empty ones, unless all are."""
     for record in records:
         listed = record["hypotheses"]
         if len(listed) > 1:
             theirs = judge.scores(record["source"], [one["text"] for one in listed])
             both: list[Hypothetical] = [
-                {**one, "score": (one["score"] + score) / 2} for one, score in zip(listed, theirs, strict=True)
+                {**one, "score": (one["score"] + score) / 2}
+                for one, score in zip(listed, theirs, strict=True)
+                if score is not None
             ]
-            listed = sorted(both, key=lambda one: -one["score"])[:n_best]
+            listed = sorted(both or listed, key=lambda one: -one["score"])[:n_best]
         yield {**record, **listed[0], "hypotheses": listed}
