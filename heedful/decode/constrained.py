@@ -87,7 +87,8 @@ def constrained_beam(
 class _Automaton:
     """The phrases of a sentence. Node 0 is the root. `ends` has whether each wish is met by what ends in a node,
     `closes` by that and a token that parts words; `gain` how many tokens of a wish the node has already, counted
-    from the end of its shortest phrase, which has `cost` tokens."""
+    from the end of its shortest phrase, which costs as many tokens, and one that parts words where it is to be whole
+    (`cost`)."""
 
     tokens: list[int]
     goto: list[list[int]]
@@ -100,7 +101,7 @@ class _Automaton:
 
 def _automaton(wishes: Sequence[Wish]) -> _Automaton:
     tokens = sorted({token for wish in wishes for phrase in wish.phrases for token in phrase})
-    cost = [min(map(len, wish.phrases)) for wish in wishes]
+    shortest = [min(map(len, wish.phrases)) for wish in wishes]
     children: list[dict[int, int]] = [{}]
     ends, closes, gain = [[0] * len(wishes)], [[0] * len(wishes)], [[0] * len(wishes)]
     for number, wish in enumerate(wishes):
@@ -113,7 +114,7 @@ def _automaton(wishes: Sequence[Wish]) -> _Automaton:
                     for table in (ends, closes, gain):
                         table.append([0] * len(wishes))
                 node = children[node][token]
-                gain[node][number] = max(gain[node][number], cost[number] - len(phrase) + depth)
+                gain[node][number] = max(gain[node][number], shortest[number] - len(phrase) + depth)
             if not wish.whole:
                 gain[node][number] = 0  # it is met, and another time not begun
             (closes if wish.whole else ends)[node][number] = 1
@@ -130,6 +131,7 @@ def _automaton(wishes: Sequence[Wish]) -> _Automaton:
                 closes[child] = [max(pair) for pair in zip(closes[child], closes[fallback], strict=True)]
                 gain[child] = [max(pair) for pair in zip(gain[child], gain[fallback], strict=True)]
                 waiting.append(child)
+    cost = [own + wish.whole for own, wish in zip(shortest, wishes, strict=True)]
     return _Automaton(tokens, goto, ends, closes, gain, [wish.times for wish in wishes], cost)
 
 
@@ -216,7 +218,8 @@ class _Following(Generic[StateType]):
         return _Place(place.sentence, node, torch.minimum(met, self.need[place.sentence]))
 
     def wanting(self, place: _Place) -> Int[Tensor, "*A"]:
-        """How many tokens are still wished for, at least; of a phrase that is to be whole it is not waited for that."""
+        """How many tokens are still wished for, at least; what parts a phrase that is to be whole is one of them, as
+        hypotheses that put the phrase off would else be as near as those that have said it, and always better."""
         left = self.need[place.sentence] - place.met
         gain = self.gain[place.sentence, place.node] * (left > 0)
         return (left * self.cost[place.sentence]).sum(-1) - gain.amax(-1)
@@ -257,7 +260,7 @@ class _Following(Generic[StateType]):
             rows = waiting[:, 0]
             apart = self.parting.index_fill(0, torch.tensor([self.eos], device=scores.device), False)
             best = scores[rows].masked_fill(~apart, NEVER).argmax(1, keepdim=True)
-            useless = self.wanting(self.after(place.pick(waiting), best)) > now[rows]
+            useless = self.wanting(self.after(place.pick(waiting), best)) >= now[rows]
             useless |= (best == torch.cat((token, found), dim=1)[rows]).any(1, keepdim=True)
             parts = found.new_full((len(found), 1), NO_TOKEN)
             found = torch.cat((found, parts.index_copy(0, rows, best.masked_fill(useless, NO_TOKEN))), dim=1)

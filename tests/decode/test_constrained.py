@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -43,8 +43,12 @@ def times(said: tuple[int, ...], wish: Wish) -> int:
     return len(ends)
 
 
+TWICE = [Wish(((3, 3), (11,)), whole=True, times=2), Wish(((8,),), times=2)]  # put off at each step, if that is as near
+
+
 @settings(max_examples=60)
 @given(st.lists(WISHES, min_size=1, max_size=4), st.integers(2, 6), st.sampled_from([-1.0, 1.0, 4.0]))
+@example([[], [], TWICE], 5, 1.0)
 def test_every_wish_is_in_every_hypothesis(wishes: list[list[Wish]], width: int, end: float) -> None:
     made = found_by(Toy(end), sources(len(wishes)), wishes, beam=width, n_best=2)
     for own, found in zip(wishes, made, strict=True):
