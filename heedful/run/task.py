@@ -221,8 +221,8 @@ class Task:
     sized: "Lazy[Callable[[Recipe, Path, torch.device, Any], tuple[Recipe, str]]] | None" = None
     # What a training is told that begins with a model that has learnt already, by its recipe, and why.
     tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
-    # And one that begins with nothing, of which no size is chosen.
-    suited: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
+    # And one that begins with nothing, of which no size is chosen; by its data too, where they are in memory.
+    suited: "Lazy[Callable[[Any, Any], tuple[dict[str, Any], str]]] | None" = None
     headline: tuple[str, ...] = ()  # the scores that `heed info` tells
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs

@@ -64,7 +64,7 @@ def planned(
         made, told = _sized(made, out, device, corpus)
     rates, what, why = _rates(override(made, settings))
     if isinstance(recipe, str) and not (chosen or made.start_from):
-        rates, what, why = _suited(override(made, settings), out)
+        rates, what, why = _suited(override(made, settings), out, corpus)
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]
     if rates:
         made = override(made, rates)
@@ -103,11 +103,11 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     return _as_settings(own) or [*usual], f"{what} tuned", why
 
 
-def _suited(recipe: Recipe, out: Path) -> tuple[list[str], str, str]:
+def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str]:
     """The same of a model that begins with nothing: settings that suit its data. A training that has begun keeps its
     own."""
     suited = TASKS[recipe.task].suited
-    own, why = ({}, "") if suited is None else suited()(recipe)
+    own, why = ({}, "") if suited is None else suited()(recipe, corpus)
     if own and (out / "recipe.yaml").is_file():
         begun = flat(saved_recipe(out).model_dump(mode="json"))
         own = {key: begun[key] for key in own if key in begun}

@@ -8,6 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.models import make_model
 from heedful.run.events import Finished, Note, Trained
@@ -76,6 +77,9 @@ def test_few_pairs_are_learnt_from_by_a_small_model_that_is_to_agree_with_itself
         'the model is trained with preset="transformer-tiny", model.dropout=0.2, train.tokens=1024, train.lr=0.004, '
         "train.rdrop=1.0, as there are 120 pairs, unless --set says otherwise"
     ]
+    corpus = Corpus(backwards(40, 2), backwards(4, 3), {}, "made", source="low", target="high")
+    in_memory, told = planned("translate", Path("none"), {}, corpus=corpus)
+    assert (in_memory.preset, "as there are 40 pairs" in told[0]) == ("transformer-tiny", True)
     many, told = suited(written(tmp_path / "many.tsv", backwards(11_000, 4)))
     assert (many.preset, many.model, many.train.rdrop, told) == ("transformer-small", {}, 0.0, [])
 

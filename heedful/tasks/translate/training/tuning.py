@@ -8,6 +8,7 @@ dropout.
 from pathlib import Path
 from typing import Any
 
+from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.reading import paths_of, read_whole
 from heedful.run.resume import plain_recipe
@@ -37,13 +38,13 @@ LONG = 3.0
 LARGE = 1 << 24  # bytes of files that are not read only to be counted
 
 
-def suited(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
-    """The settings of a training that begins with nothing, and a line that says why. Raises InputError or
-    MissingError."""
+def suited(recipe: TranslateRecipe, corpus: Corpus | None = None) -> tuple[dict[str, Any], str]:
+    """The settings of a training that begins with nothing, and a line that says why; `corpus` stands in for its data.
+    Raises InputError or MissingError."""
     data = recipe.data
-    if not data.path or data.synthetic or data.mix or _large(data.path):
+    if data.synthetic or data.mix or (corpus is None and (not data.path or _large(data.path))):
         return {}, ""
-    count = len(_pairs(recipe))
+    count = len(_pairs(recipe) if corpus is None else corpus.train)
     if count > FEW:
         return {}, ""
     steps, epochs, minutes = recipe.train.steps, recipe.train.epochs, recipe.train.minutes
