@@ -1,11 +1,11 @@
 """Translators of few pairs: learnt from nothing, and from a model of general pairs, with and without these mixed in.
 
     python -m benchmarks.few_pairs --data PATH/TO/multi30k --general PATH/TO/tatoeba_eng_deu --source en --target de \\
-        --out runs/few --minutes 10 --pairs 500 2000 8000 --steps 1000 1200 2000 --seeds 3
+        --out runs/few --minutes 10 --pairs 500 2000 8000 --seeds 3
 
 The general model learns for MINUTES of one core's processor time, which other programs change less than those of the
-clock. Each seed draws pairs of its own from the training data, and all else that is random. What begins with the
-general model is tuned as `heed train translate --from` does it; what begins with nothing makes as many STEPS. The best
+clock. Each seed draws pairs of its own from the training data, and all else that is random. Each is trained as
+`heed train translate` does it, with nothing or with `--from` the general model. The best
 model by the validation pairs of DATA is scored on the first test set of DATA and on 1,000 of the general one's, by the
 search of its recipe. What is in OUT is not made again.
 """
@@ -28,8 +28,6 @@ from heedful.verbs.train import planned, train
 
 TESTED = 1000  # of the general pairs
 MIXED = 0.2  # of each epoch
-# What 2,000 pairs did best with on validation data (docs/measured.md).
-FROM_NOTHING = ("data.vocab_size=2000", "train.tokens=1024", "train.lr=4e-3", "model.dropout=0.2")
 GENERAL = ("model.encoder_layers=4", "model.decoder_layers=4", "model.dropout=0.1", "train.lr=4e-3", "train.warmup=300")
 
 
@@ -71,7 +69,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--pairs", type=int, nargs="+", required=True)
-    parser.add_argument("--steps", type=int, nargs="+", required=True)
     parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -88,24 +85,21 @@ def main() -> None:
     head = "| | BLEU | chrF | BLEU, general |\n|---|---|---|---|"
     print(head, told("the general model", [before]), sep="\n", flush=True)
     rows = [head, told("the general model", [before])]
-    for count, steps in zip(chosen.pairs, chosen.steps, strict=True):
+    for count in chosen.pairs:
         found: dict[str, list[Scores]] = {}
         for seed in range(1, chosen.seeds + 1):
             picked = own.train.rows(Random(seed).sample(range(len(own.train)), count))
             at = write(chosen.out / f"data.{count}.{seed}", languages, {"train": picked, "valid": own.valid, **tests})
             mix = [f"{chosen.out / 'data.general'}:{MIXED}"]
-            begun = {"data.path": str(at), "start_from": str(base)}
-            ways: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
-                "from nothing": (
-                    {"data.path": str(at), "preset": "transformer-tiny", "train.steps": steps},
-                    FROM_NOTHING,
-                ),
-                "from the general model": ({**begun}, ()),
-                f"the same, {MIXED:.0%} general pairs mixed in": ({**begun, "data.mix": mix}, ()),
+            begun: dict[str, object] = {"data.path": str(at), "start_from": str(base)}
+            ways: dict[str, dict[str, object]] = {
+                "from nothing": {"data.path": str(at)},
+                "from the general model": begun,
+                f"the same, {MIXED:.0%} general pairs mixed in": {**begun, "data.mix": mix},
             }
-            for number, (way, (given, settings)) in enumerate(ways.items()):
+            for number, (way, given) in enumerate(ways.items()):
                 run = chosen.out / f"{count}.{seed}.{number}"
-                found.setdefault(way, []).append(scores_of(run, given, (*settings, f"train.seed={seed}")))
+                found.setdefault(way, []).append(scores_of(run, given, [f"train.seed={seed}"]))
                 print(told(f"{count:,} pairs, {way}, seed {seed}", found[way][-1:]), flush=True)
         rows += [told(f"{count:,} pairs, {way}", scores) for way, scores in found.items()]
     print(*rows, sep="\n")
