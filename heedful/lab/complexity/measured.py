@@ -119,8 +119,8 @@ def three_layers(says: Says, *, tokens: int = 24, kernel: int = 3) -> Shown:
         "steps of recurrence": chain(recurrence(4), tokens),
         "layers of attention": path(lambda d: mixing, tokens),
     }
-    needed = 2 * tokens // (kernel - 1)
-    text = f"A stack of plain convolutions needs 2n/(k - 1) layers, {needed} here; dilated ones log_k n."
+    needed = -(-2 * (tokens - 1) // (kernel - 1))
+    text = f"A stack of plain convolutions needs 2(n - 1)/(k - 1) layers, {needed} here; dilated ones about log_k n."
     return Shown(beside(says, computed), drawn(), text)
 
 
