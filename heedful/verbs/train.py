@@ -104,14 +104,15 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
 
 
 def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str]:
-    """The same of a model that begins with nothing: settings that suit its data. A training that has begun keeps its
-    own."""
+    """The same of a model that begins with nothing: settings that suit its data, where they are others than the
+    recipe's. A training that has begun keeps its own."""
     suited = TASKS[recipe.task].suited
     own, why = ({}, "") if suited is None else suited()(recipe, corpus)
-    if own and (out / "recipe.yaml").is_file():
-        begun = flat(saved_recipe(out).model_dump(mode="json"))
-        own = {key: begun[key] for key in own if key in begun}
-    return _as_settings(own), "the model is trained", why
+    if own and (out / "recipe.yaml").is_file() and (saved := saved_recipe(out)).task == recipe.task:
+        begun = flat(saved.model_dump(mode="json"))
+        own, why = {key: begun[key] for key in own if key in begun}, "as it was begun"
+    usual = flat(recipe.model_dump(mode="json"))
+    return _as_settings({key: one for key, one in own.items() if one != usual.get(key)}), "the model is trained", why
 
 
 def _as_settings(own: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Texts in capitals are read in small letters where a model learnt from hardly any."""
 
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from heedful.tasks.translate.capitals import KEY, capitals_facts, in_capitals, i
 from heedful.tasks.translate.documents.parts import parts_of
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.pairs.links import aligned
+from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, made_recipe
@@ -21,8 +23,12 @@ from made import TRANSFORMER, made_recipe
     [
         ("TWO DOGS RUN. ONE IS BROWN!", "en", "Two dogs run. One is brown!"),
         ("¿DÓNDE ESTÁ? ¡AQUÍ!", "es", "¿Dónde está? ¡Aquí!"),
-        ("3 DOGS AND {NAME}", "", "3 dogs and {name}"),
+        ("3 DOGS AND {NAME}", "", "3 dogs and {NAME}"),
+        ("PRESS %s. SEE http://a.com/B NOW", "en", "Press %s. See http://a.com/B now"),
+        ("WHAT DO I PLAY? MP3 2ND PART", "English", "What do I play? MP3 2nd part"),
+        ("GROßE STRAßE", "de", "Große straße"),
         ("İSTANBUL IŞIK", "tr-TR", "İstanbul {0}ş{0}k".format("\N{LATIN SMALL LETTER DOTLESS I}")),
+        ("IŞIK AÇ", "Turkish", "Iş\N{LATIN SMALL LETTER DOTLESS I}k aç"),
         ("İKİ IŞIK", "en", "İki işik"),  # of "İ" two letters would become one
     ],
 )
@@ -32,7 +38,10 @@ def test_a_text_in_capitals_is_a_sentence_of_as_many_letters(text: str, language
     assert len(read) == len(text)
 
 
-@pytest.mark.parametrize("text", ["NATO", "A B C", "Two DOGS RUN", "PRESS %s NOW", "两 只 狗", "12 34", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["NATO", "A B C", "Two DOGS RUN", "{FILE_NAME}: OK", "两 只 狗", "用 IBM 和 NASA", "שלום IBM NASA", "12 34", ""],
+)
 def test_a_name_or_what_has_small_letters_is_none(text: str) -> None:
     assert not in_capitals(text)
 
@@ -76,6 +85,13 @@ def test_it_is_as_long_as_the_same_text_in_small_letters(quiet: Translator) -> N
     assert len(parts_of(quiet, LOUD)) == len(parts_of(quiet, SMALL)) > 1
     quiet.about = quiet.about | {KEY: True}
     assert parts_of(quiet, LOUD) == [(0, len(LOUD))]
+
+
+def test_a_model_of_the_other_direction_judges_the_source_as_it_was_read(quiet: Translator) -> None:
+    other = copy(quiet)
+    other.about = quiet.about | {"source": quiet.about["target"], "target": quiet.about["source"]}
+    judge = Judge(other, quiet)
+    assert judge.scores(LOUD, ["BA DE"]) == judge.scores(SMALL, ["BA DE"])
 
 
 def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:

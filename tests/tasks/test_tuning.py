@@ -10,6 +10,7 @@ import torch
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
+from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.events import Finished, Note, Trained
 from heedful.run.recipe import override, to_yaml
@@ -109,6 +110,25 @@ def test_a_training_that_has_begun_keeps_its_own(domain: str, tmp_path: Path) ->
     (tmp_path / "recipe.yaml").write_text(to_yaml(begun))
     recipe, _ = suited(domain, tmp_path)
     assert recipe.model_dump() == begun.model_dump()
+
+
+def test_a_training_that_has_begun_agrees_with_itself_as_before_under_another_budget(
+    domain: str, tmp_path: Path
+) -> None:
+    begun, _ = suited(domain, tmp_path)
+    (tmp_path / "recipe.yaml").write_text(to_yaml(begun))
+    shorter, told = suited(domain, tmp_path, **{"train.minutes": 1})
+    assert shorter.train.rdrop == begun.train.rdrop == 1
+    assert told == [line.replace("as there are 120 pairs", "as it was begun") for line in suited(domain)[1]]
+    (tmp_path / "recipe.yaml").write_text(to_yaml(suited(domain, Path("none"), **{"train.minutes": 1})[0]))
+    assert suited(domain, tmp_path)[0].train.rdrop == 0
+
+
+def test_a_folder_of_another_task_lends_nothing(domain: str, tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(to_yaml(build({"task": "classify"}, where="test")))
+    assert suited(domain, tmp_path)[0] == suited(domain)[0]
+    with pytest.raises(InputError, match="task = 'classify', not 'translate'"):
+        next(train(suited(domain, tmp_path)[0], tmp_path))
 
 
 def test_an_epoch_has_every_pair_of_the_data_and_a_share_of_the_mix(general: tuple[str, Path], domain: str) -> None:

@@ -7,6 +7,9 @@ that lacks the capitals of its names, and its translation is as good as that of 
 import re
 from collections.abc import Sequence
 
+from heedful.data.documents.protected import PLACEHOLDER
+from heedful.data.text.headers import meaning
+
 FEWEST = 0.01  # of the sources that are in capitals, of which a model is left to read them as they are
 KEY = "reads_capitals"  # of task.json
 WORDS = 2  # of two letters or more, of a text in capitals; fewer are names, such as NATO
@@ -14,20 +17,35 @@ DOTTED = str.maketrans(
     {"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"}
 )  # what Turkish and Azerbaijani write for them
 _WORD, _BEGIN = re.compile(r"[^\W\d_]{2,}"), re.compile(r"(?:^|[.!?]\s)\W*\w")
+_KEPT = re.compile(rf"{PLACEHOLDER.pattern} | \b[^\W\d_]\w*\d\w*", re.VERBOSE)  # and names with digits, such as MP3
+_ENGLISH_I = re.compile(r"\bI\b")
 
 
 def in_capitals(text: str) -> bool:
-    """Whether a text has no small letter, and several words that could have some."""
-    return text.isupper() and sum(map(str.isupper, _WORD.findall(text))) >= WORDS
+    """Whether a text has several words in capitals and no other letter, aside from placeholders and addresses: no
+    small one, but for the "ß" that few have a capital for, and none of a script without capitals."""
+    text = text.replace("ß", "\N{LATIN CAPITAL LETTER SHARP S}")
+    if not _several(text):  # which is soonest known
+        return False
+    own = _KEPT.sub(" ", text)
+    return _several(own) and all(map(str.isupper, filter(str.isalpha, own)))
+
+
+def _several(text: str) -> bool:
+    return sum(map(str.isupper, _WORD.findall(text))) >= WORDS
 
 
 def in_small_letters(text: str, language: str = "") -> str:
-    """As many characters, each sentence with a capital where it begins."""
-    dotted = re.split(r"\W|_", language.lower())[0] in ("tr", "az")
-    lower = (text.translate(DOTTED) if dotted else text).lower()
+    """As many characters, each sentence with a capital where it begins; placeholders and addresses as they are."""
+    code = meaning(language)
+    lower = (text.translate(DOTTED) if code in ("tr", "az") else text).lower()
     if len(lower) != len(text):
         lower = "".join(letter.lower()[0] for letter in text)
-    return _BEGIN.sub(lambda found: text[found.start() : found.end()], lower)
+    made = [*lower]
+    for kept in (_BEGIN, _KEPT, *([_ENGLISH_I] if code == "en" else [])):
+        for begin, end in (found.span() for found in kept.finditer(text)):
+            made[begin:end] = text[begin:end]
+    return "".join(made)
 
 
 def capitals_facts(sources: Sequence[str]) -> dict[str, bool]:

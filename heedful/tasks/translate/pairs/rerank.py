@@ -11,12 +11,14 @@ from heedful.tasks.translate.use import Translator
 
 
 class Judge:
-    """The other model, and whether it reads what is to be judged, in place of saying it."""
+    """The other model, and whether it reads what is to be judged, in place of saying it: it then says the source as the
+    first one read it."""
 
     def __init__(self, translator: Translator, own: Translator) -> None:
         """Raises InputError for models of other languages."""
         theirs, ours = languages_of(translator.about), languages_of(own.about)
         self.translator, self.backwards = translator, theirs is not None and theirs[::-1] == ours
+        self.as_read = own.as_read
         if theirs != ours and not self.backwards:
             both = (" to ".join(each) if each else "texts to summaries" for each in (theirs, ours))
             what = "the second model is for {}, the first for {}".format(*both)
@@ -25,7 +27,7 @@ class Judge:
     def scores(self, source: str, texts: list[str]) -> list[float | None]:
         """Nats a token of each translation, or of the source given each; None of an empty one."""
         filled = [text for text in texts if text.strip()] if source.strip() else []
-        pairs = [(text, source) if self.backwards else (source, text) for text in filled]
+        pairs = [(text, self.as_read(source)) if self.backwards else (source, text) for text in filled]
         found = iter([one["per_token"] for one in weigh(self.translator, pairs)])
         return [next(found) if text in filled else None for text in texts]
 

@@ -33,7 +33,7 @@ OF_FEW: dict[str, Any] = {
     "train.tokens": 1024,
     "train.lr": 4e-3,
 }
-AGREED: dict[str, Any] = {"train.rdrop": 1.0}  # too, in trainings of so many minutes at least
+AGREED = 1.0  # train.rdrop of trainings of so many minutes at least
 LONG = 3.0
 LARGE = 1 << 24  # bytes of files that are not read only to be counted
 
@@ -48,8 +48,8 @@ def suited(recipe: TranslateRecipe, corpus: Corpus | None = None) -> tuple[dict[
     if count > FEW:
         return {}, ""
     steps, epochs, minutes = recipe.train.steps, recipe.train.epochs, recipe.train.minutes
-    agreed = AGREED if steps is None and epochs is None and (minutes or LONG) >= LONG else {}
-    return OF_FEW | agreed, f"as there are {count:,} pairs"
+    agreed = AGREED if steps is None and epochs is None and (minutes or LONG) >= LONG else 0.0
+    return OF_FEW | {"train.rdrop": agreed}, f"as there are {count:,} pairs"
 
 
 def _large(path: str | tuple[str, ...]) -> bool:
