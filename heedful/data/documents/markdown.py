@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.inline import Inline, passages_from
-from heedful.data.documents.passages import Passage, Placed, Role
+from heedful.data.documents.passages import Mark, Passage, Placed, Role
 from heedful.data.documents.plain import rewrapped
 
 FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL | re.MULTILINE)
@@ -26,6 +26,9 @@ PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^
 KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
+# Blanks inside of marks are none while lines are broken: code, and what stands behind an address, come out as they are.
+HELD = {ord(blank): 0xD800 + number for number, blank in enumerate(" \t\r\n")}
+FREE = {sign: blank for blank, sign in HELD.items()}
 
 Edit = tuple[int, int, list[str | Passage]]  # of characters of the file
 
@@ -105,12 +108,29 @@ def _edit(token: Any, text: str, starts: Sequence[int], after: int, cell: bool) 
         literal = "".join(part.raw for part in run if part.text is not None)
 
         def write(placed: Placed, literal: str = literal) -> str:
-            made = "".join(_escaped(part, literal, cell) if isinstance(part, str) else part.raw for part in placed)
+            apart = _apart(placed)
+            made = "".join(
+                _escaped(part, literal, cell) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
+            )
             made = made if BLOCK.match(literal.lstrip()) else _no_block(made)
-            return rewrapped(made, width, lead, "\r\n" if "\r\n" in text else "\n", never=BLOCK) if several else made
+            line_end = "\r\n" if "\r\n" in text else "\n"
+            made = rewrapped(made, width, lead, line_end, never=BLOCK) if several else made
+            return made.translate(FREE)
 
         parts += passages_from(run, write=write, line=first + 1)
     return offsets[0], offsets[-1], parts
+
+
+def _apart(placed: Placed) -> Iterator[str | Mark]:
+    """With a blank between marks that would be another one beside each other, as two pieces of code are."""
+    before: str | Mark = ""
+    for part in filter(None, placed):
+        if not isinstance(before, str) and not isinstance(part, str):
+            both = before.role != "opens" and part.role != "closes"
+            if both and before.raw[-1:] == part.raw[:1] and part.raw[:1] in ("`", "*", "_", "~"):
+                yield " "
+        yield part
+        before = part
 
 
 def _escaped(text: str, literal: str, cell: bool) -> str:

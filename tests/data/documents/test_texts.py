@@ -153,6 +153,8 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
     ("kind", "text", "expected"),
     [
         ("md", "> quoted *text* that\n> is long\n\n- a `k` b\n", "> QUOTED *TEXT* THAT\n> IS LONG\n\n- A `k` B\n"),
+        ("md", "> a `k\n> l` b `m\tn` c\n", "> A `k\n> l` B\n> `m\tn` C\n"),
+        ("md", 'one\n[two](x "a  b\nc") three\n', 'ONE\n[TWO](x "a  b\nc")\nTHREE\n'),
         ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
         ("md", "| a \\| b | `\\|`c |\n|--|--|\n| d | e |\n", "| A \\| B | `\\|`C |\n|--|--|\n| D | E |\n"),
         ("html", '<p class="a">one <b>two</b>\n&amp; three</p>', '<p class="a">ONE <b>TWO</b> &amp; THREE</p>'),
@@ -196,6 +198,14 @@ def test_lines_that_were_broken_are_broken_again() -> None:
 def test_words_become_no_markup(said: str) -> None:
     made = whole(READ["md"]("Some text"))
     assert passages("md", made.written([[said]]).decode()) == [said]
+
+
+def test_code_beside_code_stays_two() -> None:
+    made = whole(READ["md"]("one `a` and **b** or `c` **d** two"))
+    (passage,) = made.passages
+    a, b, b_ends, c, d, d_ends = passage.marks
+    placed = [a, c, " one ", b, "b", b_ends, d, "d", d_ends]
+    assert made.written([placed]).decode() == "`a` `c` one **b** **d**"
 
 
 def test_words_become_no_cell() -> None:
