@@ -26,7 +26,7 @@ PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^
 KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
-# Blanks inside of marks are none while lines are broken: code, and what stands behind an address, come out as they are.
+# White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.
 HELD = {ord(blank): 0xD800 + number for number, blank in enumerate(" \t\r\n")}
 FREE = {sign: blank for blank, sign in HELD.items()}
 
@@ -124,7 +124,9 @@ def _edit(token: Any, text: str, starts: Sequence[int], after: int, cell: bool) 
 def _apart(placed: Placed) -> Iterator[str | Mark]:
     """With a blank between marks that would be another one beside each other, as two pieces of code are."""
     before: str | Mark = ""
-    for part in filter(None, placed):
+    for part in placed:
+        if part == "":
+            continue
         if not isinstance(before, str) and not isinstance(part, str):
             both = before.role != "opens" and part.role != "closes"
             if both and before.raw[-1:] == part.raw[:1] and part.raw[:1] in ("`", "*", "_", "~"):
