@@ -132,7 +132,7 @@ class LanguageModel(TextModel[LM]):
         Raises InputError for settings that do not go together.
         """
         refuse_fractions({"tokens": tokens, "samples": samples, "batch": batch, "best_of": best_of, "beam": beam})
-        if tokens < 0 or samples < 1:
+        if tokens < (0 if beam is None else 1) or samples < 1:
             raise InputError(f"{samples} texts of {tokens} tokens", fix="give 1 or more of each")
         if best_of < 1 or (beam is not None and best_of > 1):
             what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
