@@ -48,6 +48,7 @@ def beam_by(
     for t in range(search.steps):
         logits, state = model.step(tokens, state)
         scores, normaliser = search.scores(logits, said.tokens[:, :t], rows)
+        scores = _with_one_end(scores, sorted(search.ends))
         made = choose(scores, normaliser, total, state)
         # only one is possible as long as every sentence has a forced token
         made = made._replace(live=made.live[:, : 1 if t < forced else beam])
@@ -80,6 +81,16 @@ def beam_by(
         state, said, tokens = state.pick(origin), said.pick(origin), token.gather(1, live).flatten()
         said.add(t, tokens, value.gather(1, live).flatten())
     return found.lists
+
+
+def _with_one_end(scores: Float[Tensor, "R V"], ends: list[int]) -> Float[Tensor, "R V"]:
+    """The best alone of several end tokens: what ends by another is the same hypothesis once more."""
+    if len(ends) == 1:
+        return scores
+    best = torch.tensor(ends, device=scores.device)[scores[:, ends].argmax(1, keepdim=True)]
+    value = scores.gather(1, best)
+    scores[:, ends] = NEVER
+    return scores.scatter_(1, best, value)
 
 
 def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n C"]:

@@ -32,6 +32,7 @@ def diverse_beam(
     groups: int,
     diversity: float = 0.5,
     n_best: int = 1,
+    early_stopping: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """The `n_best` different hypotheses of all groups of each sentence, the best first. Of one group it is `beam`. The
@@ -40,7 +41,7 @@ def diverse_beam(
     if groups < 1 or beam % groups:
         raise InputError(f"a beam of {beam} in {groups} groups", fix="take groups of one size: beam 6, groups 3")
     width, each = beam // groups, torch.arange(len(source), device=source.device).repeat_interleave(groups)
-    grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]))
+    grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]), early_stopping)
     bos, limits, prefix = options["bos"], limits_of(options["longest"], len(source)), options.get("prefix")
     own: SearchOptions = {
         **options,
@@ -54,7 +55,7 @@ def diverse_beam(
         source[each],
         None if segments is None else segments[each],
         beam=width,
-        n_best=min(n_best, width),
+        n_best=min(n_best, width) if early_stopping else width,
         **own,
     )
     made = []
@@ -83,6 +84,7 @@ class _Grouped(Generic[StateType]):
     width: int  # of a group
     diversity: float
     ends: tuple[int, ...]
+    early_stopping: bool
 
     def start(self, source: Int[Tensor, "N S"], segments: Int[Tensor, "N S"] | None) -> _State[StateType]:
         owner, once = torch.arange(len(source), device=source.device), slice(None, None, self.groups)
@@ -104,7 +106,7 @@ class _Grouped(Generic[StateType]):
     ) -> Candidates:
         n, w = total.shape
         rows, owner = torch.arange(len(scores), device=scores.device).view(n, w), state.owner.view(n, w)[:, 0]
-        sentence, wide = owner // self.groups, (1 + len(self.ends)) * self.width
+        sentence, wide = owner // self.groups, 2 * self.width
         penalty = scores.new_zeros(int(sentence.max()) + 1, scores.shape[1])
         parts, order = list[Candidates](), list[Tensor]()
         for group in range(self.groups):
@@ -129,4 +131,5 @@ class _Grouped(Generic[StateType]):
             )
             order.append(own)
         back = torch.cat(order).argsort()
-        return Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))
+        made = Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))
+        return made if self.early_stopping else made._replace(counted=torch.zeros_like(made.end[:, 0]))

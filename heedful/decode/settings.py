@@ -1,5 +1,6 @@
 """How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import TypedDict
@@ -26,8 +27,15 @@ class Sampling:
                 continue
             if not isinstance(value, Real):
                 raise InputError(f"{each.name} is {value!r}", fix="give a number")
-            if not isinstance(value, Integral) and not isinstance(each.default, float):
-                raise InputError(f"{each.name} is {value!r}", fix="give a whole number")
+            if not isinstance(each.default, float):
+                refuse_fractions({each.name: value})
+
+
+def refuse_fractions(counts: Mapping[str, object]) -> None:
+    """Raises InputError for what is to be a whole number, or None, and is neither."""
+    for name, value in counts.items():
+        if value is not None and not isinstance(value, Integral):
+            raise InputError(f"{name} is {value!r}", fix="give a whole number")
 
 
 DEFAULT_SAMPLING = Sampling()

@@ -14,17 +14,25 @@ from toys import BOS, EOS, Toy, sources
 OPTIONS = {"bos": BOS, "eos": EOS, "longest": [12, 9, 14], "length_penalty": 0.7}
 
 
-def groups_of(count: int, width: int, diversity: float, n_best: int, toy: Toy | None = None) -> list[list[Hypothesis]]:
-    more = {"beam": count * width, "groups": count, "diversity": diversity, "n_best": n_best}
+def groups_of(
+    count: int, width: int, diversity: float, n_best: int, toy: Toy | None = None, *, early: bool = True
+) -> list[list[Hypothesis]]:
+    more = {"beam": count * width, "groups": count, "diversity": diversity, "n_best": n_best, "early_stopping": early}
     return diverse_beam(toy or Toy(), sources(3), **OPTIONS, **more)
 
 
-def test_of_one_group_it_is_the_beam() -> None:
-    assert groups_of(1, 4, 0.5, 4) == beam(Toy(), sources(3), beam=4, n_best=4, **OPTIONS)
+@pytest.mark.parametrize("early", [True, False])
+def test_of_one_group_it_is_the_beam(early: bool) -> None:
+    assert groups_of(1, 4, 0.5, 4, early=early) == beam(
+        Toy(), sources(3), beam=4, n_best=4, early_stopping=early, **OPTIONS
+    )
 
 
-def test_without_diversity_each_group_is_a_beam() -> None:
-    assert groups_of(3, 2, 0.0, 6) == beam(Toy(), sources(3), beam=2, n_best=2, **OPTIONS)
+@pytest.mark.parametrize("early", [True, False])
+def test_without_diversity_each_group_is_a_beam(early: bool) -> None:
+    assert groups_of(3, 2, 0.0, 6, early=early) == beam(
+        Toy(), sources(3), beam=2, n_best=2, early_stopping=early, **OPTIONS
+    )
 
 
 def test_the_first_group_is_a_beam_and_the_others_say_something_else() -> None:

@@ -317,6 +317,21 @@ def test_several_best_are_sorted_and_distinct() -> None:
     assert {one.finished for ours in found for one in ours} == {True, False}
 
 
+def test_several_ends_of_one_beginning_are_one_hypothesis() -> None:
+    model, source, ends = toy(V=8, end=3.0), sources(6), (3, EOS)
+    model.table[:, 3] += 3
+    for own in beam(model, source, bos=BOS, eos=ends, longest=6, beam=5, n_best=5):
+        assert len(own) == 5
+        assert len({one.tokens for one in own if one.finished}) == sum(one.finished for one in own)
+    # enough beginnings are left for a beam, and an end is the more probable of the two
+    wide = beam(model, source, bos=BOS, eos=ends, longest=2, beam=8, n_best=8, patience=math.inf)
+    for words, own in zip(source.tolist(), wide, strict=True):
+        for one in own:
+            values = model.log_probabilities(words, one.tokens)
+            end = pytest.approx(max(values[end] for end in ends), abs=1e-5)
+            assert not one.finished or one.token_log_probabilities[-1] == end
+
+
 def test_limits_count_the_end_token() -> None:
     model, limits = toy(), [1, 2, 5, 9]
     for which in (limits, torch.tensor(limits)):

@@ -23,6 +23,26 @@ for kind, name, value in (
         print(error, "-", error.fix)
 Decoding(longest=None, temperature=1, beam=torch.arange(4).numpy()[2], forced_eos=True)
 """
+VERBS = """
+from heedful.errors import InputError
+from heedful.tasks.chat.use import ChatModel
+from heedful.tasks.generate.use import LanguageModel
+from heedful.tasks.paint.use import Painter
+from heedful.tasks.parse.use import Parser
+for ask in (
+    lambda: LanguageModel.generate(object.__new__(LanguageModel), "a", tokens=2.5),
+    lambda: LanguageModel.generate(object.__new__(LanguageModel), "a", samples=1.5),
+    lambda: LanguageModel.generate(object.__new__(LanguageModel), "a", beam=2.5),
+    lambda: next(LanguageModel.stream(object.__new__(LanguageModel), "a", tokens=2.5)),
+    lambda: ChatModel.asked(object.__new__(ChatModel), [{"role": "user", "content": "a"}], 2.5),
+    lambda: Painter.paint(object.__new__(Painter), samples=1.5),
+    lambda: Parser.parse(object.__new__(Parser), "a", beam=2.5),
+):
+    try:
+        ask()
+    except InputError as error:
+        print(error, "-", error.fix)
+"""
 
 
 def test_what_is_no_number_is_refused() -> None:
@@ -36,4 +56,20 @@ def test_what_is_no_number_is_refused() -> None:
         "top_k is 2.5 - give a whole number",
         "seed is 1.0 - give a whole number",
         "longest is 9.5 - give a whole number",
+    ]
+
+
+def test_numbers_beside_settings_are_whole() -> None:
+    made = subprocess.run([sys.executable, "-c", VERBS], capture_output=True, text=True, check=True)
+    assert made.stdout.splitlines() == [
+        f"{what} - give a whole number"
+        for what in (
+            "tokens is 2.5",
+            "samples is 1.5",
+            "beam is 2.5",
+            "tokens is 2.5",
+            "tokens is 2.5",
+            "samples is 1.5",
+            "beam is 2.5",
+        )
     ]

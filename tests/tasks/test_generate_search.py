@@ -109,6 +109,7 @@ def test_any_of_several_tokens_ends_a_text(model: LanguageModel) -> None:
     assert cut > 1
     for own in ended.generate(PROMPTS, tokens=12, beam=3, samples=3):
         assert not {first, second} & {token for one in own for token in one.tokens}
+        assert len({one.text for one in own}) == 3
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,7 @@ def test_any_of_several_tokens_ends_a_text(model: LanguageModel) -> None:
         ({"length_penalty": 0.0}, "a length penalty compares texts"),
         ({"samples": 0}, "0 texts of 2 tokens"),
         ({"tokens": -1}, "1 texts of -1 tokens"),
+        ({"tokens": 0, "beam": 2}, "1 texts of 0 tokens"),
     ],
 )
 def test_what_does_not_go_together_is_refused(model: LanguageModel, options: dict, message: str) -> None:

@@ -116,15 +116,7 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     found = [_read_synthetic(path, corpus) for path in paths]
     weights = {origin: weight for _, own in found for origin, weight in own.items()}
     written = joined([read.train for read, _ in found], " + ".join(read.train.name for read, _ in found))
-    held = [corpus.valid, *corpus.tests.values()]
-    sources = {_key(text) for part in held for text in part.source}
-    targets = {_key(text) for part in held for own in part.references for text in own}
-    if corpus.directions:  # any side of what is held out may be any side of what was written
-        sources = targets = sources | targets
-    both = zip(written.source, written.target, strict=True)
-    kept = [i for i, (one, other) in enumerate(both) if _key(one) not in sources and _key(other) not in targets]
-    if not kept:
-        raise InputError("every pair is held out already", where=written.name, fix="give other pairs")
+    kept = _not_held(written, corpus)
     notes = [*corpus.notes, *(note for read, _ in found for note in read.notes)]
     if left_out := len(written) - len(kept):
         notes.append(f"{written.name}: {counted(left_out, 'synthetic pair')} left out, a side of theirs is held out")
@@ -137,6 +129,29 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     told = tuple(f"written by models: {_with_weight(line, weights)}" for read, _ in found for line in read.told)
     files = (*corpus.files, *(file for read, _ in found for file in read.files))
     return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)
+
+
+def without_held(corpus: Corpus, like: Corpus) -> Corpus:
+    """The same without the training pairs of which a side is held out in another corpus. Raises InputError."""
+    kept = _not_held(corpus.train, like)
+    if not (left_out := len(corpus.train) - len(kept)):
+        return corpus
+    note = f"{corpus.train.name}: {counted(left_out, 'pair')} left out, a side of theirs is held out in {like.name}"
+    return replace(corpus, train=corpus.train.rows(kept), notes=(*corpus.notes, note))
+
+
+def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
+    """The numbers of the pairs of which no side is held out in a corpus. Raises InputError where there is none."""
+    held = [corpus.valid, *corpus.tests.values()]
+    sources = {_key(text) for part in held for text in part.source}
+    targets = {_key(text) for part in held for own in part.references for text in own}
+    if corpus.directions:  # any side of what is held out may be any side of these
+        sources = targets = sources | targets
+    both = enumerate(zip(pairs.source, pairs.references, strict=True))
+    kept = [i for i, (one, others) in both if _key(one) not in sources and targets.isdisjoint(map(_key, others))]
+    if not kept:
+        raise InputError("every pair is held out already", where=pairs.name, fix="give other pairs")
+    return kept
 
 
 def _with_weight(line: str, weights: Mapping[Origin, float]) -> str:

@@ -2,8 +2,8 @@
 
 A term is found by whole words. Two words are the same where they are alike but for capitals, or where they have one
 stem, by Snowball's rules for the language (Porter 2001), and lengths that hardly differ; in a language without such
-rules, or of a term in CAPITALS (IT, US), only where they are alike. Longer terms come before shorter ones, and no word
-is in two.
+rules, or of a term in CAPITALS (IT, US), only where they are alike. Longer terms come before shorter ones, of as long
+ones what is written as the text has it, and no word is in two.
 """
 
 import re
@@ -78,8 +78,8 @@ class Glossary:
         for span, terms in sorted(candidates, key=lambda each: -len(each[0])):
             if taken.isdisjoint(span):
                 own = words[span.start : span.stop]
-                term = next((term for parts, term in terms if self._same(text, own, parts)), None)
-                if term is not None:
+                if same := [one for one in terms if self._same(text, own, one[0])]:
+                    _, term = min(same, key=lambda one: _unlike([text[begin:end] for begin, end in own], one[0]))
                     taken.update(span)
                     found.append(Found(term, own[0][0], own[-1][1]))
         return sorted(found, key=lambda one: one.begin)
@@ -125,6 +125,11 @@ class Glossary:
         if len(own) > 1 and own.isupper():
             return word == own
         return self.stem(word) == self.stem(own) and abs(len(word) - len(own)) <= ENDING
+
+
+def _unlike(words: list[str], own: list[str]) -> tuple[bool, bool]:
+    """What a text has beside a term that it is found as: less where only capitals differ, least where nothing does."""
+    return [word.lower() for word in words] != [word.lower() for word in own], words != own
 
 
 def glossary_of(

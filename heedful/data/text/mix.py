@@ -4,7 +4,7 @@ al. 2017 mix domains)."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.data.text.corpus import Corpus, languages_said, read_parallel
+from heedful.data.text.corpus import Corpus, languages_said, read_parallel, without_held
 from heedful.data.text.reading import paths_of
 from heedful.errors import InputError
 
@@ -20,7 +20,8 @@ class MixedIn:
 
 
 def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
-    """What PATH:0.2 and other such stand for, in the languages of `like`. Raises InputError or MissingError."""
+    """What PATH:0.2 and other such stand for, in the languages of `like`, without what is held out there. Raises
+    InputError or MissingError."""
     names = (None, None) if like.directions else languages_said(like)
     mixes: list[MixedIn] = []
     for text in given:
@@ -30,7 +31,7 @@ def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
             what = f"mixes in {share:g} of each epoch" if ":" in text else "does not say how much of each epoch"
             raise InputError(what, where=f"--mix {text}", fix=f"--mix {found[0][0]}:0.2 draws a fifth of it from there")
         corpus = read_parallel(text.rpartition(":")[0], source=names[0], target=names[1])
-        mixes.append(MixedIn(share, corpus))
+        mixes.append(MixedIn(share, without_held(corpus, like)))
     if (whole := sum(mix.share for mix in mixes)) > 1 - LEAST_OWN:
         what = f"{whole:g} of each epoch is mixed in"
         raise InputError(what, where="--mix", fix=f"leave at least {LEAST_OWN:g} to the data that it is trained on")

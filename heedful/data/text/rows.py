@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
@@ -70,12 +70,13 @@ def table_rows(
     if not named and (told := language_columns(first)):
         taken = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
         return _told_rows(path, cells, first, told, (source, target)), taken
-    taken = _columns(f"{path}:{number}", first, source, target, columns)
-    rows = cells if taken.header else chain([(number, first)], cells)
+    ahead = [*islice(cells, LOOKED_INTO)]
+    filled = [row for _, row in ahead if row]
+    taken = _columns(f"{path}:{number}", first, filled[0] if filled else [], source, target, columns)
+    rows = chain([] if taken.header else [(number, first)], ahead, cells)
     by_language = None
     if taken == Columns(0, 1, source, target, False, "--source 2 --target 1"):  # nothing said which columns they are
-        ahead = [*islice(rows, LOOKED_INTO)]
-        rows, by_language = chain(ahead, rows), columns_by_language([row for _, row in ahead if row], source, target)
+        by_language = columns_by_language([first, *filled], source, target)
         taken = by_language or taken
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
     numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
@@ -246,8 +247,10 @@ def _told_objects(
     return rows, Columns(0, 1, *asked, True, other_way(*asked), f"JSON, keys {left!r} and {right!r}")
 
 
-def _columns(where: str, first: list[str], source: str, target: str, columns: tuple[int, int] | None) -> Columns:
-    """By number; or by name, where the first line names them; or the first two."""
+def _columns(
+    where: str, first: list[str], below: list[str], source: str, target: str, columns: tuple[int, int] | None
+) -> Columns:
+    """By number; or by name, where the first line names them, and the one below says what is text; or the first two."""
     cells = [cell.strip() for cell in first]
     header = columns is None and is_header(cells)
     if numbers := columns or _numbers(source, target):
@@ -258,7 +261,9 @@ def _columns(where: str, first: list[str], source: str, target: str, columns: tu
     unsaid = (source == SOURCE, target == TARGET)
     left, right = column_of(source, cells), column_of(target, cells)
     if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
-        found = two_of(cells, None if unsaid[0] else left, None if unsaid[1] else right)
+        texts = ["" if _is_number(value) else cell for cell, value in zip_longest(cells, below[: len(cells)])]
+        known = None if unsaid[0] else left, None if unsaid[1] else right
+        found = two_of(cells, *known) or two_of(texts, *known)
         if found is None:
             fix = "--source NAME --target NAME"
             raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
@@ -320,10 +325,16 @@ def _keys(row: object, source: str, target: str) -> Columns:
     names = [source, target]
     row = _translation(row)
     if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
-        keys = list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in row))
-        names = [keys[i] for i in two_of(keys) or ()] or names
+        texts = [key for key, value in row.items() if not _is_number(value)]
+        for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
+            names = [keys[i] for i in two_of(keys) or ()] or names
     layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
     return Columns(0, 1, names[0], names[1], True, other_way(names[0], names[1]), layout)
+
+
+def _is_number(value: object) -> bool:
+    """What no text is: `id`, `nr` and `no` are languages too."""
+    return isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is not None)
 
 
 def _translation(row: object) -> object:

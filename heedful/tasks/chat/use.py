@@ -16,7 +16,7 @@ from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError, TextError
 from heedful.metrics.nats import perplexity
 from heedful.metrics.texts import score_bleu
@@ -234,6 +234,7 @@ class ChatModel(LanguageModel):
             raise TextError(what, fix='end with {"role": "user", "content": "..."}')
         if not (messages[-1].get("content") or "").strip():
             raise TextError("an empty turn: there is nothing to answer", fix="say something")
+        refuse_fractions({"tokens": tokens})
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
         free = max(2, min(tokens, self.context // LEAST))

@@ -13,7 +13,7 @@ from heedful.data.frame import Frame
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.draws import penalties
 from heedful.decode.rows import refuse_length_penalty
-from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.run.folder import read_run
@@ -131,7 +131,8 @@ class LanguageModel(TextModel[LM]):
         Either compares the log-probabilities of all tokens and the end, divided by their number ** `length_penalty`.
         Raises InputError for settings that do not go together.
         """
-        if tokens < 0 or samples < 1:
+        refuse_fractions({"tokens": tokens, "samples": samples, "batch": batch, "best_of": best_of, "beam": beam})
+        if tokens < (0 if beam is None else 1) or samples < 1:
             raise InputError(f"{samples} texts of {tokens} tokens", fix="give 1 or more of each")
         if best_of < 1 or (beam is not None and best_of > 1):
             what = f"the best of {best_of}" + ("" if beam is None else f", and a beam of {beam}")
@@ -198,6 +199,7 @@ class LanguageModel(TextModel[LM]):
         self, prompt: str, *, tokens: int = 100, stop: Sequence[str] = (), **sampling: Unpack[SamplingOptions]
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
+        refuse_fractions({"tokens": tokens})
         how = Sampling(**sampling)
         begun = [(ids, counter_seed(how.seed, 0, 0)) for ids in self._begun([prompt])]
         for said in self._say(begun, how, tokens, stop, 1):

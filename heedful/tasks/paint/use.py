@@ -22,7 +22,7 @@ from heedful.data.images.files import Images, Preparation, to_image
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.decode.search import sample
-from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
@@ -92,6 +92,7 @@ class Painter(PictureModel[LM]):
     ) -> UInt8[Tensor, "B n N S S"]:
         """Pictures that continue these pixels, or nothing (B is 1 then), `samples` of each, drawn as `Sampling` says.
         At most `batch` are made at a time: they change nothing about each other."""
+        refuse_fractions({"samples": samples, "batch": batch})
         begun = torch.zeros(1, 0, dtype=torch.long) if begun is None else begun
         B, size, begin = len(begun), self.spec.preparation.size, len(self.spec.palette)
         if samples < 1 or batch < 1:

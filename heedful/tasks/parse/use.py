@@ -12,6 +12,7 @@ from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_test_trees,
 from heedful.data.tokenizer import BOS, EOS, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
+from heedful.decode.settings import refuse_fractions
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
@@ -68,6 +69,7 @@ class Parser(TextModel[TranslationModel]):
     @torch.inference_mode()
     def trees(self, sentences: Sequence[Sequence[Leaf]], *, beam: int | None = None) -> list[Tree]:
         """The tree of each sentence, of at least one leaf. Raises InputError as `parse`."""
+        refuse_fractions({"beam": beam})
         model = self.model
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)

@@ -162,12 +162,15 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     if batch.wishes is not None:
         parting = translator.phrases.parting
         return constrained_beam(*asked, beam=width, n_best=n_best, wishes=batch.wishes, parting=parting, **options)
+    early = decoding.early_stopping
     if decoding.groups != 1:
         groups, diversity = decoding.groups, decoding.diversity
-        return diverse_beam(*asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, **options)
+        return diverse_beam(
+            *asked, beam=width, n_best=n_best, groups=groups, diversity=diversity, early_stopping=early, **options
+        )
     if width == 1:
         return [[best] for best in greedy(*asked, **options)]
-    return beam(*asked, beam=width, n_best=n_best, early_stopping=decoding.early_stopping, **options)
+    return beam(*asked, beam=width, n_best=n_best, early_stopping=early, **options)
 
 
 def refuse_engine(

@@ -35,6 +35,14 @@ def test_terms_in_a_text(terms: list[str], text: str, found: list[str]) -> None:
     assert sources(english(*terms), text) == found
 
 
+@pytest.mark.parametrize("terms", [["universities", "University", "university"], ["Polishes", "polish", "Polish"]])
+def test_of_terms_of_one_stem_the_one_that_is_written_so(terms: list[str]) -> None:
+    glossary = english(*terms)
+    for text in (*terms, " and ".join(terms)):
+        assert [found.term.source for found in glossary.find(text)] == text.split(" and ")
+    assert [found.term.source for found in glossary.find(terms[0].upper())] == terms[:1]
+
+
 def test_other_languages() -> None:
     assert sources(glossary_of([("Hund", "dog")], language="de"), "Die Hunde des Hundes") == ["Hunde", "Hundes"]
     unknown = glossary_of([("hund", "dog")], language="column 1")

@@ -22,6 +22,18 @@ def test_what_is_mixed_in_is_read_as_the_data_is(tmp_path: Path) -> None:
     assert mix.corpus.tests["test"]
 
 
+def test_what_the_data_hold_out_is_not_mixed_in(tmp_path: Path) -> None:
+    """Special pairs are often some of the general ones."""
+    like = read_parallel(written(tmp_path / "a.tsv", "a"))
+    general = tmp_path / "b.tsv"
+    general.write_text((tmp_path / "a.tsv").read_text() + "".join(f"b {i}\tB {i}\n" for i in range(2000)))
+    (mix,) = read_mixes([f"{general}:0.25"], like)
+    held = [text for part in (like.valid, *like.tests.values()) for text in part.source]
+    assert held
+    assert not {*held} & {*mix.corpus.train.source}
+    assert mix.corpus.notes[-1] == f"{general}: {len(held)} pairs left out, a side of theirs is held out in {like.name}"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -263,6 +263,22 @@ def test_keys_that_name_languages_are_found(tmp_path: Path) -> None:
     assert {*corpus.train.source} <= {*GERMAN}
 
 
+@pytest.mark.parametrize("number", ["id", "nr", "no"])  # also Indonesian, South Ndebele and Norwegian
+@pytest.mark.parametrize("kind", ["jsonl", "json", "tsv", "csv"])
+def test_a_column_of_numbers_is_no_language(tmp_path: Path, number: str, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    names, rows = [number, "en", "de"], [[7 + i, f"a {i}", f"ein {i}"] for i in range(5)]
+    if kind.startswith("json"):
+        objects = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        path.write_text("\n".join(objects) if kind == "jsonl" else f"[{','.join(objects)}]")
+    else:
+        path.write_text("".join((";" if kind == "csv" else "\t").join(map(str, row)) + "\n" for row in [names, *rows]))
+    for target in [None] if kind.startswith("json") else [None, "de"]:
+        read, _ = read_whole(path, target=target)
+        assert (read.taken.source, read.taken.target) == ("en", "de")
+        assert read.train.source == [row[1] for row in rows]
+
+
 def test_the_attributions_of_tatoeba_are_left_out(tmp_path: Path) -> None:
     rows = lines(*(f"{ENGLISH[n]}\t{GERMAN[n]}\tCC-BY 2.0 (France) Attribution: tatoeba.org #{n}" for n in range(30)))
     corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv")
