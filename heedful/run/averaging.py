@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from heedful.store.checkpoint import load_before
+from heedful.store.migrations import renamed
 from heedful.training.loop import State
 
 
@@ -18,7 +19,8 @@ def mean_of_last(out: Path, state: State, count: int) -> tuple[nn.Module, int]:
     total = {name: master.detach().clone() for name, master in zip(optimizer.names, optimizer.masters, strict=True)}
     before = load_before(out, state.step, count - 1)
     for checkpoint in before:
-        tensors = checkpoint.tensors("weights.safetensors")
+        number = checkpoint.json("state.json").get("format", 1)
+        tensors = renamed(checkpoint.tensors("weights.safetensors"), number)
         for name, tensor in total.items():
             tensor.add_(tensors[name].to(tensor.device))
     model = copy.deepcopy(state.average.model)
