@@ -101,6 +101,7 @@ class _Run:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
             self.log = Log(out, step=self.state.step, tensorboard=self.plan.tensorboard)
             self.validation = Validation(self.job, out, self.log, signals)
+        ranks.gather([float(self.state.step)])  # all have read the checkpoint before one is written
 
     def close(self) -> None:
         if self.ranks.first:

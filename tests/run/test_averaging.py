@@ -84,11 +84,15 @@ def test_interrupted_it_is_the_same(tmp_path: Path, corpus: Corpus) -> None:
 
 def test_signals_add_nothing_to_it(tmp_path: Path, corpus: Corpus) -> None:
     """They are followed by checkpoints of steps 3 and 7, neither of which was planned."""
+
+    def asked_to_leave(after: int) -> None:
+        for event in train(made_recipe(**PLAN), tmp_path / "broken", corpus=corpus):
+            if isinstance(event, Trained) and event.step.step == after:
+                os.kill(os.getpid(), signal.SIGTERM)
+
     events(tmp_path / "straight", corpus)
     for step in (2, 6):
         with pytest.raises(Interrupted, match=f"saved at step {step + 1};"):
-            for event in train(made_recipe(**PLAN), tmp_path / "broken", corpus=corpus):
-                if isinstance(event, Trained) and event.step.step == step:
-                    os.kill(os.getpid(), signal.SIGTERM)
+            asked_to_leave(step)
     events(tmp_path / "broken", corpus)
     assert ends(tmp_path / "broken") == ends(tmp_path / "straight")
