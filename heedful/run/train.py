@@ -252,7 +252,7 @@ class _Run:
             yield self.validation.measure(self.state, self.progress)
         self.progress.due, self.progress.measured = False, self.state.step
         if self.progress.saved == self.state.step:  # before it was measured, which is to be in that checkpoint too
-            self.progress.saved = -1
+            self._save()
 
     def _measure_mean(self) -> Iterator[Event]:
         """The mean of the last checkpoints, once they are all there: it is kept where it is better."""
