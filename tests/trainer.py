@@ -44,14 +44,16 @@ class Trainer:
         ranks: int = 1,
         leave: int = 0,
         patience: int = 120,
+        lost: tuple[int, int, int] | None = None,
     ) -> list[int]:
         """The process ids of the ranks of a training that goes on or begins in `out`; see `told` for what they do.
 
         `model` and `begun`: as `training` takes them.
         `leave`: the step after which rank 0 sends itself SIGTERM. `patience`: seconds that ranks wait for each other.
+        `lost`: a rank, after how many of its losses, and the signal that it then sends itself, having told "lost".
         """
         job = {"out": str(out), "settings": settings, "model": model, "begun": str(begun), "ranks": ranks}
-        return self.ask(**job, leave=leave, patience=patience)
+        return self.ask(**job, leave=leave, patience=patience, lost=lost)
 
     def wait(self, pids: Sequence[int]) -> list[int]:
         """How each ended: an exit code, or minus the signal that ended it."""
@@ -150,7 +152,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
         os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
     plain, made_of = Kept.loss, Kept.batches
-    made_steps, epoch_now = 0, 0
+    made_steps, epoch_now, losses = 0, 0, 0
 
     def batches(task: Kept, epoch: int, model: Any) -> Any:
         nonlocal epoch_now
@@ -158,7 +160,12 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         return made_of(task, epoch, model)
 
     def loss(task: Kept, model: Any, batch: Any) -> Any:
+        nonlocal losses
         tell("seen", epoch_now, sentences(batch))
+        losses += 1
+        if job["lost"] and job["lost"][:2] == [rank, losses]:
+            tell("lost")
+            os.kill(os.getpid(), job["lost"][2])
         if made_steps + 1 == job["leave"] and rank == 0:
             os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
         return plain(task, model, batch)

@@ -110,7 +110,7 @@ function download(name, text, type) {
 
 function csv() {
   // A spreadsheet would run a token that begins like a formula.
-  const safe = (text) => (/^[=+\-@].*\D/.test(text) ? `'${text}` : text);
+  const safe = (text) => (/^[=+\-@].*\D/.test(text) && !Number.isFinite(Number(text)) ? `'${text}` : text);
   const lines = tabular(5).map((line) => line.map((text) => `"${safe(text).replaceAll('"', '""')}"`).join(","));
   const name = ["steps", "walk"].includes(state.view) ? state.view : `${state.kind}-${nameOf(state.layer, state.head)}`;
   download(`${name}.csv`.replace(/[ ,]+/g, "-").toLowerCase(),

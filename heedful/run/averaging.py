@@ -1,24 +1,43 @@
 """The mean of a training's last checkpoints (Vaswani et al. 2017, section 6.1)."""
 
 import copy
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from heedful.store.checkpoint import load_before
+from heedful.errors import HeedError
+from heedful.store import files
+from heedful.store.checkpoint import load_first, place_of, steps_of
+from heedful.store.migrations import renamed
 from heedful.training.loop import State
 
 
+def planned_steps(out: Path, every: int | None) -> list[int]:
+    """Of the run's checkpoints, the newest first. One that was saved because a signal came is not among them, so that
+    the mean does not depend on how often a training was interrupted."""
+    return [step for step in steps_of(out) if _is_planned(place_of(out, step), step, every)]
+
+
+def _is_planned(checkpoint: Path, step: int, every: int | None) -> bool:
+    if every is not None:
+        return step % every == 0
+    with suppress(HeedError, KeyError):  # one that is damaged is in no mean
+        return bool(files.read_json(checkpoint / "state.json")["progress"].get("due_step", step) == step)
+    return False
+
+
 @torch.no_grad()
-def mean_of_last(out: Path, state: State, count: int) -> tuple[nn.Module, int]:
-    """A model with the plain mean of the weights of now and of the sound checkpoints before, `count` in all where there
-    are so many, and how many there are."""
+def mean_of_last(out: Path, state: State, count: int, every: int | None) -> tuple[nn.Module, int]:
+    """A model with the plain mean of the weights of now and of the sound checkpoints before that were planned, `every`
+    so many steps, `count` in all where there are so many, and how many there are."""
     optimizer = state.optimizer
     total = {name: master.detach().clone() for name, master in zip(optimizer.names, optimizer.masters, strict=True)}
-    before = load_before(out, state.step, count - 1)
+    before = load_first(out, [step for step in planned_steps(out, every) if step < state.step], count - 1)
     for checkpoint in before:
-        tensors = checkpoint.tensors("weights.safetensors")
+        number = checkpoint.json("state.json").get("format", 1)
+        tensors = renamed(checkpoint.tensors("weights.safetensors"), number)
         for name, tensor in total.items():
             tensor.add_(tensors[name].to(tensor.device))
     model = copy.deepcopy(state.average.model)

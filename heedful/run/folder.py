@@ -33,7 +33,8 @@ ONE_RUN = "config.json and the weights must come from one run"
 def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:
     """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
     config = _config_in(folder, model)
-    save_model(folder, config, named_before(tensors, config["format"]), beside)
+    kept = {name: _value_in(folder / name, value) for name, value in beside.items()}
+    save_model(folder, config, named_before(tensors, config["format"]), kept)
 
 
 def write_adapters(folder: Path, adapters: dict[str, Tensor], config: LoRAConfig) -> None:
@@ -61,6 +62,18 @@ def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
         if config_from(migrated(today, older["format"])) == model.config:
             return older
     return config_of(model) | {"format": FORMAT}
+
+
+def _value_in(path: Path, value: Any) -> Any:
+    """What an older heedful wrote there in place of this JSON value, where that has but more keys since."""
+    older = read_json(path) if isinstance(value, dict) and path.is_file() else value
+    return older if _says_no_other(older, value) else value
+
+
+def _says_no_other(older: Any, value: Any) -> bool:
+    if isinstance(older, dict) and isinstance(value, dict):
+        return all(key in value and _says_no_other(item, value[key]) for key, item in older.items())
+    return bool(older == value)
 
 
 def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:

@@ -59,10 +59,10 @@ class Validation:
         progress.worse = 0 if better else progress.worse + 1
         return self._told(found, state.average.model, state, progress, best=better or found.rank == progress.best)
 
-    def measure_mean(self, state: State, progress: Progress, last: int) -> tuple[Measured, int]:
-        """The mean of so many of the last checkpoints, or of as many as there are, and their number: the best model
-        where it is better than any."""
-        model, count = mean_of_last(self.out, state, last)
+    def measure_mean(self, state: State, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
+        """The mean of so many of the last checkpoints, or of as many as there are, of those `every` so many steps, and
+        their number: the best model where it is better than any."""
+        model, count = mean_of_last(self.out, state, last, every)
         found = self._found(model, state, progress)
         best = progress.best is None or found.rank > progress.best
         return self._told(found, model, state, progress, best=best, averaged=count), count

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from heedful.apply.lora import UP, merged
 from heedful.core.config import from_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import model_from
-from heedful.run.folder import METRICS, load_weights, parameters, read_tokenizers, tokenizer_files, write_model
+from heedful.run.folder import (
+    METRICS,
+    load_weights,
+    parameters,
+    read_adapters,
+    read_tokenizers,
+    tokenizer_files,
+    write_adapters,
+    write_model,
+)
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock
@@ -59,10 +69,11 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     config = read_config(run)
     model = model_from(migrated({key: value for key, value in config.items() if key != "format"}, config["format"]))
     saved = facts.get("saved", "")  # the part of the trained model that is the run's
-    begun = migrated(facts["model"], number)
-    trained = from_json(type(model.config), begun[saved] if saved else begun, where=f"{newest.path}/state.json: model")
-    if model.config != trained:
-        raise StorageError("not the configuration that was trained", where=str(run / CONFIG), fix=FIX)
+    if "model" in facts:  # the first checkpoints did not say it
+        begun = migrated(facts["model"], number)
+        begun = begun[saved] if saved else begun
+        if model.config != from_json(type(model.config), begun, where=f"{newest.path}/state.json: model"):
+            raise StorageError("not the configuration that was trained", where=str(run / CONFIG), fix=FIX)
     tokenizers = read_tokenizers(run)
     if tokenizers is not None:
         known = {tokenizers[0].fingerprint, " ".join(each.fingerprint for each in tokenizers)}
@@ -73,6 +84,11 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     if saved:
         within = f"{saved}."
         weights = {name.removeprefix(within): own for name, own in weights.items() if name.startswith(within)}
+    adapted = any(name.endswith(UP) for name in weights)
+    if adapted:
+        learnt, low_rank = read_adapters(run)
+        learnt = {name: weights[name] for name in learnt}
+        weights = merged(weights, low_rank)
     load_weights(model, weights, where=str(newest.path))
     aside = None
     if os.path.lexists(run / MODEL):
@@ -85,6 +101,8 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     removed = [] if same else [name for name in fitted if (run / name).is_file()]
     for name in removed:
         files.remove_tree(run / name)
+    if adapted:
+        write_adapters(run, learnt, low_rank)
     beside = {} if tokenizers is None else tokenizer_files(*tokenizers)
     write_model(run, model, parameters(model), beside | {"task.json": about})
     return Restored(str(run), newest.step, best, same, aside, tuple(removed))

@@ -76,9 +76,9 @@ class Progress:
         self.due_step = step.step if due else self.due_step
         return due
 
-    def saves(self, step: Step, every: int | None) -> bool:
-        """Whether to save now: every so many steps, or as often as a measurement is due."""
-        return step.step % every == 0 if every is not None else self.due_step == step.step
+    def saves(self, step: int, every: int | None) -> bool:
+        """Whether to save at this step, the last one: every so many, or as often as a measurement is due."""
+        return step % every == 0 if every is not None else self.due_step == step
 
 
 def recipe_text(out: Path) -> str:

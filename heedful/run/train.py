@@ -17,6 +17,7 @@ import torch
 from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
+from heedful.run.averaging import planned_steps
 from heedful.run.begin import Begun, begin, checked, make_job
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
@@ -92,12 +93,15 @@ class _Run:
         if begun.newest is not None:
             self._go_back(begun.newest)
             self.notes.append(f"continuing from step {self.state.step}")
+        elif ranks.first:
+            forget_after(out, 0, measured=False, averaged=False)  # what an attempt told that saved nothing
         self.task = Kept(self.job.task(self.state.model))
         self.set_back = 0  # times, without a checkpoint in between
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
             self.log = Log(out, step=self.state.step, tensorboard=self.plan.tensorboard)
             self.validation = Validation(self.job, out, self.log, signals)
+        ranks.gather([float(self.state.step)])  # all have read the checkpoint before one is written
 
     def close(self) -> None:
         if self.ranks.first:
@@ -174,7 +178,7 @@ class _Run:
                 if progress.due and not step.signal:
                     yield from self._measure()
                 stopped = self._stops()
-            if step.signal or progress.saves(step, plan.save_every):
+            if step.signal or progress.saves(step.step, plan.save_every):
                 yield self._save()
             if step.signal:
                 raise self._interrupted(step.signal)
@@ -247,11 +251,16 @@ class _Run:
         if self.ranks.first:
             yield self.validation.measure(self.state, self.progress)
         self.progress.due, self.progress.measured = False, self.state.step
+        if self.progress.saved == self.state.step:  # before it was measured, which is to be in that checkpoint too
+            self._save()
 
     def _measure_mean(self) -> Iterator[Event]:
         """The mean of the last checkpoints, once they are all there: it is kept where it is better."""
         if self.ranks.first:
-            measured, count = self.validation.measure_mean(self.state, self.progress, self.plan.average_last)
+            plan = self.plan
+            measured, count = self.validation.measure_mean(
+                self.state, self.progress, plan.average_last, plan.save_every
+            )
             how = "is better, and is kept" if measured.best else "is no better, and is not kept"
             yield Note(f"the mean of the last {count} checkpoints: validation loss {measured.valid_loss:.4f}; it {how}")
             yield measured
@@ -265,7 +274,8 @@ class _Run:
             self.log.keep()
             size = self.ranks.size
             save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
-            rotate(self.out, max(self.plan.keep, self.plan.average_last))
+            mean_of = planned_steps(self.out, self.plan.save_every)[: self.plan.average_last]
+            rotate(self.out, self.plan.keep, protect=mean_of)
         return Checkpointed(self.state.step)
 
     def _log(self, step: Step) -> None:

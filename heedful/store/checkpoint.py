@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -120,7 +120,7 @@ def load_newest(run: Path, warn: Callable[[str], None], *, finite: bool = False)
     steps = steps_of(run)
     bad = 0
     for step in steps:
-        path = _place(run, step)
+        path = place_of(run, step)
         problems = verify(path)
         if problems:
             bad += 1
@@ -135,13 +135,13 @@ def load_newest(run: Path, warn: Callable[[str], None], *, finite: bool = False)
     return None
 
 
-def load_before(run: Path, step: int, count: int) -> list[Checkpoint]:
-    """At most `count` checkpoints of steps before this one that verify and are finite, the newest first."""
+def load_first(run: Path, steps: Sequence[int], count: int) -> list[Checkpoint]:
+    """The first `count` of the checkpoints of these steps that verify and are finite, or as many as there are."""
     found: list[Checkpoint] = []
-    for earlier in steps_of(run):
-        path = _place(run, earlier)
-        if earlier < step and len(found) < count and not verify(path) and _manifest(path)["finite"]:
-            found.append(Checkpoint(earlier, path, _manifest(path)))
+    for step in steps:
+        path = place_of(run, step)
+        if len(found) < count and not verify(path) and _manifest(path)["finite"]:
+            found.append(Checkpoint(step, path, _manifest(path)))
     return found
 
 
@@ -180,15 +180,15 @@ def rotate(run: Path, keep: int, protect: Collection[int] = ()) -> list[int]:
     doomed = set(steps[keep:]) - set(protect)
     if not doomed:
         return []
-    sound = (step for step in steps if not verify(_place(run, step)))
-    last_good = next((step for step in sound if _manifest(_place(run, step))["finite"]), None)
+    sound = (step for step in steps if not verify(place_of(run, step)))
+    last_good = next((step for step in sound if _manifest(place_of(run, step))["finite"]), None)
     if last_good is None:
         return []
     doomed.discard(last_good)
     for step in sorted(doomed):
         going = run / "checkpoints" / f"{files.TEMPORARY}removed-step-{step}"
         files.remove_tree(going)
-        files.rename_folder(_place(run, step), going)  # first, so that a crash leaves no half of a checkpoint
+        files.rename_folder(place_of(run, step), going)  # first, so that a crash leaves no half of a checkpoint
         files.remove_tree(going)
     return sorted(doomed)
 
@@ -204,7 +204,8 @@ def clean(run: Path) -> None:
                 files.remove_tree(path)
 
 
-def _place(run: Path, step: int) -> Path:
+def place_of(run: Path, step: int) -> Path:
+    """Where the checkpoint of a step is."""
     return run / "checkpoints" / f"step-{step}"
 
 

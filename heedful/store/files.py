@@ -22,6 +22,7 @@ from typing import Any
 from heedful.errors import MissingError, StorageError
 
 TEMPORARY = ".tmp-"
+DEVICES = Path("/dev")  # nothing there is ever replaced by a file
 CHUNK = 1 << 24
 JSON_LIMIT = 1 << 25  # 32 MiB of hostile JSON already parse into 0.8 GB of Python objects
 
@@ -100,6 +101,8 @@ def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
 
 def write_bytes(path: Path, *chunks: Bytes) -> str:
     """Replace `path` by `chunks`, durably and in one instant; returns their sha256. Raises StorageError."""
+    if path.absolute().parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir()):
+        raise StorageError("is a device or a pipe, and no file", where=str(path), fix="name a file")
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         digest = write_new(temporary, *chunks)

@@ -3,8 +3,10 @@
 import math
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +76,7 @@ def _minute(row: Row, known: Sequence[tuple[float, float]]) -> float | None:
     if len(known) < 2:
         return None
     step = row["step"] or 0.0
-    after = next((i for i in range(1, len(known)) if known[i][0] >= step), len(known) - 1)
+    after = min(bisect_left(known, step, lo=1, key=itemgetter(0)), len(known) - 1)
     (first, began), (second, ended) = known[after - 1], known[after]
     return (began + (ended - began) * (step - first) / (second - first)) / 60
 

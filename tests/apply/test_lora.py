@@ -1,5 +1,6 @@
 """Low-rank adapters: nothing is changed at first, nothing else learns, what is saved is the sum, and PEFT reads it."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LMSize, TransformerSize, lm_config, translator_config
 from heedful.run.events import Note, Trained
-from heedful.run.folder import parameters
+from heedful.run.folder import parameters, read_adapters, write_adapters
 from heedful.run.recipe import override
+from heedful.run.restore import restore_model
 from heedful.store.model import read_model
 from heedful.tasks.recipes import build
 from heedful.verbs.exchange import export_model, import_model
@@ -237,3 +239,17 @@ def test_what_the_hub_keeps_in_one_matrix_has_no_adapters_there(documents: Docum
     run(recipe(tmp_path / "base", "train.steps=1"), tmp_path / "run", documents)
     with pytest.raises(InputError, match="in one matrix with others"):
         export_model(tmp_path / "run", tmp_path / "adapters", to="peft")
+
+
+def test_a_damaged_model_and_its_adapters_come_again(tuned: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(tuned, tmp_path / "run"))
+    (run / "model.safetensors").write_bytes(b"")
+    before = read_adapters(run)[0]
+    write_adapters(run, {name: torch.zeros_like(value) for name, value in before.items()}, read_adapters(run)[1])
+    made = restore_model(run, print)
+    assert (made.step, made.same) == (6, True)
+    one, other = read_model(tuned)[1], read_model(run)[1]
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    again = read_adapters(run)[0]
+    assert again.keys() == before.keys()
+    assert all(torch.equal(value, again[name]) for name, value in before.items())

@@ -1,6 +1,7 @@
 """Looking inside, in a browser: what is drawn is what the model did, and every view can be reached by keys."""
 
 import base64
+import csv
 import io
 import json
 import random
@@ -233,6 +234,10 @@ def test_the_saved_page_is_whole_and_shows_the_same(page: Page, served: str, tmp
     page.locator("#views label", has_text="Steps").click()
     expect(page.locator("#numbers .bars tr")).to_have_count(10)
     assert page.locator("#views label", has_text="Walk").count() == 0  # which asks a server
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV").click()
+    _, *rows = csv.reader(io.StringIO(Path(saved.value.path()).read_text()))
+    assert all(float(row[4]) < 0 for row in rows), "a number stays one where it is negative"
 
 
 def test_maps_over_a_picture(page: Page, served: str, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The mean of a training's last checkpoints: what it is, kept where it is better, the same after an interruption."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,14 @@ import safetensors.torch
 import torch
 
 from heedful.data.text.corpus import Corpus
+from heedful.errors import Interrupted
 from heedful.run.events import Event, Measured, Note, Trained
 from heedful.run.job import Measurement
 from heedful.store.model import read_model
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.train import train
 from made import made_recipe
+from trainer import ends
 
 PLAN: dict[str, Any] = {"steps": 8, "save_every": 2, "eval_every": 4, "keep": 1, "average_last": 3, "average": 0}
 
@@ -76,3 +80,19 @@ def test_interrupted_it_is_the_same(tmp_path: Path, corpus: Corpus) -> None:
     events(tmp_path / "broken", corpus)
     one, other = (read_model(tmp_path / name)[1] for name in ("straight", "broken"))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_signals_add_nothing_to_it(tmp_path: Path, corpus: Corpus) -> None:
+    """They are followed by checkpoints of steps 3 and 7, neither of which was planned."""
+
+    def asked_to_leave(after: int) -> None:
+        for event in train(made_recipe(**PLAN), tmp_path / "broken", corpus=corpus):
+            if isinstance(event, Trained) and event.step.step == after:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    events(tmp_path / "straight", corpus)
+    for step in (2, 6):
+        with pytest.raises(Interrupted, match=f"saved at step {step + 1};"):
+            asked_to_leave(step)
+    events(tmp_path / "broken", corpus)
+    assert ends(tmp_path / "broken") == ends(tmp_path / "straight")

@@ -10,8 +10,9 @@ import pytest
 import heedful
 from heedful.data.text.documents import Documents
 from heedful.models import config_from
-from heedful.run.events import Trained
+from heedful.run.events import Measured, Note, Trained
 from heedful.run.recipe import override
+from heedful.run.restore import restore_model
 from heedful.store.checkpoint import load_newest
 from heedful.store.model import read_config, read_model
 from heedful.tasks.recipes import saved_recipe
@@ -71,6 +72,31 @@ def test_it_is_used_and_continued(name: str, tmp_path: Path) -> None:
     assert len(kept.used(heedful.load(run))) == 1
     again = list(train(override(recipe, ["train.steps=5"]), run, corpus=kept.corpus()))
     assert [event.step.step for event in again if isinstance(event, Trained)] == [5]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_better_model_takes_its_place(name: str, tmp_path: Path) -> None:
+    """Also the mean of the last checkpoints, the first of which are of the older format."""
+    kept, run = RUNS[name], Path(shutil.copytree(KEPT / name, tmp_path / name))
+    about, before = (run / "task.json").read_bytes(), read_model(run)[1]
+    recipe = override(saved_recipe(run), ["train.steps=8", "train.average_last=9", "train.eval_every=1"])
+    events = list(train(recipe, run, corpus=kept.corpus()))
+    assert any(isinstance(event, Measured) and event.best for event in events)
+    assert any(isinstance(event, Note) and "checkpoints: validation loss" in event.text for event in events)
+    after = read_model(run)[1]
+    assert any(not tensor.equal(after[name]) for name, tensor in before.items())
+    assert (run / "task.json").read_bytes() == about
+    assert len(kept.used(heedful.load(run))) == 1
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_damaged_model_is_made_again(name: str, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(KEPT / name, tmp_path / name))
+    before = read_model(run)[1]
+    (run / "model.safetensors").write_bytes(b"")
+    assert restore_model(run, print).same
+    after = read_model(run)[1]
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())
 
 
 def test_formats_differ_in_names_alone() -> None:

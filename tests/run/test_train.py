@@ -150,6 +150,31 @@ def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp
     assert run("broken", 3) == ([5, 6], told)
 
 
+def test_what_is_measured_after_the_last_checkpoint_is_remembered(tmp_path, corpus, monkeypatch):
+    """The best model is of a step that had been saved already: a worse one does not take its place."""
+    ranks = iter([1.0, 5.0, 3.0])
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(1.0, {"bleu": 0.0}, next(ranks), ""))
+
+    def measured(steps):
+        events = train(made_recipe(steps=steps, eval_every=4, save_every=3), tmp_path / "run", corpus=corpus)
+        return [(event.step, event.best) for event in events if isinstance(event, Measured)]
+
+    assert measured(6) == [(4, True), (6, True)]
+    kept = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert measured(6) == []
+    assert measured(8) == [(8, False)]
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == kept
+
+
+def test_what_was_told_before_the_first_checkpoint_is_told_once(tmp_path, corpus):
+    for until in (2, 100):
+        for event in train(made_recipe(steps=3, eval_every=1, save_every=3), tmp_path / "run", corpus=corpus):
+            if isinstance(event, Measured) and event.step == until:
+                break
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3]
+
+
 def test_its_losses_are_drawn(tmp_path, corpus, monkeypatch):
     for drawing in (curves, to_bytes):
         monkeypatch.setattr(f"heedful.run.train.{drawing.__name__}", drawing)

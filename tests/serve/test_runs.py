@@ -134,6 +134,31 @@ def test_looking_at_a_lock_takes_nothing(tmp_path: Path) -> None:
     assert not is_held(tmp_path)
 
 
+class Watched(float):
+    """A number that counts how often it is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: float) -> bool:
+        Watched.compared += 1
+        return float(self) < other
+
+    def __gt__(self, other: float) -> bool:
+        Watched.compared += 1
+        return float(self) > other
+
+    def __ge__(self, other: float) -> bool:
+        Watched.compared += 1
+        return float(self) >= other
+
+
+def test_the_minutes_of_a_long_training_are_found_at_once() -> None:
+    rows = [{"step": Watched(step), **({"seconds": step / 2} if step % 2 else {})} for step in range(1, 4001)]
+    minutes = [row["minutes"] for row in timed(rows)]
+    assert minutes == pytest.approx([step / 120 for step in range(1, 4001)])
+    assert Watched.compared < 20 * len(rows)
+
+
 def test_long_curves_are_thinned() -> None:
     rows = [{"step": float(i), "train_loss": 1.0} for i in range(5000)]
     rows[2500] = {"step": 2500.0, "valid_loss": 1.0}

@@ -224,3 +224,18 @@ def test_what_json_cannot_hold_is_not_written(value: object, tmp_path: Path) -> 
     with pytest.raises(StorageError, match="cannot be written as JSON"):
         files.write_json(tmp_path / "a.json", value)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_pipe_and_a_device_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root `--out /dev/null` would put a file in its place for all."""
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(files, "DEVICES", tmp_path / "dev")
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "out.txt").write_text("before")
+    (tmp_path / "dev" / "stdout").symlink_to(tmp_path / "out.txt")
+    for path in (tmp_path / "pipe", tmp_path / "dev" / "stdout"):
+        with pytest.raises(StorageError, match="is a device or a pipe"):
+            files.write_bytes(path, b"after")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "dev" / "stdout").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dev", "out.txt", "pipe"]
