@@ -48,7 +48,6 @@ def beam_by(
     for t in range(search.steps):
         logits, state = model.step(tokens, state)
         scores, normaliser = search.scores(logits, said.tokens[:, :t], rows)
-        scores = _with_one_end(scores, sorted(search.ends))
         made = choose(scores, normaliser, total, state)
         # only one is possible as long as every sentence has a forced token
         made = made._replace(live=made.live[:, : 1 if t < forced else beam])
@@ -83,16 +82,6 @@ def beam_by(
     return found.lists
 
 
-def _with_one_end(scores: Float[Tensor, "R V"], ends: list[int]) -> Float[Tensor, "R V"]:
-    """The best alone of several end tokens: what ends by another is the same hypothesis once more."""
-    if len(ends) == 1:
-        return scores
-    best = torch.tensor(ends, device=scores.device)[scores[:, ends].argmax(1, keepdim=True)]
-    value = scores.gather(1, best)
-    scores[:, ends] = NEVER
-    return scores.scatter_(1, best, value)
-
-
 def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n C"]:
     """Which candidates are hypotheses where the search ends here: those that live, and are possible."""
     standing = total > NEVER
@@ -124,10 +113,14 @@ class _Results:
             self.lists[index[place]].append(hypothesis)
 
     def close(self, sentence: int, said: RowTokens, total: Float[Tensor, "w"]) -> None:
-        """Keeps the best of a sentence that is over; if the rules left no token, what stood before this step."""
+        """Keeps the best of a sentence that is over, of what ends by several tokens the likeliest; if the rules left no
+        token, what stood before this step."""
         found = self.lists[sentence]
         if not found:
             found = said.hypotheses(total, self.scale, finished=False)
             found = [hypothesis for hypothesis in found if hypothesis.score > NEVER]
         found = sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
-        self.lists[sentence] = found[: self.n_best]
+        different: dict[object, Hypothesis] = {}
+        for hypothesis in found:
+            different.setdefault((hypothesis.tokens, hypothesis.finished), hypothesis)
+        self.lists[sentence] = [*different.values()][: self.n_best]

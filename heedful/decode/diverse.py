@@ -106,7 +106,7 @@ class _Grouped(Generic[StateType]):
     ) -> Candidates:
         n, w = total.shape
         rows, owner = torch.arange(len(scores), device=scores.device).view(n, w), state.owner.view(n, w)[:, 0]
-        sentence, wide = owner // self.groups, 2 * self.width
+        sentence, wide = owner // self.groups, (1 + len(self.ends)) * self.width
         penalty = scores.new_zeros(int(sentence.max()) + 1, scores.shape[1])
         parts, order = list[Candidates](), list[Tensor]()
         for group in range(self.groups):

@@ -108,8 +108,8 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best beginnings: up to `n_best` different hypotheses a sentence, best first.
 
-    Each step takes the 2 * beam best continuations (of several end tokens each beginning's best alone): an end token
-    among the first `beam` of them finishes a hypothesis, and the `beam` best others live on. A sentence is over when
+    Each step takes the 2 * beam best continuations (more where there are several end tokens): an end token among
+    the first `beam` of them finishes a hypothesis, and the `beam` best others live on. A sentence is over when
     patience * beam hypotheses are finished (Kasai et al. 2022; math.inf: never), at its limit, or as soon as no
     live one can come among its `n_best` any more: a sum only falls, so no score rises above the live sum over the
     length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
@@ -119,12 +119,13 @@ def beam(
     The errors are those of `greedy`.
     """
     ends = ends_of(options["eos"])
+    wide = (1 + len(ends)) * beam
 
     def choose(
         scores: Float[Tensor, "R V"], normaliser: Float[Tensor, "R"], total: Float[Tensor, "n w"], state: StateType
     ) -> Candidates:
-        value, token = top(scores, 2 * beam)
-        made = candidates(value - normaliser[:, None], token, total, ends=ends, size=2 * beam)
+        value, token = top(scores, wide)
+        made = candidates(value - normaliser[:, None], token, total, ends=ends, size=wide)
         closing = made.end & (made.score > NEVER)
         closing[:, beam:] = False
         live = made.end.sort(dim=1, stable=True).indices[:, :beam]  # the others, best first
