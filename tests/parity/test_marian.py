@@ -306,7 +306,7 @@ def test_a_dot_is_a_dot_and_a_layer_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours", "message"),
     [
-        (THEIRS | {"c": torch.zeros(1)}, OURS, "no rule for their tensor 'c'"),
+        (THEIRS | {"c": torch.zeros(1)}, OURS, "no rule for their tensor 'c', which is of a part that is not read"),
         ({name: THEIRS[name] for name in ("a.0.w", "b")}, OURS, "nothing of theirs for our tensor 'x.1' (1 in all)"),
         (
             THEIRS,
