@@ -7,6 +7,7 @@ import pytest
 
 from heedful.data.documents.words import words_in
 from heedful.data.text.corpus import Corpus
+from heedful.data.tokenizer import train_tokenizer
 from heedful.run.recipe import override
 from heedful.tasks.translate.capitals import KEY, capitals_facts, in_capitals, in_small_letters
 from heedful.tasks.translate.documents.parts import parts_of
@@ -98,3 +99,10 @@ def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
     quiet.about = quiet.about | {KEY: True}
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
+
+
+def test_a_word_that_was_learnt_with_a_capital_has_one(quiet: Translator) -> None:
+    lines = ["We saw Berlin in October.", "In October the dog saw it.", "Is the dog in Berlin?", "We saw the dog."]
+    quiet.source = train_tokenizer(lines * 9, kind="bpe", size=400)
+    assert quiet.as_read("THE DOG SAW BERLIN IN OCTOBER. WE SAW IT!") == "The dog saw Berlin in October. We saw it!"
+    assert in_small_letters("THE DOG SAW BERLIN.") == "The dog saw berlin."

@@ -1,15 +1,16 @@
 """Texts in CAPITALS: a model that has learnt from hardly any reads them in small letters, of which it knows the words.
 
 Cut into tokens such a text is mostly single letters, whose translation is nonsense. In small letters it is a sentence
-that lacks the capitals of its names, and its translation is as good as that of one.
+that lacks the capitals of rare names, and its translation is as good as that of one.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from heedful.data.documents.protected import PLACEHOLDER
 from heedful.data.text.headers import meaning
 
+Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 FEWEST = 0.01  # of the sources that are in capitals, of which a model is left to read them as they are
 KEY = "reads_capitals"  # of task.json
 WORDS = 2  # of two letters or more, of a text in capitals; fewer are names, such as NATO
@@ -35,8 +36,10 @@ def _several(text: str) -> bool:
     return sum(map(str.isupper, _WORD.findall(text))) >= WORDS
 
 
-def in_small_letters(text: str, language: str = "") -> str:
-    """As many characters, each sentence with a capital where it begins; placeholders and addresses as they are."""
+def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None) -> str:
+    """As many characters, each sentence with a capital where it begins; placeholders and addresses as they are. A word
+    that takes fewer `tokens` with a capital was learnt so, as names, months and German nouns are: it begins with one.
+    """
     code = meaning(language)
     lower = (text.translate(DOTTED) if code in ("tr", "az") else text).lower()
     if len(lower) != len(text):
@@ -45,6 +48,14 @@ def in_small_letters(text: str, language: str = "") -> str:
     for kept in (_BEGIN, _KEPT, *([_ENGLISH_I] if code == "en" else [])):
         for begin, end in (found.span() for found in kept.finditer(text)):
             made[begin:end] = text[begin:end]
+    read = "".join(made)
+    words = [found.span() for found in _WORD.finditer(read) if found[0].islower()]
+    small = [f" {read[begin:end]}" for begin, end in words]
+    large = [f" {text[begin]}{read[begin + 1 : end]}" for begin, end in words]
+    both = [] if tokens is None else zip(words, tokens(small), tokens(large), strict=True)
+    for (begin, _), own, other in both:
+        if len(other) < len(own):
+            made[begin] = text[begin]
     return "".join(made)
 
 

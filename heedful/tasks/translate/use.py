@@ -165,7 +165,7 @@ class Translator(Opened):
     def as_read(self, text: str) -> str:
         """A source, of as many characters: one in capitals in small letters, where the model has learnt no others."""
         lowered = not self.about.get(KEY, True) and in_capitals(text)
-        return in_small_letters(text, self.languages[0]) if lowered else text
+        return in_small_letters(text, self.languages[0], self.source.encode_whole) if lowered else text
 
     @property
     def marked(self) -> bool:
