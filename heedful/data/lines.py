@@ -22,9 +22,10 @@ from pathlib import Path
 from heedful.errors import HeedError, InputError, MissingError
 
 MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
-# What comes of a file in a zip file that is damaged; and of one with a password, or packed in a way that is not known.
+# What comes of a file in a zip file that is damaged; and of one with a password, or packed in a way that is not known
+# (NotImplementedError, which is one).
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
-NOT_READ = (RuntimeError, NotImplementedError)
+NOT_READ = RuntimeError
 NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
 MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does
     (codecs.BOM_UTF32_LE, "UTF-32"),

@@ -39,8 +39,8 @@ def planned(
     "train.minutes" (None: not given), so do the `options` that its task has of its own, by name, and `settings`
     (key=value) last. A model is sized for its minutes where the task
     can do that and no size is chosen, here or (by "preset=auto") when the training begins; one that begins with an
-    imported model takes that model's usual rates. `corpus` stands in for the recipe's data. Raises
-    InputError or MissingError.
+    imported model takes that model's usual rates, and one that begins with nothing what suits its data. `corpus` stands
+    in for the recipe's data. Raises InputError or MissingError.
     """
     made = read_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen_device(device)  # one that is not here is refused before data are read
@@ -62,9 +62,9 @@ def planned(
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
         made, told = _sized(made, out, device, corpus)
-    rates, what, why = _rates(override(made, settings))
-    if isinstance(recipe, str) and not (chosen or made.start_from):
-        rates, what, why = _suited(override(made, settings), out, corpus)
+    whole = override(made, settings)
+    from_nothing = isinstance(recipe, str) and not (chosen or made.start_from)
+    rates, what, why = _suited(whole, out, corpus) if from_nothing else _rates(whole)
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]
     if rates:
         made = override(made, rates)

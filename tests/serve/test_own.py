@@ -157,7 +157,7 @@ def test_what_the_server_says_of_itself(client: TestClient) -> None:
     assert "http" not in json.dumps(schema["paths"])
 
 
-def test_a_busy_model_and_a_late_answer(runs: dict[str, Any]) -> None:
+def test_a_busy_model_and_a_late_answer(runs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine(runs["tag"], engine="own", limits=Limits(waiting=0))
     slow = open_engine(runs["fill"], engine="own", limits=Limits(seconds=0.05))
     held = threading.Event()
@@ -166,7 +166,7 @@ def test_a_busy_model_and_a_late_answer(runs: dict[str, Any]) -> None:
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
     assert busy.json()["error"]["type"] == "busy"
     records = slow._records
-    slow._records = lambda question, inputs: held.wait(PATIENCE) and records(question, inputs)  # type: ignore[method-assign]
+    monkeypatch.setattr(slow, "_records", lambda *asked: held.wait(PATIENCE) and records(*asked))
     late = client.post("/api/fill", json={"text": "<mask>"})
     assert late.status_code == 504, late.text
     held.set()

@@ -9,7 +9,7 @@ from heedful.data.documents.words import words_in
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.run.recipe import override
-from heedful.tasks.translate.capitals import KEY, capitals_facts, in_capitals, in_small_letters
+from heedful.tasks.translate.capitals import READS_CAPITALS, capitals_facts, in_capitals, in_small_letters
 from heedful.tasks.translate.documents.parts import parts_of
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.pairs.links import aligned
@@ -49,19 +49,19 @@ def test_a_name_or_what_has_small_letters_is_none(text: str) -> None:
 
 def test_a_hundredth_of_the_sources_is_enough_to_read_them_as_they_are() -> None:
     assert capitals_facts(["a dog"] * 99 + ["A DOG RUNS"]) == {}
-    assert capitals_facts(["a dog"] * 100 + ["A DOG RUNS"]) == {KEY: False}
+    assert capitals_facts(["a dog"] * 100 + ["A DOG RUNS"]) == {READS_CAPITALS: False}
 
 
 def test_a_run_tells_whether_it_reads_capitals(corpus: Corpus) -> None:
     recipe = made_recipe(TRANSFORMER)
-    assert TranslateJob(recipe, corpus).spec()[KEY] is False
-    assert KEY not in TranslateJob(override(recipe, ["noise.capitals=0.1"]), corpus).spec()
+    assert TranslateJob(recipe, corpus).spec()[READS_CAPITALS] is False
+    assert READS_CAPITALS not in TranslateJob(override(recipe, ["noise.capitals=0.1"]), corpus).spec()
 
 
 @pytest.fixture
 def quiet(translators: tuple[Path, Path]) -> Translator:
     translator = Translator.load(translators[0])
-    assert translator.about[KEY] is False
+    assert translator.about[READS_CAPITALS] is False
     return translator
 
 
@@ -84,7 +84,7 @@ def test_it_is_as_long_as_the_same_text_in_small_letters(quiet: Translator) -> N
     assert few < many
     quiet.about = quiet.about | {"source_tokens": {"longest": few, "centile_99": few}}
     assert len(parts_of(quiet, LOUD)) == len(parts_of(quiet, SMALL)) > 1
-    quiet.about = quiet.about | {KEY: True}
+    quiet.about = quiet.about | {READS_CAPITALS: True}
     assert parts_of(quiet, LOUD) == [(0, len(LOUD))]
 
 
@@ -96,7 +96,7 @@ def test_a_model_of_the_other_direction_judges_the_source_as_it_was_read(quiet: 
 
 
 def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
-    quiet.about = quiet.about | {KEY: True}
+    quiet.about = quiet.about | {READS_CAPITALS: True}
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
 

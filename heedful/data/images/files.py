@@ -57,7 +57,7 @@ class ImageFile:
             if size > MOST_BYTES:
                 raise InputError(f"{size:,} bytes, at most {MOST_BYTES:,} are read", where=str(self))
             return archive.read(self.member) if archive else self.path.read_bytes()
-        except (*DAMAGED, *NOT_READ, KeyError):
+        except (*DAMAGED, NOT_READ, KeyError):
             raise InputError("cannot be taken out of the zip file", where=str(self), fix="try unzip -t") from None
         except OSError as error:
             raise unreadable(self.path, error) from None

@@ -12,11 +12,10 @@ from heedful.data.text.headers import meaning
 
 Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 FEWEST = 0.01  # of the sources that are in capitals, of which a model is left to read them as they are
-KEY = "reads_capitals"  # of task.json
+READS_CAPITALS = "reads_capitals"  # of task.json
 WORDS = 2  # of two letters or more, of a text in capitals; fewer are names, such as NATO
-DOTTED = str.maketrans(
-    {"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"}
-)  # what Turkish and Azerbaijani write for them
+# What Turkish and Azerbaijani write for them.
+DOTTED = str.maketrans({"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"})
 _WORD, _BEGIN = re.compile(r"[^\W\d_]{2,}"), re.compile(r"(?:^|[.!?]\s)\W*\w")
 _KEPT = re.compile(rf"{PLACEHOLDER.pattern} | \b[^\W\d_]\w*\d\w*", re.VERBOSE)  # and names with digits, such as MP3
 _ENGLISH_I = re.compile(r"\bI\b")
@@ -61,4 +60,4 @@ def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None
 
 def capitals_facts(sources: Sequence[str]) -> dict[str, bool]:
     """What task.json keeps of the sources that are learnt from: that hardly any is in capitals; else nothing."""
-    return {KEY: False} if sum(map(in_capitals, sources)) < FEWEST * len(sources) else {}
+    return {READS_CAPITALS: False} if sum(map(in_capitals, sources)) < FEWEST * len(sources) else {}

@@ -160,8 +160,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             what = f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
             self.notes.append(what)
         self.lengths = length_facts([*compress(sources, fits)], begun)
-        lowered = recipe.data.scores == "bleu" and not recipe.noise.capitals
-        self.capitals = capitals_facts(texts[0]) if lowered else {}
+        as_they_are = recipe.data.scores != "bleu" or recipe.noise.capitals > 0
+        self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         if positions is not None:
             self._check_lengths(positions)

@@ -28,7 +28,7 @@ from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, 
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.capitals import KEY, in_capitals, in_small_letters
+from heedful.tasks.translate.capitals import READS_CAPITALS, in_capitals, in_small_letters
 from heedful.tasks.translate.confidence import Calibration, calibration_of, read_calibration
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.languages import TAGGED, redirected, tagged
@@ -164,7 +164,7 @@ class Translator(Opened):
 
     def as_read(self, text: str) -> str:
         """A source, of as many characters: one in capitals in small letters, where the model has learnt no others."""
-        lowered = not self.about.get(KEY, True) and in_capitals(text)
+        lowered = not self.about.get(READS_CAPITALS, True) and in_capitals(text)
         return in_small_letters(text, self.languages[0], self.source.encode_whole) if lowered else text
 
     @property

@@ -26,7 +26,7 @@ ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendi
 PATIENCE = 3  # measurements
 PAIRS = 60_000  # that are read at least, some of them again and again: patience ends what is enough
 
-FEW = 10_000  # pairs, up to which
+FEW = 10_000  # pairs, up to which a model that begins with nothing is trained so
 OF_FEW: dict[str, Any] = {
     "preset": "transformer-tiny",
     "model.dropout": 0.2,
@@ -61,7 +61,7 @@ def _large(path: str | tuple[str, ...]) -> bool:
 
 def _pairs(recipe: TranslateRecipe) -> Pairs:
     data = recipe.data
-    return read_whole(data.path, source=data.source or None, target=data.target or None)[0].train
+    return read_whole(data.path, source=data.source or None, target=data.target or None, tag=data.tag)[0].train
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
