@@ -7,7 +7,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -19,59 +19,7 @@ from heedful.decode.rules import NEVER, NoRepeat
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError, NonFiniteError
-
-PAD, BOS, EOS = 0, 1, 2
-PLACES = 1009  # a prime
-Told = tuple[int, ...]
-
-
-@dataclass
-class Trail:
-    """The state of a toy: where each row stands, the sentence it is of, and the steps taken."""
-
-    place: Tensor
-    sentence: Tensor
-    steps: int = 0
-
-    def pick(self, rows: Tensor) -> "Trail":
-        return Trail(self.place[rows], self.sentence[rows], self.steps)
-
-
-@dataclass
-class Toy:
-    """A model that walks over `table` (PLACES, V) of logits, one hop a token; `seen` has the rows of each step."""
-
-    table: Tensor
-    seen: list[list[int]] = field(default_factory=list)
-
-    def start(self, source: Tensor, segments: Tensor | None) -> Trail:
-        self.seen = []
-        words = source if segments is None else source * (segments > 0)
-        return Trail((words.sum(1) * 31) % PLACES, torch.arange(len(source)))
-
-    def step(self, tokens: Tensor, state: Trail) -> tuple[Tensor, Trail]:
-        assert tokens.shape == state.place.shape
-        sentences = state.sentence.tolist()
-        assert sentences == sorted(sentences), "the rows of a sentence are side by side"
-        self.seen.append(sentences)
-        place = (state.place * 37 + tokens * 101 + 7) % PLACES
-        return self.table[place], Trail(place, state.sentence, state.steps + 1)
-
-    def log_probabilities(self, source: Sequence[int], history: Sequence[int]) -> list[float]:
-        place = sum(source) * 31 % PLACES
-        for token in (BOS, *history):
-            place = (place * 37 + token * 101 + 7) % PLACES
-        return self.table[place].log_softmax(-1).tolist()
-
-
-def toy(V: int = 8, loud: float = 2.0, end: float = 0.0) -> Toy:
-    table = torch.randn(PLACES, V, generator=torch.Generator().manual_seed(V)) * loud
-    table[:, EOS] += end
-    return Toy(table)
-
-
-def sources(B: int) -> Tensor:
-    return torch.arange(3 * B).view(B, 3) * 5
+from trails import BOS, EOS, PAD, PLACES, Told, Toy, check_scores, sources, toy
 
 
 @dataclass
@@ -109,15 +57,6 @@ def plain_beam(
         if len(finished) >= patience * width:
             break
     return Plain(sorted(finished, key=lambda found: -found[0]), [(s / step**alpha, h) for s, h in live], step)
-
-
-def check_scores(model: Toy, source: Sequence[int], found: Hypothesis, alpha: float) -> None:
-    """The scores of `found` are the model's own."""
-    spoken = (*found.tokens, EOS) if found.finished else found.tokens
-    own = [model.log_probabilities(source, spoken[:i])[token] for i, token in enumerate(spoken)]
-    assert found.token_log_probabilities == pytest.approx(own, abs=1e-5)
-    assert found.log_probability == pytest.approx(sum(own), abs=1e-5)
-    assert found.score == pytest.approx(sum(own) / len(own) ** alpha, abs=1e-5)
 
 
 def test_greedy_takes_the_best_token_each_time() -> None:
@@ -257,13 +196,6 @@ def test_finished_sentences_leave_the_batch(width: int) -> None:
     lengths = [len(one.token_log_probabilities) for one in found]
     expected = [[i for i, length in enumerate(lengths) if length > step] for step in range(max(lengths))]
     assert model.seen == expected
-
-
-def test_finished_samples_leave_the_batch() -> None:
-    model = toy(end=0.5)
-    drawn = sample(model, sources(6), bos=BOS, eos=EOS, longest=10, sampling=Sampling(seed=3))
-    lengths = [len(one.token_log_probabilities) for (one,) in drawn]
-    assert model.seen == [[i for i, n in enumerate(lengths) if n > step] for step in range(max(lengths))]
 
 
 def search_all(
@@ -445,92 +377,6 @@ def test_a_sentence_stops_where_the_rules_leave_nothing() -> None:
     assert beam(model, sources(2), beam=3, n_best=2, **nothing) == [[empty], [empty]]
 
 
-def exact(model: Toy, own: list[int], limit: int, keep: Callable[[list[float]], list[float]]) -> dict[Told, float]:
-    """The probability of every sequence (with its end token) when each token is drawn from keep(log-probabilities)."""
-    chances: dict[Told, float] = {}
-    running: dict[Told, float] = {(): 1.0}
-    for _ in range(limit):
-        grown: dict[Told, float] = {}
-        for told, chance in running.items():
-            for token, share in enumerate(keep(model.log_probabilities(own, told))):
-                if share > 0:
-                    (chances if token == EOS else grown)[(*told, token)] = chance * share
-        running = grown
-    return {**chances, **running}
-
-
-def filtered(temperature: float, top_k: int, top_p: float, min_p: float) -> Callable[[list[float]], list[float]]:
-    """The filters of sampling, spelled out for one row."""
-
-    def keep(values: list[float]) -> list[float]:
-        shares = [math.exp(value / temperature) for value in values]
-        order = sorted(range(len(shares)), key=lambda token: -shares[token])[:top_k]
-        whole = sum(shares[token] for token in order)
-        nucleus: list[int] = []
-        for token in order:
-            if sum(shares[earlier] for earlier in nucleus) < top_p * whole:
-                nucleus.append(token)
-        kept = {token for token in nucleus if shares[token] >= min_p * shares[order[0]]}
-        whole = sum(shares[token] for token in kept)
-        return [share / whole if token in kept else 0.0 for token, share in enumerate(shares)]
-
-    return keep
-
-
-@pytest.mark.parametrize(
-    ("temperature", "top_k", "top_p", "min_p"),
-    [(1.0, 6, 1.0, 0.0), (0.6, 6, 1.0, 0.0), (1.7, 3, 1.0, 0.0), (1.0, 6, 0.8, 0.0), (1.5, 5, 0.9, 0.1)],
-)
-def test_samples_follow_the_exact_distribution(temperature: float, top_k: int, top_p: float, min_p: float) -> None:
-    model, own, count = toy(V=6, loud=1.0), [4, 5, 6], 3000
-    chances = exact(model, own, 3, filtered(temperature, top_k, top_p, min_p))
-    assert sum(chances.values()) == pytest.approx(1)
-    drawn = sample(
-        model,
-        torch.tensor([own]),
-        bos=BOS,
-        eos=EOS,
-        longest=3,
-        samples=count,
-        sampling=Sampling(seed=5, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p),
-    )[0]
-    counts = Counter((*one.tokens, EOS) if one.finished else one.tokens for one in drawn)
-    assert set(counts) <= set(chances), "nothing that the filters cut"
-    assert all(counts[told] for told, chance in chances.items() if chance * count > 12), "everything that they leave"
-    rare = [told for told, chance in chances.items() if chance * count < 5]
-    cells = [(counts[told], chance * count) for told, chance in chances.items() if chance * count >= 5]
-    if rare:
-        cells.append((sum(counts[told] for told in rare), sum(chances[told] for told in rare) * count))
-    distance = sum((seen - due) ** 2 / due for seen, due in cells if due > 0)
-    free = len(cells) - 1
-    assert distance < free + 4 * math.sqrt(2 * free)
-    for one in drawn[:20]:
-        check_scores(model, own, one, 1.0)
-
-
-def test_a_seed_repeats_and_seeds_differ() -> None:
-    model = toy()
-
-    def draw(seed: int | Sequence[int], B: int = 6) -> list[list[Hypothesis]]:
-        told: Any = {"sampling": Sampling(seed=seed)} if isinstance(seed, int) else {"seeds": seed}
-        return sample(model, sources(B), bos=BOS, eos=EOS, longest=8, samples=3, **told)
-
-    assert draw(1) == draw(1) != draw(2)
-    assert draw(1)[:2] == draw(1, B=2), "the batch may grow"
-    assert len({one.tokens for one in draw(1)[0]}) > 1, "the samples of a sentence differ"
-    same = sample(model, sources(1).expand(6, 3), bos=BOS, eos=EOS, longest=8, sampling=Sampling(seed=1))
-    assert len({one.tokens for (one,) in same}) > 1, "so do equal sentences under one seed"
-    own = draw([11, 12, 13, 14, 15, 16])
-    assert own[4:] == sample(model, sources(6)[4:], bos=BOS, eos=EOS, longest=8, seeds=[15, 16], samples=3)
-
-
-def test_temperature_0_is_greedy() -> None:
-    model = toy()
-    options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 8, "rules": (NoRepeat(2),)}
-    drawn = sample(model, sources(9), sampling=Sampling(seed=1, temperature=0.0, top_k=3), samples=2, **options)
-    assert drawn == [[one, one] for one in greedy(model, sources(9), **options)]
-
-
 def test_half_precision_logits_are_scored_in_float32() -> None:
     model = toy(V=300)
     model.table = model.table.bfloat16()
@@ -577,13 +423,3 @@ def test_an_empty_batch_has_no_results() -> None:
 def test_options_that_cannot_be_met_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         beam(toy(), sources(2), bos=BOS, eos=EOS, beam=2, **options)
-
-
-def test_sampling_options_that_cannot_be_met_are_refused() -> None:
-    options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 4}
-    with pytest.raises(InputError, match="0 samples"):
-        sample(toy(), sources(2), sampling=Sampling(seed=1), samples=0, **options)
-    with pytest.raises(InputError, match="1 seeds for 2 sentences"):
-        sample(toy(), sources(2), seeds=[1], **options)
-    with pytest.raises(InputError, match="temperature -1"):
-        sample(toy(), sources(2), sampling=Sampling(seed=1, temperature=-1.0), **options)
